@@ -115,18 +115,6 @@ def format_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def install_command(extra: str = "", *, python: str = "", options: str = "") -> str:
-    """Return the pip command that installs scriptmode from a checkout; no package index has it.
-
-    Args:
-        extra: One of the extras of pyproject.toml.
-        python: The interpreter to install for; "" is the one of ``pip`` on PATH.
-        options: More options of pip.
-    """
-    words = [f"{python} -m pip" if python else "pip", "install", options, f"'.[{extra}]'" if extra else "."]
-    return " ".join(filter(None, words)) + " in a checkout of scriptmode"
-
-
 def still_running(job_name: str) -> str:
     """Return what to do about a training job that runs on while nothing follows it any more."""
     return f"Training job {job_name} is still running. Follow it again: scriptmode logs -f {job_name}"

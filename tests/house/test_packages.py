@@ -14,6 +14,7 @@ COMMON = (
     "data_dir",
     "bounded_yaml",
     "terminal_text",
+    "installation",
     "progress_line",
     "programs",
     "moved_names",

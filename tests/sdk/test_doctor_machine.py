@@ -12,6 +12,7 @@ from processes.small_disk import _namespace
 from scriptmode.data import mounts
 from scriptmode.doctor import machine_checks, program_checks
 from scriptmode.errors import DataError
+from scriptmode.installation import install_command
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode_runtime.processes import process_tree
 
@@ -115,9 +116,7 @@ def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
     assert check.outcome == "problem"
     assert f"{sys.executable} does not run its runtime" in check.found
     assert "scriptmode_runtime" in check.found
-    assert check.advice == (
-        f"{sys.executable} -m pip install --force-reinstall --no-deps . in a checkout of scriptmode"
-    )
+    assert check.advice == install_command(python=sys.executable, options="--force-reinstall --no-deps")
 
 
 @pytest.mark.slow

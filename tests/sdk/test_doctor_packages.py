@@ -6,6 +6,7 @@ import pytest
 from fakes.doctor_stubs import MISSING, write_stubs
 
 from scriptmode.doctor import program_checks
+from scriptmode.installation import install_command
 
 CRASH = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
 UNDEFINED = "raise ImportError('/x/horovod/mpi_lib.so: undefined symbol: _ZN10tensorflow8OpKernel11TraceStringE')\n"
@@ -35,7 +36,7 @@ def test_without_tensorflow_the_next_step_is_to_install_it(found):
     checks = found(tensorflow=MISSING.format("tensorflow"))
     assert checks["TensorFlow"].outcome == "warning"
     assert f"not installed for {sys.executable}" in checks["TensorFlow"].found
-    assert checks["TensorFlow"].advice == "pip install '.[tensorflow]' in a checkout of scriptmode"
+    assert checks["TensorFlow"].advice == install_command("tensorflow")
     assert checks["Keras"].advice == checks["TensorFlow"].advice
 
 

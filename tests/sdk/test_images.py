@@ -12,6 +12,7 @@ import pytest
 
 from scriptmode.aws.images import debugger_rule_image, look_up_image
 from scriptmode.errors import SpecError
+from scriptmode.installation import install_command
 
 ROOT = Path(__file__).parents[2]
 #: Answers with what it was asked, as a URI; knows one version and one Region.
@@ -118,7 +119,7 @@ def test_without_sagemaker_both_ways_out_are_named(installed, monkeypatch):
         ask()
     assert str(caught.value) == (
         "framework_version '2.13' needs the sagemaker package, which knows AWS's images; give image_uri=, or "
-        "pip install '.[sagemaker]' in a checkout of scriptmode"
+        + install_command("sagemaker")
     )
 
 

@@ -12,13 +12,12 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import install_command
+from scriptmode.installation import install_command
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_INSTALL = install_command("sagemaker")
 #: Families of GPU types begin with g or p, as the SageMaker SDK tells them apart.
 _GPU_TYPE = re.compile(r"ml[._][gp]")
 #: What the SageMaker SDK announces while it is imported: the files it read, the end of its version 2.
@@ -96,18 +95,18 @@ def _image_uris(wanted: str) -> Any:
             raise SpecError(
                 f"{wanted} needs the sagemaker package, which knows AWS's images",
                 argument="image_uri",
-                advice=f"give image_uri=, or {_INSTALL}",
+                advice=f"give image_uri=, or {install_command('sagemaker')}",
             ) from error
         raise SpecError(
             f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}",
             argument="image_uri",
-            advice=f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}",
+            advice=f"give image_uri=, or repair it, for example in a new environment: {install_command('sagemaker')}",
         ) from error
     raise SpecError(
         f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' is {list(package.__path__)}, "
         "which is neither",
         argument="image_uri",
-        advice=f"give image_uri=, or {_INSTALL}",
+        advice=f"give image_uri=, or {install_command('sagemaker')}",
     )
 
 

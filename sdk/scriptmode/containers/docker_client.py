@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
-from scriptmode.messages import Problem, install_command
+from scriptmode.installation import install_command
+from scriptmode.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

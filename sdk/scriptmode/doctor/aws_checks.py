@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.check import Finding, ok, problem, problem_from_error, warning
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.messages import install_command
+from scriptmode.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

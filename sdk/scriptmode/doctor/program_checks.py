@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import scriptmode
 from scriptmode.doctor.check import OK, Finding, ok, problem, warning
-from scriptmode.messages import install_command
+from scriptmode.installation import install_command
 from scriptmode.programs import ProgramError, run_program, stream_program
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
-from scriptmode.messages import install_command
+from scriptmode.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, SpecError, invalid
-from scriptmode.messages import install_command
+from scriptmode.installation import install_command
 from scriptmode.spec.hosts import LOCAL_GPU
 
 if TYPE_CHECKING:
