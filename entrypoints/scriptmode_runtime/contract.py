@@ -104,6 +104,8 @@ TUNING_METRIC = "_tuning_objective_metric"
 
 PROGRAM = "sagemaker_program"
 SUBMIT_DIRECTORY = "sagemaker_submit_directory"
+#: Ours: a list of texts that follow the hyperparameters among the program's arguments, unchanged.
+ARGUMENTS = "sagemaker_program_arguments"
 LOG_LEVEL = "sagemaker_container_log_level"
 JOB_NAME = "sagemaker_job_name"
 REGION = "sagemaker_region"

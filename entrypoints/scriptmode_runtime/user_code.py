@@ -10,7 +10,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.errors import RuntimeFailure, UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
 from scriptmode_runtime.requirements import PIP
-from scriptmode_runtime.variables import script_arguments, script_variables
+from scriptmode_runtime.variables import program_arguments, script_variables
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -101,7 +101,7 @@ def command(environment: TrainingEnvironment) -> Command:
     env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path)))
     env["PYTHONUNBUFFERED"] = "1"
-    return Command((*start, *script_arguments(environment.hyperparameters)), env, code, python)
+    return Command((*start, *program_arguments(environment)), env, code, python)
 
 
 def _uses_overlay(environment: TrainingEnvironment) -> bool:

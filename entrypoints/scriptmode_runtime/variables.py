@@ -44,6 +44,16 @@ def script_arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
+def program_arguments(environment: TrainingEnvironment) -> tuple[str, ...]:
+    """Return all arguments of the program: those of the hyperparameters, then those that the job gives unchanged."""
+    given = environment.framework_parameters.get(contract.ARGUMENTS) or []
+    if not isinstance(given, list) or not all(isinstance(word, str) for word in given):
+        raise ConfigurationError(f"hyperparameter {contract.ARGUMENTS} is not a list of texts: {given!r}")
+    for word in given:
+        _check_text(contract.ARGUMENTS, word)
+    return (*script_arguments(environment.hyperparameters), *given)
+
+
 def script_variables(environment: TrainingEnvironment) -> dict[str, str]:
     """Return the script's variables on this host, without those that are too long for a process (over 128 KiB)."""
     values: dict[str, object] = {**_cluster_values(environment), **_program_values(environment)}
@@ -92,7 +102,7 @@ def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
     framework = environment.framework_parameters
     return {
         "hps": environment.hyperparameters,
-        "user_args": list(script_arguments(environment.hyperparameters)),
+        "user_args": list(program_arguments(environment)),
         "user_entry_point": environment.program,
         "module_name": environment.program.removesuffix(".py"),
         "module_dir": str(framework.get(contract.SUBMIT_DIRECTORY) or environment.path(contract.CODE_DIR)),

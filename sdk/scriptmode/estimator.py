@@ -50,6 +50,8 @@ class Estimator(Arguments):
         source_dir: The directory with the source code; a directory of this machine, or an ``s3://`` archive.
         dependencies: More directories or files that are put beside the source code.
         hyperparameters: Command line arguments of the script, by name. Values are JSON-encoded.
+        arguments: Command line arguments of the script as they are, after those of the hyperparameters: flags, repeated
+            options, positional arguments. AWS's own images do not take them.
         distribution: How the script is spread over hosts and processes: `ParameterServer`, `MultiWorkerMirrored`,
             `MPI`, or the SageMaker SDK's dict.
         instance_groups: Groups of hosts of different types, in place of ``instance_count`` and ``instance_type``.

@@ -314,7 +314,6 @@ WORDS = {
     "inputs misspelled": (["train.py", "--set", "inptus=x"], "there is no argument 'inptus'; did you mean 'inputs'?"),
     "a setting too deep": (["train.py", "--set", f"hyperparameters={'[' * 50000}"], "--set hyperparameters is nested too deeply"),
     "a hyperparameter twice": (["train.py", "-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
-    "an argument without a value": (["train.py", "--", "--verbose"], "write --verbose=true"),
     "a job's name": (["train.py", "--job-name", "my_job"], "job_name 'my_job' is not 1 to 63 letters"),
     "a version": (["train.py", "--framework-version", "9.9"], "(--framework-version)"),
     "spot without a wait": (["train.py", "--set", "max_wait=3"], "(--set max_wait=..."),

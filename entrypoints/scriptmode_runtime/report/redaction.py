@@ -82,8 +82,8 @@ def _secrets(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif isinstance(value, dict):
             yield from _secrets(value)
         elif isinstance(value, (list, tuple)):
-            for member in value:
-                yield from _secrets({"": member})
+            for before, member in zip(("", *value), value):
+                yield from _secrets({_option(before): member})
         elif isinstance(value, str):
             yield from _within(value)
 

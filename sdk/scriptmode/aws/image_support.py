@@ -111,8 +111,10 @@ def _name(image: str) -> re.Match[str] | None:
 
 
 def _unknown(spec: TrainingJobSpec) -> Iterator[str]:
-    """Yield what of a job's distribution AWS's `train` does not know."""
+    """Yield what of a job's arguments and distribution AWS's `train` does not know."""
     distribution = spec.distribution
+    if spec.script is not None and spec.script.arguments:
+        yield f"arguments={list(spec.script.arguments)!r}, which are not options with one value each (hyperparameters),"
     if isinstance(distribution, (ParameterServer, MultiWorkerMirrored)):
         for option in ("coordinator", "chief", "evaluator", "roles"):
             value = getattr(distribution, option, None)

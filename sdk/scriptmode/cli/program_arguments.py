@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from scriptmode import SpecError
 from scriptmode.cli.group import split_at_dashes
 
 if TYPE_CHECKING:
@@ -59,42 +58,24 @@ def arguments_after_dashes() -> tuple[str, ...]:
     return tuple(found)
 
 
-def parse_hyperparameters(words: Sequence[str]) -> dict[str, str]:
-    """Parse a script's arguments as hyperparameters, which the script gets as ``--name value``.
+def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
+    """Parse a script's arguments as hyperparameters, which the script gets as ``--name value``; values stay texts.
 
-    Values stay texts. Raises `SpecError` for what a hyperparameter cannot represent: an option without a value, a value
-    without an option, an option that occurs twice.
+    Returns None for words that would not reach the script as they are: a flag without a value, a value without an
+    option, an option that occurs twice, one dash before a long name. They are the job's ``arguments``.
     """
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
-        word = rest.pop(0)
-        option = re.fullmatch(r"(?s)--?(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", word)
-        if option is None or _NUMBER.match(word):
-            raise SpecError(
-                f"argument {word!r} after -- has no name, but hyperparameters need a name and a value",
-                advice=f"write it as --name={word}",
-            )
+        option = re.fullmatch(r"(?s)(?P<dashes>--?)(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", rest[0])
+        if option is None or _NUMBER.match(rest.pop(0)):
+            return None
         name, value = option["name"], option["value"]
-        _require_dashes(word, name)
         if option["given"] is None:
             if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
-                raise SpecError(
-                    f"argument {word!r} after -- has no value, but hyperparameters need a name and a value",
-                    advice=f"write {word}=true, and have the script parse it",
-                )
+                return None
             value = rest.pop(0)
-        if name in found:
-            raise SpecError(f"argument --{name} after -- is given twice", advice="remove one of them")
+        if name in found or len(option["dashes"]) != min(len(name), 2):
+            return None
         found[name] = value
     return found
-
-
-def _require_dashes(word: str, name: str) -> None:
-    dashes = min(len(name), 2)
-    if not word.startswith("-" * dashes) or (dashes == 1 and word.startswith("--")):
-        raise SpecError(
-            f"argument {word!r} after -- would reach the script as {'-' * dashes}{name}, because names of one letter "
-            "get one dash and longer names two",
-            advice=f"write {'-' * dashes}{word.lstrip('-')}",
-        )

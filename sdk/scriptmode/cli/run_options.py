@@ -187,10 +187,14 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 
 
 def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the arguments that are mappings, with the entries of the options added or replaced by name."""
-    found: dict[str, Any] = {}
+    """Return the arguments that are mappings, with the entries of the options added or replaced by name.
+
+    Words after ``--`` that hyperparameters cannot represent are the script's ``arguments``.
+    """
+    after_dashes = parse_hyperparameters(words)
+    found: dict[str, Any] = {"arguments": list(words)} if after_dashes is None else {}
     for argument, entries in (
-        ("hyperparameters", _hyperparameters(given, words)),
+        ("hyperparameters", _hyperparameters(given, after_dashes or {})),
         ("environment", parse_pairs("--env", given["environment"], "NAME=value")),
         ("tags", parse_pairs("--tag", given["tags"], "team=vision")),
     ):
@@ -217,9 +221,8 @@ def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, 
         ) from error
 
 
-def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) -> dict[str, Any]:
     options = parse_pairs("-p", given["hyperparameters"], "epochs=5")
-    after_dashes = parse_hyperparameters(words)
     for name in after_dashes:
         if name in options:
             raise SpecError(f"{name} is given by --hyperparameter and after --", advice="remove one of them")

@@ -60,6 +60,7 @@ _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _OWN = {
     contract.PROGRAM,
     contract.SUBMIT_DIRECTORY,
+    contract.ARGUMENTS,
     contract.LOG_LEVEL,
     contract.JOB_NAME,
     contract.REGION,
@@ -182,6 +183,7 @@ def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
     model_dir = parameters.get(contract.MODEL_DIR_PARAMETER, False)
     return {
         "entry_point": job.program,
+        "arguments": parameters.get(contract.ARGUMENTS),
         "container_log_level": parameters.get(contract.LOG_LEVEL),
         "distribution": _distribution(parameters),
         "model_dir": True if model_dir == derived else model_dir,

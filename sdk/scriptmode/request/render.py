@@ -155,6 +155,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,
             contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, context),
+            **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: context.job_name,
             contract.REGION: context.region,

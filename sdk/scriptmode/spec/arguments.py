@@ -140,19 +140,27 @@ def script(
     *,
     git_config: object,
     log_level: int,
+    program_arguments: Iterable[str] | None,
 ) -> Script | None:
     """Parse the arguments that name the script; without ``entry_point`` the image has its own program."""
     if entry_point is None:
-        if source_dir is not None or dependencies or git_config is not None:
+        if source_dir is not None or dependencies or program_arguments or git_config is not None:
             raise SpecError(
-                "source_dir, dependencies and git_config need entry_point",
+                "source_dir, dependencies, arguments and git_config need entry_point",
                 argument="source_dir",
                 advice="give it: the file in source_dir that is run",
             )
         return None
     folder = None if source_dir is None else str(source_dir)
     git = parse_git_config(git_config)
-    return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level, git)
+    return Script(
+        str(entry_point),
+        folder,
+        texts("dependencies", dependencies),
+        log_level,
+        git,
+        texts("arguments", program_arguments),
+    )
 
 
 def reports_metrics(framework_version: str | None) -> bool:

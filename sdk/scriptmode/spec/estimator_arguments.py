@@ -47,6 +47,7 @@ class EstimatorArguments:
     source_dir: Optional[Union[str, os.PathLike[str]]] = None
     dependencies: Optional[Iterable[str]] = None
     hyperparameters: Optional[Mapping[str, Any]] = None
+    arguments: Optional[Iterable[str]] = None
     distribution: object = None
     instance_groups: Optional[Iterable[Any]] = None
     input_mode: Optional[str] = None
@@ -125,6 +126,7 @@ class EstimatorArguments:
                 self.dependencies,
                 git_config=self.git_config,
                 log_level=self.container_log_level,
+                program_arguments=self.arguments,
             ),
             model=arguments.model(self.model_uri, self.model_channel_name),
             distribution=parse_distribution(self.distribution),

@@ -202,6 +202,8 @@ class Script:
     dependencies: tuple[str, ...] = ()
     log_level: int = 20
     git: GitSource | None = None
+    #: Arguments that follow the hyperparameters, unchanged.
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _text("entry_point", self.entry_point)

@@ -142,6 +142,7 @@ _OPTION_NAMES = {
     "tags": "--labels",
     "inputs": "--input",
     "hyperparameters": "the arguments after --",
+    "arguments": "the arguments after --",
     "job_name": "NAME",
 }
 
@@ -178,7 +179,7 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
             **machines.instance_arguments(found),
             **_source(given["package_path"], settings, Path(directory)),
             **_output_locations(given["staging_bucket"], is_local=is_local),
-            hyperparameters=_hyperparameters(settings, is_local=is_local),
+            **_script_arguments(settings, is_local=is_local),
             role=given["role"],
             image_uri=given["image_uri"],
             framework_version=settings.runtime_version,
@@ -214,14 +215,15 @@ def _source(package_path: Path, settings: Settings, directory: Path) -> dict[str
     return package.source_arguments(package_path, settings.module, directory)
 
 
-def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
-    """Return the arguments of the script, with the job's directory as the service passes it."""
-    found = parse_hyperparameters(settings.args)
+def _script_arguments(settings: Settings, *, is_local: bool) -> dict[str, Any]:
+    """Return the estimator's arguments for those of the script, with the job's directory as the service passes it."""
+    words = list(settings.args)
     if settings.job_dir is not None:
-        if "job-dir" in found:
+        if any(word.partition("=")[0] == "--job-dir" for word in words):
             raise SpecError("--job-dir is given before and after --", advice="remove the one after --")
-        found["job-dir"] = resolve_location("--job-dir", settings.job_dir, is_local=is_local)
-    return found
+        words += ["--job-dir", resolve_location("--job-dir", settings.job_dir, is_local=is_local)]
+    hyperparameters = parse_hyperparameters(words)
+    return {"arguments": words} if hyperparameters is None else {"hyperparameters": hyperparameters}
 
 
 def _output_locations(staging: str | None, *, is_local: bool) -> dict[str, Any]:
