@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 #: Modules of the standard library whose names annotations use without the module.
 FOREIGN = ("collections.abc", "datetime", "os", "pathlib", "types", "typing", "enum", "concurrent.futures")
-#: Type aliases, which are not documented separately.
-ALIASES = frozenset({"Channel", "Distribution", "Files", "GitSource", "Input", "Lines", "OnLine", "Points"})
+#: Types of annotations that are not documented separately: aliases, and what only this project creates.
+ALIASES = frozenset(
+    {"Channel", "Distribution", "Files", "GitSource", "Input", "JobDescription", "Lines", "OnLine", "Points"}
+)
 
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Node | None:
