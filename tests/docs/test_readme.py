@@ -2,9 +2,15 @@
 
 import ast
 import re
+import sys
 
 import pytest
-from docs.documents import CONTRIBUTING, README, ROOT, WITH_CODE, blocks, label
+from docs.documents import CONTRIBUTING, README, ROOT, WITH_CODE, blocks, label, links
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 TEXT = README.read_text()
 
@@ -44,6 +50,21 @@ def test_the_readme_links_every_guide_and_every_notebook():
     for folder, pattern in (("sdk/docs/guides", "*.md"), ("notebooks", "*.ipynb")):
         for path in (ROOT / folder).glob(pattern):
             assert f"({folder}/{path.name})" in TEXT, path.name
+
+
+def test_links_of_the_package_page_lead_to_the_repository(tmp_path):
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"][
+        "fancy-pypi-readme"
+    ]
+    page = tmp_path / "page.md"
+    text = TEXT
+    for each in hook["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    page.write_text(text)
+    found = list(links(page))
+    assert [target for target in found if not target.startswith(("https://", "#"))] == []
+    assert "https://github.com/scriptmode/scriptmode/blob/main/sdk/docs/guides/data.md" in found
+    assert "https://raw.githubusercontent.com/scriptmode/scriptmode/main/sdk/docs/pictures/live.svg" in found
 
 
 def test_no_placeholder_is_left():
