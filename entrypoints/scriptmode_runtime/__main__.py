@@ -168,7 +168,7 @@ def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: H
     """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return None
-    from scriptmode_runtime.peers.base import Times
+    from scriptmode_runtime.peers.base import PeerHooks, Times
     from scriptmode_runtime.peers.lead import Lead
     from scriptmode_runtime.peers.member import Member
 
@@ -182,11 +182,11 @@ def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: H
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
     side = Lead if here.cluster.leads else Member
-    loop = processes.loop
-    peers: Peers = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, keys.facts if keys else None)
-    peers.on_wait = processes.output.log_line
+    hooks = PeerHooks(on_wait=processes.output.log_line)
     if keys:
-        peers.on_joined = keys.trust
+        hooks = hooks._replace(facts=keys.facts, on_joined=keys.trust)
+    loop = processes.loop
+    peers: Peers = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
     peers.start()
     loop.tickers.append(peers)
     return peers
@@ -211,16 +211,14 @@ def _create_hang_detector(
     """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
     if not here.settings.hang_seconds:
         return None
-    from scriptmode_runtime.processes.hang import HangDetector
+    from scriptmode_runtime.processes.hang import HangDetector, HangHooks
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
     loop, output, redact = processes.loop, processes.output, report.create_redaction(here)
-    detector = HangDetector(
-        here.cluster, peers, loop.clock, here.settings.hang_seconds, folder, lambda: output.relay.chunks
-    )
-    detector.on_report = lambda text: output.log_line(redact(text))
+    hooks = HangHooks(lambda: output.relay.chunks, lambda text: output.log_line(redact(text)))
     if here.settings.hang_fails:
-        detector.on_hang = agreement.fail
+        hooks = hooks._replace(on_hang=agreement.fail)
+    detector = HangDetector(here.cluster, peers, loop.clock, here.settings.hang_seconds, folder, hooks)
     loop.tickers.append(detector)
     return detector
 

@@ -10,7 +10,7 @@ from fakes.host_folders import free_ports
 from scriptmode_runtime import cluster
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.failure import Failure
-from scriptmode_runtime.peers.base import Times
+from scriptmode_runtime.peers.base import PeerHooks, Times
 from scriptmode_runtime.peers.lead import Lead
 from scriptmode_runtime.peers.member import Member
 
@@ -27,7 +27,7 @@ class Clock:
 class Job:
     """Hosts of one job in one process, on one selector."""
 
-    def __init__(self, count, secrets=()):
+    def __init__(self, count, secrets=(), on_wait=None):
         self.clock = Clock()
         self.selector = selectors.DefaultSelector()
         (port,) = free_ports(1)
@@ -39,7 +39,8 @@ class Job:
             here = cluster.parse(document, names, name, "/opt/ml")
             secret = dict(enumerate(secrets)).get(number, b"secret")
             side = Member if number else Lead
-            self.hosts.append(side(here, secret, self.selector, self.clock, TIMES))
+            hooks = PeerHooks(on_wait=on_wait) if on_wait else None
+            self.hosts.append(side(here, secret, self.selector, self.clock, TIMES, hooks))
 
     def start(self, *numbers):
         for number in numbers or range(len(self.hosts)):
@@ -166,9 +167,8 @@ def test_hosts_that_beat_live_for_ever(job):
 
 @pytest.mark.parametrize("waits", [0, 1], ids=["lead", "member"])
 def test_missing_hosts_are_logged_at_intervals(job, waits):
-    two = job(2)
     said = []
-    two.hosts[waits].on_wait = said.append
+    two = job(2, on_wait=said.append)
     two.start(waits)
     two.pass_time(75)
     assert [text.partition(",")[2] for text in said] == [" for 90 s more at most", " for 30 s more at most"]

@@ -47,6 +47,17 @@ class Times(NamedTuple):
     authenticate: float = 10.0
 
 
+class PeerHooks(NamedTuple):
+    """What this host tells the others as they join, and what is called about them."""
+
+    #: Facts about this host, such as its public key, that it sends when it joins or is joined.
+    facts: Mapping[str, str] = {}
+    #: Called with a host's name and facts once it is authenticated.
+    on_joined: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
+    #: Called with a line of log about the hosts that are missing, when that takes long.
+    on_wait: Callable[[str], None] = lambda _text: None
+
+
 class Peers:
     """The connection of this host to the other hosts; the base class of both sides."""
 
@@ -60,24 +71,20 @@ class Peers:
         selector: selectors.BaseSelector,
         clock: Callable[[], float],
         times: Times | None = None,
-        facts: Mapping[str, str] | None = None,
+        hooks: PeerHooks | None = None,
     ) -> None:
         self._cluster = cluster
         self._secret = secret
         self._selector = selector
         self._clock = clock
         self._times = times or Times()
-        #: Facts about this host, such as its public key, that it sends when it joins or is joined.
-        self._facts = dict(facts or {})
+        self._hooks = hooks or PeerHooks()
+        self._facts = self._hooks.facts
         self._reached: set[str] = set()
         self._join_by = clock() + self._times.join
         self._heartbeat_at = clock() + self._times.heartbeat
         self._remind_at = clock() + _FIRST_REMINDER
-        #: Called with a host's name and facts once it is authenticated.
-        self.on_joined: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
-        #: Called with a line of log about the hosts that are missing, when that takes long.
-        self.on_wait: Callable[[str], None] = lambda _text: None
-        #: Called with a host's name once it is lost or has left.
+        #: Called with a host's name once it is lost or has left. Like a handler, it is set by what is created later.
         self.on_left: Callable[[str], None] = lambda _host: None
         #: By type of message: called with the name of the host that sent it, and the message.
         self.handlers: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
@@ -139,7 +146,7 @@ class Peers:
             names = list(hosts)
             shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
             left = max(0.0, self._join_by - self._clock())
-            self.on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
+            self._hooks.on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
 
     def _is_silent(self, connection: Connection) -> bool:
         return self._clock() - connection.last_received >= self._times.silence

@@ -183,7 +183,7 @@ class Lead(Peers):
         del self._missing[host]
         connection.send(type="welcome", proof=self._proof("lead", host, nonce, self._facts), facts=self._facts)
         self._start_signing(connection, host, (connection.nonce, nonce))
-        self.on_joined(host, facts_from(message))
+        self._hooks.on_joined(host, facts_from(message))
         if self.failure:
             connection.send(type="failed", **self.failure._asdict())
         if not self._missing:

@@ -185,7 +185,7 @@ class Member(Peers):
             return
         connection.host = lead
         self._start_signing(connection, name, (self._lead_nonce, connection.nonce))
-        self.on_joined(lead, facts_from(message))
+        self._hooks.on_joined(lead, facts_from(message))
         for unsent in self._unsent:
             connection.send(**unsent)
 

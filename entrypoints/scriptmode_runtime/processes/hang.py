@@ -9,7 +9,7 @@ job.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
 
 
+class HangHooks(NamedTuple):
+    """Callbacks through which the detector asks and reports."""
+
+    #: Returns a number that grows with every output.
+    output_count: Callable[[], int]
+    #: Called with each text to log.
+    on_report: Callable[[str], None]
+    #: Called with the failure once all texts are logged.
+    on_hang: Callable[[Failure], None] = lambda _cause: None
+
+
 class HangDetector:
     """One host's detector; each host reports whether it is silent, and the first one decides."""
 
@@ -35,7 +46,7 @@ class HangDetector:
         clock: Callable[[], float],
         seconds: float,
         folder: str,
-        output_count: Callable[[], int],
+        hooks: HangHooks,
     ) -> None:
         self._cluster = cluster
         self._decides = cluster.leads or peers is None
@@ -43,9 +54,8 @@ class HangDetector:
         self._clock = clock
         self._seconds = seconds
         self._folder = folder
-        #: Returns a number that grows with every output.
-        self._output_count = output_count
-        self._last_count = output_count()
+        self._hooks = hooks
+        self._last_count = hooks.output_count()
         self._since: float | None = None
         self._silent = False
         self._silent_hosts: set[str] = set()
@@ -53,9 +63,6 @@ class HangDetector:
         #: The first process of any host that a signal has stopped, as reported to the first host.
         self._stopped = ""
         self._answer_at: float | None = None
-        #: Called with each text to log, and with the failure once all of them are logged.
-        self.on_report: Callable[[str], None] = lambda _text: None
-        self.on_hang: Callable[[Failure], None] = lambda _cause: None
         if peers:
             peers.handlers["silent"] = self._on_silent
             peers.handlers["stopped"] = self._on_stopped
@@ -83,8 +90,8 @@ class HangDetector:
                 self._answer_at = None
                 self._report()
         elif self._since is not None:
-            if self._output_count() != self._last_count:
-                self._last_count, self._since = self._output_count(), now
+            if self._hooks.output_count() != self._last_count:
+                self._last_count, self._since = self._hooks.output_count(), now
                 self._set_silent(silent=False)
             elif now - self._since >= self._seconds:
                 self._set_silent(silent=True)
@@ -122,9 +129,9 @@ class HangDetector:
 
     def _report(self) -> None:
         name = self._cluster.this.name
-        self.on_report(f"no output for {self._seconds:g} s; the processes of {name}:")
+        self._hooks.on_report(f"no output for {self._seconds:g} s; the processes of {name}:")
         for answer in stacks.read_stacks(self._folder, self._requests):
-            self.on_report(f"{name} {answer.text}")
+            self._hooks.on_report(f"{name} {answer.text}")
             if answer.stopped:
                 self._record_stopped(f"{name}, {answer.title}")
         self._since = self._clock()
@@ -136,7 +143,7 @@ class HangDetector:
                 f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
             )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
-            self.on_hang(Failure(name, "launcher", LAUNCHER_FAILED, message))
+            self._hooks.on_hang(Failure(name, "launcher", LAUNCHER_FAILED, message))
 
     def _record_stopped(self, process: str) -> None:
         if self._decides:
