@@ -120,6 +120,7 @@ COMMAND_LINE_USES = {
     "scriptmode.spec.inputs.Channel",
     "scriptmode.spec.inputs.INPUT_MODES",
     "scriptmode.spec.job_description.JobDescription",
+    "scriptmode.spec.job_description.JobStatus",
     "scriptmode.spec.job_request.JobRequest",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
     "scriptmode.platforms.registry.prune_local_jobs",

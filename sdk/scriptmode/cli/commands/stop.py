@@ -8,8 +8,7 @@ from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
-
-_ENDED = ("Completed", "Failed", "Stopped")
+from scriptmode.spec.job_description import JobStatus
 
 
 @click.command()
@@ -75,7 +74,7 @@ def _wait_for_status(job: TrainingJob) -> str:
 def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:
     if not was_running:
         return f"training job {job.name} has already ended: {output.status_text(status)}"
-    if has_waited or status in _ENDED:
+    if has_waited or JobStatus(status).has_ended:
         # Even without waiting: a job whose agent does not answer is ended immediately.
         return f"training job {job.name} has ended: {output.status_text(status)}"
     return f"training job {job.name} is stopping; follow it: {_follow_command()} {job.name}"

@@ -133,7 +133,7 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
         try:
             code = process.wait(START_SECONDS)
         except subprocess.TimeoutExpired as error:
-            process.kill()
+            process_tree.stop_group(process)
             raise ChildProcessError(f"it was not ready after {START_SECONDS:.0f} s") from error
     if code:
         raise ChildProcessError(f"it ended with exit code {code}")
