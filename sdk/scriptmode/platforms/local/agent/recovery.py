@@ -41,7 +41,7 @@ _AGENT_SECONDS = 0.5
 _WAKING_SECONDS = 10.0
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
 #: which is in use until a container is removed, and the container that changes the owner of files.
-_GUARD_SECONDS, _RETRY_SECONDS = 3.0, 0.1
+_GUARD_SECONDS = 3.0
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -226,17 +226,9 @@ def _remove_outside_folder(folder: JobFolder) -> None:
         return
     from scriptmode.platforms.local.hosts import job_containers
 
-    deadline = time.monotonic() + _GUARD_SECONDS
-    while True:
-        try:
-            job_containers.remove_job_containers(folder.label, retry_seconds=0)
-            container_fleet.restore_ownership(folder, job)
-        except ContainerError:  # noqa: PERF203 - it is what the loop is for
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_RETRY_SECONDS)
-        else:
-            return
+    job_containers.remove_job_containers(
+        folder.label, lambda: container_fleet.restore_ownership(folder, job), retry_seconds=_GUARD_SECONDS
+    )
 
 
 def _clock(seconds: float) -> str:

@@ -22,7 +22,7 @@ from scriptmode.platforms.local.system.forked_tasks import reset_signal_handlers
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode_runtime.files.beneath import Entry
@@ -75,17 +75,22 @@ def disconnected_containers(job: str, network: str) -> list[str]:
     return []
 
 
-def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) -> None:
-    """Remove every container and network of a job; raise `ContainerError` if one stays.
+def remove_job_containers(
+    job: str, then: Callable[[], None] = lambda: None, *, retry_seconds: float = CLEARING_SECONDS
+) -> None:
+    """Remove every container and network of a job, and call ``then``; raise `ContainerError` if one stays.
 
-    A daemon that does not answer is retried for ``retry_seconds``: it may be restarting.
+    Both are retried for ``retry_seconds``: a daemon that does not answer may be restarting, and the containers that
+    ``then`` starts may be removed by the guard of a killed agent.
     """
     begun = time.monotonic()
     while True:
         try:
             with docker_client.docker_client(_NOT_REMOVED) as client:
-                if not _remove_found(client, job):
-                    return
+                found = _remove_found(client, job)
+            if not found:
+                then()
+                return
             advice = "stop the program that creates them: docker ps"
             failure, limit = ContainerError(f"{_NOT_REMOVED}: new ones appear", advice=advice), CLEARING_SECONDS
         except ContainerError as error:
