@@ -83,9 +83,7 @@ def test_a_job_file_is_run_and_its_log_is_shown_completely(first):
 
 def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
     assert broken.returncode == 7
-    assert broken.stderr.startswith(
-        "scriptmode: training job broken failed: AlgorithmError: algo-1, script: exit code 7"
-    )
+    assert broken.stderr.startswith("scriptmode: training job broken failed: algo-1, script: exit code 7")
     assert "Traceback" not in broken.stderr
 
 
