@@ -9,6 +9,8 @@ from scriptmode.cli.options import PLATFORMS
 from scriptmode.doctor import examine, examine_each, line, summary
 from scriptmode.progress_line import ProgressLine
 
+_COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
 
 @click.command()
 @click.option("--platform", type=click.Choice(PLATFORMS), help="Platform on which jobs are to run. [default: local]")
@@ -34,7 +36,8 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
         with ProgressLine() as progress:
             for check in examine_each(platform=platform, waiting=lambda names: progress.show(_waiting(names))):
                 progress.clear()
-                output.echo(line(check))
+                text = line(check)
+                output.echo(output.coloured(check.outcome, _COLOURS[check.outcome]) + text[len(check.outcome) :])
                 checks.append(check)
         output.echo(f"\n{summary(checks)}")
     if any(check.outcome == "problem" for check in checks):
