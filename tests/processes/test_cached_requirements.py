@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from fakes import plain_user
 from fakes.host_folders import write_host
 from processes.launchers import alive, holding, until
 from processes.small_disk import train_on_small_disk
@@ -28,6 +29,25 @@ open(os.environ["BEGUN"], "w").close()
 while not os.path.exists(os.environ["GO"]):
     time.sleep(0.01)
 setup(name="extra", version="1", py_modules=["extra"])
+"""
+#: Installs, tries to change what is installed, and removes it.
+AS_A_USER = """
+import os
+from scriptmode_runtime.requirements import __main__ as requirements
+from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
+
+cache, home = EnvironmentCache("environments"), os.getcwd()
+code = requirements.main(f"{home}/overlay", home, "environments", "1", "-r", f"{home}/requirements.txt")
+(found,) = cache.environments()
+packages = next(folder for folder, _, files in os.walk(found.path) if "extra.py" in files)
+for path in ("extra.py", "new.py"):
+    try:
+        open(os.path.join(packages, path), "a")
+    except OSError as error:
+        print(type(error).__name__)
+os.utime(os.path.join(found.path, "in_use"), (0, 0))
+cache.remove_unused()
+print(os.listdir("environments"))
 """
 NO_INDEX = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_CONFIG_FILE": os.devnull}
 
@@ -144,6 +164,13 @@ def test_nothing_in_the_environment_may_be_written(jobs):
     assert len(entries) > 10
     assert [path for path in (Path(found.path), *entries) if path.stat().st_mode & 0o222] == []
     assert found.size == sum(path.lstat().st_size for path in Path(found.path).rglob("*"))
+
+
+def test_users_that_are_not_root_cannot_change_an_environment_and_can_remove_it():
+    with plain_user.folder_of_the_user() as home:
+        (home / "extra-1-py3-none-any.whl").write_bytes(wheel())
+        (home / "requirements.txt").write_text("./extra-1-py3-none-any.whl\n")
+        assert plain_user.run(AS_A_USER, home=home).splitlines()[-3:] == ["PermissionError"] * 2 + ["[]"]
 
 
 def test_of_two_jobs_that_start_together_one_installs_and_the_other_waits(jobs):
