@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from fakes.command_line import PROGRAM, invoke, program
@@ -15,6 +16,7 @@ from scriptmode import JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.agent import removal
 from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 LONG_AGO = time.time() - 30 * 86400
@@ -137,6 +139,22 @@ def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     assert names(found, "cached_downloads") == {"old-1"}
     assert found["bytes"] > 100_000
     assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
+
+
+def test_cached_environments_are_deleted_by_their_last_use(jobs):
+    def install(path):
+        (Path(path) / "bin").mkdir(parents=True)
+        (Path(path) / "bin" / "python").write_bytes(b"x" * 100_000)
+
+    cache = EnvironmentCache(str(jobs.data_dir / "environments"))
+    old, young = (cache.obtain(digit * 20, lambda _: True, install, lambda: None) for digit in "01")
+    os.utime(Path(old.path) / "in_use", (LONG_AGO, LONG_AGO))
+    would = prune("--older-than", "7d", "--dry-run")
+    assert names(would, "cached_environments") == {Path(old.path).name}
+    found = prune("--older-than", "7d")
+    assert found["cached_environments"] == would["cached_environments"]
+    assert found["bytes"] > 100_000
+    assert [each.path for each in cache.environments()] == [young.path]
 
 
 def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jobs):

@@ -30,7 +30,7 @@ VERBS = {
     "rm": Verb("scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, including its log and its results."),
     "prune": Verb(
         "scriptmode.cli.commands.prune:prune",
-        "Delete old jobs of this machine that ended, sources that no job needs, and cached downloads.",
+        "Delete old jobs of this machine that ended, sources that no job needs, and cached downloads and environments.",
     ),
     "rerun": Verb(
         "scriptmode.cli.commands.rerun:rerun",

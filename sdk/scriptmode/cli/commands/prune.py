@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.pruning import PruneReport
 
 #: The key of each kind in the output of --json.
-_KEYS = {"job": "jobs", "source": "sources", "cached download": "cached_downloads"}
+_KEYS = {
+    "job": "jobs",
+    "source": "sources",
+    "cached download": "cached_downloads",
+    "cached environment": "cached_environments",
+}
 
 
 @click.command()
@@ -32,10 +37,10 @@ _KEYS = {"job": "jobs", "source": "sources", "cached download": "cached_download
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @json_option
 def prune(*, older_than: float, dry_run: bool, as_json: bool) -> None:
-    """Delete old jobs of this machine that ended, sources that no job needs, and cached downloads.
+    """Delete old jobs of this machine that ended, sources that no job needs, and cached downloads and environments.
 
-    A running job is never deleted, and neither is a source that was used in the last hour. Files that a job wrote to
-    its own output_path outside the data directory are kept.
+    A running job is never deleted, nor is the environment of requirements that it uses, or a source that was used in
+    the last hour. Files that a job wrote to its own output_path outside the data directory are kept.
 
     Exit code: 0 if everything was deleted; 1 if a part of it could not be.
 

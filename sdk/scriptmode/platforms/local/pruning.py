@@ -1,8 +1,9 @@
-"""Removal of what a data directory does not need any more: old jobs that ended, their sources, cached downloads.
+"""Removal of what a data directory does not need any more: old jobs that ended, their sources, cached files.
 
 Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
 A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
-of a job that is about to be created as used.
+of a job that is about to be created as used. Cached environments have locks of their own
+(`requirements.environment_cache` of the runtime).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from scriptmode.platforms.local.agent import removal
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +42,7 @@ _BLOCK = 512
 
 @dataclass(frozen=True)
 class Removed:
-    """A job, a source or a cached download that was removed, and the bytes that it had on disk."""
+    """A job, a source, a cached download or environment that was removed, and the bytes that it had on disk."""
 
     kind: str
     name: str
@@ -69,6 +71,9 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     before = time.time() - older_than
     _prune_jobs(store, before, report, dry_run=dry_run)
     removed = {each.name for each in report.removed}
+    environments = EnvironmentCache(str(store.environments))
+    for each in environments.remove_unused(older_than, most_bytes=None, dry_run=dry_run):
+        report.removed.append(Removed("cached environment", Path(each.path).name, each.size))
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
         _prune_downloads(store.data_dir / FETCHED, before, report, dry_run=dry_run)
