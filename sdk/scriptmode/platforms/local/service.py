@@ -372,10 +372,9 @@ class LocalPlatform(DeprecatedMethods):
         return host_command.run_on_host(folder, recovery.reconcile(folder), host, command)
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
-        """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and cached files.
+        """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and caches.
 
-        Cached files are downloads, and environments of requirements. Running jobs, the environments that they use, and
-        a source that was stored or used in the last hour, are kept.
+        Running jobs, what they use, and a source that was stored or used in the last hour, are kept.
 
         Raises:
             DataError: The data directory cannot be read.
