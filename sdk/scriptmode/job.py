@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.display import log_lines
 from scriptmode.errors import (
     DataError,
+    JobNotFoundError,
     PlatformError,
     ScriptmodeError,
     UnreadableJobError,
@@ -336,7 +337,9 @@ class TrainingJob:
         self.platform.validate(body)
         return create_job(self.platform, body)
 
-    def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:
+    def follow(
+        self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None
+    ) -> dict[str, Any]:
         """Display the job's log and status until it has ended.
 
         An interrupt, and credentials that expire, leave the job running; how to follow it again is printed.
@@ -345,6 +348,8 @@ class TrainingJob:
             logs: Whether to display the log and the status.
             live: Whether to display them in the live view; by default where the output is a terminal or a notebook,
                 unless the environment variable SCRIPTMODE_VIEW is ``plain`` (or ``live``).
+            hosts: Names of hosts whose log lines are displayed; by default all hosts.
+            tail: Of the log lines that each host has so far, display only the last ones, this many.
 
         Returns:
             The description of the completed job.
@@ -352,21 +357,24 @@ class TrainingJob:
         Raises:
             TrainingJobFailed: Where the job failed.
             TrainingJobStopped: Where the job was stopped.
-            SpecError: For another value of ``live``.
+            SpecError: For another value of ``live``, and for a host that the job does not have.
+            JobNotFoundError: Where the job is deleted meanwhile.
         """
         from scriptmode import display
+        from scriptmode.results.log_filter import LogFilter
 
-        is_told = True
+        is_told, log_filter = True, LogFilter.parse(hosts, tail)
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
         try:
             if logs:
-                is_told = display.follow_job(self.name, self.platform, view, self._source_dir)
+                is_told = display.follow_job(self.name, self.platform, view, self._source_dir, log_filter)
             description = self._wait(is_log_shown=logs)
         except KeyboardInterrupt:
             self._print_how_to_follow_again()
             raise KeyboardInterrupt from None  # the traceback of the reading loop does not help the user
         except PlatformError as error:
-            if not (isinstance(error, UnreadableJobError) and self._has_ended()):
+            is_over = isinstance(error, UnreadableJobError) and self._has_ended()
+            if not (is_over or isinstance(error, JobNotFoundError)):
                 self._print_how_to_follow_again()
             raise
         if not is_told:
@@ -382,9 +390,8 @@ class TrainingJob:
     def _print_how_to_follow_again(self) -> None:
         from scriptmode.messages import still_running
 
-        sys.stderr.write(
-            f"\n{still_running(self.name)}, or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
-        )
+        python = f"TrainingJob.attach({self.name!r}).follow()"
+        sys.stderr.write(f"\n{still_running(self.name)}, or in Python {python}. Stop it: scriptmode stop {self.name}\n")
 
     def _repr_html_(self) -> str:
         from scriptmode import display

@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.local_jobs import LocalJobs, channel
@@ -232,6 +233,39 @@ def test_each_drawing_is_one_update_of_the_screen(watched):
     assert all(drawing.startswith(b"\x1b[?2026h") for drawing in drawings)
 
 
+def test_the_last_lines_are_shown_above_the_panel_and_metrics_are_found_in_all(jobs):
+    script = """
+        import time
+        for number in range(100):
+            print(f"loss={number / 100}", flush=True)
+        time.sleep(600)
+    """
+    request = jobs.request(script)
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    jobs.platform.create(request)
+    name = request["TrainingJobName"]
+    jobs.until_line(name, "loss=0.99")
+    command = [str(Path(sys.executable).with_name("scriptmode")), "logs", "-f", name, "--tail", "2"]
+    terminal = Terminal(100, 30, command, {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "PYTHONIOENCODING": "utf-8"})
+    try:
+        until_read([terminal], lambda: any(re.match(r"  loss +0\.99 ▁", line) for line in terminal.shown()))
+        lines = [line for line in terminal.shown() if line]
+        assert lines[:2] == ["algo-1 | loss=0.98", "algo-1 | loss=0.99"]
+        assert lines[2].startswith("── Training ")
+    finally:
+        terminal.close()
+
+
+def test_a_job_that_is_deleted_while_it_is_followed_is_not_called_running(watched, jobs):
+    jobs.platform.delete("job-1")
+    until_read([watched], lambda: watched.process.poll() is not None)
+    until(lambda: not watched.read())
+    said = " ".join("".join(f"{line:<100}" for line in watched.all_lines()).split())
+    assert "there is no training job 'job-1' any more" in said
+    assert "is still running" not in said
+    assert not watched.panel()
+
+
 def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
     name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
     terminal = Followed(100, 30, jobs, name)
@@ -247,6 +281,7 @@ def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
     assert any(
         f"Training job {name} is still running. Follow it again: scriptmode logs -f {name}" in line for line in said
     )
+    assert f"TrainingJob.attach('{name}').follow()" in "".join(f"{line:<100}" for line in said)
     assert [line for line in said if line][-1] == "KeyboardInterrupt"
     assert not any("During handling" in line for line in said)
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"

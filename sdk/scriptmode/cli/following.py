@@ -51,9 +51,9 @@ def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None
         require_view(is_plain=is_plain)
 
 
-def follow_job(job: TrainingJob, *, is_plain: bool) -> None:
-    """Follow a job until it ends; raise the job's error unless it completed."""
-    job.follow(live=False if is_plain else None)
+def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:
+    """Follow a job until it ends; raise the job's error unless it completed. ``lines`` are ``hosts`` and ``tail``."""
+    job.follow(live=False if is_plain else None, **lines)
 
 
 def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:

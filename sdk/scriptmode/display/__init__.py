@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
+from scriptmode.results.log_filter import ALL_LINES, LogFilter, filtered_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +72,12 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
     return TERMINAL if out.isatty() and not is_dumb else PLAIN
 
 
-def follow_job(name: str, platform: Platform, which: str, source_dir: str = "") -> bool:
+def follow_job(
+    name: str, platform: Platform, which: str, source_dir: str = "", log_filter: LogFilter = ALL_LINES
+) -> bool:
     """Show a job until it ends, in the view ``which`` of `choose_view`; return whether the view showed the outcome.
+
+    ``log_filter`` selects the log lines that are shown; metrics are found in all of them.
 
     In a terminal where another job is already followed, this job's lines scroll above that job's panel.
     """
@@ -80,23 +85,24 @@ def follow_job(name: str, platform: Platform, which: str, source_dir: str = "") 
         from scriptmode.display.follower import Follower
         from scriptmode.display.notebook_view import NotebookView
 
-        Follower(name, platform, NotebookView(name, platform), source_dir).run()
+        Follower(name, platform, NotebookView(name, platform), source_dir, log_filter).run()
         return True
     if which == TERMINAL and _terminal_lock.acquire(blocking=False):
         try:
-            _follow_in_terminal(name, platform)
+            _follow_in_terminal(name, platform, log_filter)
         finally:
             _terminal_lock.release()
     else:
-        log_lines.show(platform.log_events(name, follow=True, on_description=log_lines.StatusLines()))
+        statuses = log_lines.StatusLines()
+        log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
     return False
 
 
-def _follow_in_terminal(name: str, platform: Platform) -> None:
+def _follow_in_terminal(name: str, platform: Platform, log_filter: LogFilter) -> None:
     from scriptmode.display.follower import Follower
     from scriptmode.display.terminal_view import TerminalView
 
-    Follower(name, platform, TerminalView(sys.stdout)).run()
+    Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
 
 
 def job_card(name: str, platform: Platform, source_dir: str = "") -> str:

@@ -25,6 +25,7 @@ from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import find_activity
+from scriptmode.results.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode.results.outcome import find_failure
 
 if TYPE_CHECKING:
@@ -62,12 +63,20 @@ class LiveView(Protocol):
 class Follower:
     """One job that is followed, and the live view it is shown in."""
 
-    def __init__(self, name: str, platform: Platform, view: LiveView, source_dir: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        platform: Platform,
+        view: LiveView,
+        source_dir: str = "",
+        log_filter: LogFilter = ALL_LINES,
+    ) -> None:
         self._name = name
         self._source_dir = source_dir
         self._platform = platform
         self._view = view
         self._collector = Collector(name)
+        self._selector = LineSelector(platform, name, log_filter)
         self._description: JobDescription | None = None
         self._pending: deque[LogEvent] = deque()
         self._drawing = Lock()
@@ -190,7 +199,8 @@ class Follower:
             self._collector.set_activity(self._activity)
             self._activity = None
         messages, self._collector.problems = self._collector.problems, []
-        return Frame(self._collector.snapshot(self._platform.clock.wall_time()), events, messages)
+        shown = list(filter(self._selector.takes, events))
+        return Frame(self._collector.snapshot(self._platform.clock.wall_time()), shown, messages)
 
 
 def find_roles(job: JobRequest) -> dict[str, str]:

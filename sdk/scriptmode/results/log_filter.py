@@ -10,7 +10,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from scriptmode.platforms.base import LogEvent, Platform
     from scriptmode.spec.job_description import JobDescription
@@ -44,6 +44,9 @@ class LogFilter:
         return cls(names, tail)  # type: ignore[arg-type]
 
 
+ALL_LINES = LogFilter()
+
+
 def filtered_events(
     platform: Platform,
     name: str,
@@ -64,27 +67,37 @@ def filtered_events(
     Raises:
         SpecError: For a host that the job does not have.
     """
-    if log_filter.hosts:
-        _check_hosts(log_filter.hosts, parse_description(platform.describe(name)))
-    skipped: Counter[str] = Counter()
-    if log_filter.tail is not None:
-        # Read twice instead of stored: a log may be larger than the memory.
-        events = platform.log_events(name, follow=False)
-        skipped.update(event.host for event in events if not event.continues)
-        for host in skipped:
-            skipped[host] = max(0, skipped[host] - log_filter.tail)
+    select = LineSelector(platform, name, log_filter)
     lines = platform.log_events(name, follow=follow, on_description=on_description)
-    if log_filter == LogFilter():
-        return lines
-    return _passing(lines, log_filter.hosts, skipped)
+    return lines if log_filter == ALL_LINES else filter(select.takes, lines)
 
 
-def _passing(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[str]) -> Iterator[LogEvent]:
-    for event in lines:
-        if skipped[event.host]:
-            skipped[event.host] -= not event.continues
-        elif not hosts or event.host in hosts:
-            yield event
+class LineSelector:
+    """Selection of a job's log lines by a filter, in the order in which they are read from the start.
+
+    Raises:
+        SpecError: For a host that the job does not have.
+    """
+
+    def __init__(self, platform: Platform, name: str, log_filter: LogFilter) -> None:
+        self._hosts = log_filter.hosts
+        #: Lines of each host that are still to be passed over.
+        self._skipped: Counter[str] = Counter()
+        if log_filter.hosts:
+            _check_hosts(log_filter.hosts, parse_description(platform.describe(name)))
+        if log_filter.tail is not None:
+            # Read twice instead of stored: a log may be larger than the memory.
+            events = platform.log_events(name, follow=False)
+            self._skipped.update(event.host for event in events if not event.continues)
+            for host in self._skipped:
+                self._skipped[host] = max(0, self._skipped[host] - log_filter.tail)
+
+    def takes(self, event: LogEvent) -> bool:
+        """Return whether the next event is one of the wanted lines."""
+        if self._skipped[event.host]:
+            self._skipped[event.host] -= not event.continues
+            return False
+        return not self._hosts or event.host in self._hosts
 
 
 def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:

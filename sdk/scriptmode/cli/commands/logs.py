@@ -46,14 +46,13 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
       scriptmode logs -f --last
       scriptmode logs mnist-1 --host algo-2 --tail 20
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    is_whole = not chosen["hosts"] and chosen["tail"] is None
-    if follow and is_whole and not as_json:
-        following.follow_job(job, is_plain=is_plain)
+    if follow and not as_json:
+        following.follow_job(job, is_plain=is_plain, **chosen)
         return
     with following.hint_on_interrupt(job, follow=follow, as_json=as_json):
         if as_json:
             output.print_log_as_json(job.logs(follow=follow, **chosen))
         else:
-            job.print_logs(follow=follow, **chosen)
+            job.print_logs(**chosen)
         if follow:
             job.wait()
