@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from importlib import util
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.doctor.check import Finding, ok, problem, problem_from_error, warning
+from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.installation import install_command
 
@@ -23,7 +23,7 @@ _MOST_AWS_SECONDS = 5 * 60
 _MOST_DISK_SECONDS = 2.0
 
 
-def account(asks_service: bool) -> Iterator[Finding]:  # noqa: FBT001 - `check_runner` binds it
+def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `check_runner` binds it
     """Query the identity of the credentials, compare the clocks, and with ``asks_service`` list a training job."""
     from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
     from scriptmode.aws.session import Connection
@@ -64,7 +64,7 @@ def _clock_offset(response: Any) -> float | None:
     return None
 
 
-def _clock(aws: float | None) -> Finding:
+def _clock(aws: float | None) -> Check:
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     if aws is not None and abs(aws) > _MOST_AWS_SECONDS:
         what = f"{now}, {_format_offset(aws)} AWS's clock, which refuses requests from 5 minutes on"
@@ -93,7 +93,7 @@ def _disk_clock_offset() -> float | None:
     return None
 
 
-def config_file() -> Iterator[Finding]:
+def config_file() -> Iterator[Check]:
     """Read the SageMaker config files like a job."""
     from scriptmode.aws import config
     from scriptmode.aws.s3 import S3
@@ -103,7 +103,7 @@ def config_file() -> Iterator[Finding]:
     yield ok(f"can be read, or does not exist; it has {role}")
 
 
-def images() -> Iterator[Finding]:
+def images() -> Iterator[Check]:
     """Check whether AWS's images can be looked up by version."""
     if package := next(filter(util.find_spec, ("sagemaker", "sagemaker_core")), None):
         yield ok(f"framework_version is looked up through {package}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,21 +25,12 @@ _USES = {
 }
 
 
-class Finding(NamedTuple):
-    """The result of a check that has no name yet; ``prevents`` is whether what needs it cannot run."""
-
-    outcome: str
-    found: str
-    advice: str = ""
-    prevents: bool = False
-
-
 @dataclass(frozen=True)
 class Check:
     """The result of one check.
 
     Attributes:
-        name: Subject of the check, such as ``TensorFlow`` or ``disk``.
+        name: Subject of the check, such as ``TensorFlow`` or ``disk``; the table of checks has it.
         outcome: ``"ok"``; ``"warning"`` for something that only some jobs need; ``"problem"`` for something that
             prevents every job, or for damage.
         found: What was found, with versions and paths.
@@ -59,22 +50,22 @@ class Check:
         return asdict(self)
 
 
-def ok(found: str) -> Finding:
-    """Return a finding that needs no step."""
-    return Finding(OK, found)
+def ok(found: str) -> Check:
+    """Return a result that needs no step."""
+    return Check("", OK, found)
 
 
-def warning(found: str, advice: str, *, prevents: bool = True) -> Finding:
-    """Return a finding that only some jobs need a step for."""
-    return Finding(WARNING, found, advice, prevents)
+def warning(found: str, advice: str, *, prevents: bool = True) -> Check:
+    """Return a result that only some jobs need a step for."""
+    return Check("", WARNING, found, advice, prevents)
 
 
-def problem(found: str, advice: str) -> Finding:
-    """Return a finding that prevents every job, or damage."""
-    return Finding(PROBLEM, found, advice, prevents=True)
+def problem(found: str, advice: str) -> Check:
+    """Return a result that prevents every job, or damage."""
+    return Check("", PROBLEM, found, advice, prevents=True)
 
 
-def problem_from_error(error: ScriptmodeError) -> Finding:
+def problem_from_error(error: ScriptmodeError) -> Check:
     """Convert an error of this library to a problem."""
     return problem(error.message, error.advice or "correct it, then run scriptmode doctor again")
 

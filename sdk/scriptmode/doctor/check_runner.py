@@ -10,13 +10,13 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, Finding, problem, problem_from_error, warning
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class _Row:
 
     platform: str
     names: tuple[str, ...]
-    look: Callable[[], Iterator[Finding]]
+    look: Callable[[], Iterator[Check]]
     in_thread: bool = True
-    found: list[Finding] = field(default_factory=list)
+    found: list[Check] = field(default_factory=list)
     thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -63,13 +63,13 @@ class _Row:
             missing = warning(f"no answer within {_SECONDS:g} s", advice)
         last = ""
         for name in self.names:
-            finding = next(findings, None) or missing._replace(advice=missing.advice or f"see {last}")
+            finding = next(findings, None) or replace(missing, advice=missing.advice or f"see {last}")
             last = last if finding.found == "not checked" else name
             is_needed = self.platform == platform or name == "scriptmode"
             outcome = WARNING if finding.outcome == PROBLEM and not is_needed else finding.outcome
-            yield Check(name, outcome, *finding[1:])
+            yield replace(finding, name=name, outcome=outcome)
 
-    def _findings(self) -> Iterator[Finding]:
+    def _findings(self) -> Iterator[Check]:
         try:
             yield from self.look()
         except ScriptmodeError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.doctor.check import Finding, ok, problem, warning
+from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import ContainerError, SpecError
 from scriptmode.messages import format_bytes
 
@@ -31,7 +31,7 @@ _NAMES_SHOWN = 5
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-def docker() -> Iterator[Finding]:
+def docker() -> Iterator[Check]:
     """Query Docker's daemon for its version and for this project's images."""
     from scriptmode.containers import TENSORFLOW_VERSIONS, default_image, docker_client
 
@@ -51,7 +51,7 @@ def docker() -> Iterator[Finding]:
     yield ok(f"{version} answers, with {' and '.join(built)}")
 
 
-def fuse() -> Iterator[Finding]:
+def fuse() -> Iterator[Check]:
     """Mount and unmount a file system: only that shows whether this user may."""
     from scriptmode.data import mounts
 
@@ -62,7 +62,7 @@ def fuse() -> Iterator[Finding]:
         yield ok("a file system can be mounted, which input_mode='FastFile' streams through")
 
 
-def ports() -> Iterator[Finding]:
+def ports() -> Iterator[Check]:
     """Reserve one host's block of ports as a job does, and connect to this machine by loopback."""
     from scriptmode.platforms.local.system.ports import Ports
 
@@ -83,7 +83,7 @@ def ports() -> Iterator[Finding]:
             reserved.release()
 
 
-def memory() -> Iterator[Finding]:
+def memory() -> Iterator[Check]:
     """Check the available memory, the limit of this control group, and the shared memory."""
     sizes = _memory()
     cores = os.cpu_count()
@@ -110,15 +110,13 @@ def memory() -> Iterator[Finding]:
 
 def _memory() -> dict[str, int]:
     """Read the memory from /proc/meminfo (proc(5)), in bytes."""
-    found = {}
     with suppress(OSError, ValueError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            name, _, size = line.partition(":")
-            found[name] = int(size.split()[0]) * 1024
-    return found
+        lines = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
+        return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
+    return {}
 
 
-def disk() -> Iterator[Finding]:
+def disk() -> Iterator[Check]:
     """Write, rename and lock a file in the data directory if it exists, and check the free space."""
     from scriptmode.platforms.local.store import probe
     from scriptmode.platforms.local.system import full_disk
@@ -147,7 +145,7 @@ def disk() -> Iterator[Finding]:
         yield ok(f"{found}, which " + ("can be written and locked" if is_there else "the first job will make"))
 
 
-def jobs() -> Iterator[Finding]:
+def jobs() -> Iterator[Check]:
     """Check for jobs that cannot be read, and for running jobs whose agents died or do not answer."""
     from scriptmode.platforms.local.store import probe
 

