@@ -278,3 +278,24 @@ def test_rows_are_shared_out_in_turn():
 def test_the_last_status_is_kept_where_the_history_is_too_long():
     (history,) = [row for row in rows(full(), 30, 2) if "Training 20 s" in row]
     assert history.startswith("…")
+
+
+def test_a_card_draws_the_history_as_a_bar_once_the_job_has_ended():
+    bar = 'title="Training 20 s"'
+    running = html_card.render_card(collected().snapshot(NOW), log_locations={})
+    assert "Training 20 s" in running
+    assert bar not in running
+    ended = described(status="Completed", LastModifiedTime=NOW)
+    ended["SecondaryStatusTransitions"][-1]["EndTime"] = NOW
+    assert bar in html_card.render_card(create_snapshot(parse_description(ended), NOW), log_locations={})
+
+
+def test_a_card_offers_the_plot_where_there_are_metrics_and_the_model_where_there_is_one():
+    running = html_card.render_card(collected().snapshot(NOW), log_locations={})
+    assert "job.plot()" not in running
+    assert "job.model" not in running
+    fields = {"status": "Completed", "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"}}
+    completed = html_card.render_card(collected(LOSSES, **fields).snapshot(NOW), log_locations={})
+    assert (
+        completed.index(">job.plot()<") < completed.index(">job.model<") < completed.index("scriptmode model download")
+    )

@@ -13,7 +13,7 @@ from scriptmode.display.row_allocation import visible_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, StatusInterval
+    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
     from scriptmode.failure import Failure
 
     _Row = tuple[str, ...]
@@ -41,7 +41,8 @@ _PRE = (
     f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 0 0;padding:6px 8px;color:inherit;"
     "background:rgba(128,128,128,.12);border-radius:4px"
 )
-#: A log that is higher is scrolled, from its end.
+#: A log that is higher is scrolled, from its end. Its text does not shrink: JupyterLab gives a ``pre`` a scroll bar of
+#: its own (``overflow:auto``), which begins at the first line.
 _SCROLLED = "max-height:24em;overflow-y:auto;display:flex;flex-direction:column-reverse"
 _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
@@ -64,7 +65,7 @@ def render_card(
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
-        _history(snapshot.history, colour),
+        _history(snapshot, colour),
         _listed(snapshot.observed.channels, _channel, "channels"),
         _listed(snapshot.observed.metrics, _metric, "metrics"),
         _listed(snapshot.observed.hosts, _host, "hosts"),
@@ -73,7 +74,7 @@ def render_card(
         *(_dim(note) for note in notes),
         _log(snapshot, lines),
         _log_locations(snapshot, log_locations),
-        _commands(snapshot.commands()),
+        _commands([*_expressions(snapshot), *snapshot.commands()]),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
@@ -108,14 +109,13 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
     )
 
 
-def _history(history: Sequence[StatusInterval], colour: str) -> str:
+def _history(snapshot: JobSnapshot, colour: str) -> str:
+    """Render the statuses one after another; of a job that has ended also as a bar, which is full by its nature."""
+    history = snapshot.history
     if not history:
         return ""
-    parts = stacked_bar(
-        [(interval.status, interval.seconds, messages.format_duration(interval.seconds)) for interval in history],
-        colour,
-        _SHADES,
-    )
+    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in history]
+    parts = stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
     text = " \u203a ".join(
         escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
         for interval in history
@@ -178,7 +178,8 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
         if left > 0
         else ""
     )
-    shown = f'<div style="{_SCROLLED}"><pre style="{_PRE}">{body}</pre></div>' + (_dim(more) if more else "")
+    box = f'<div style="{_SCROLLED}"><pre style="{_PRE};flex-shrink:0">{body}</pre></div>'
+    shown = box + (_dim(more) if more else "")
     if snapshot.failure is None or not snapshot.failure.traceback:
         return shown
     # The traceback is above already.
@@ -193,6 +194,11 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
     shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
     facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
     return facts + _more(len(log_locations) - len(shown), "logs")
+
+
+def _expressions(snapshot: JobSnapshot) -> list[str]:
+    """Return what a notebook would run next, with a variable ``job``."""
+    return [*(["job.plot()"] if snapshot.observed.metrics else []), *(["job.model"] if snapshot.model else [])]
 
 
 def _commands(commands: Iterable[str]) -> str:

@@ -1,0 +1,76 @@
+"""What a person sees of a running job in JupyterLab, whose style sheet changes what a browser makes of HTML."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from fakes.processes import processes_naming, until
+from notebooks.jupyter_lab import DARK, LIGHT, notebook_page
+from notebooks.stripping import METADATA
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
+SCRIPT = """
+import os, time
+for step in range(400):
+    print(f"step {{step}}: loss={{1 / (1 + step):.4f}}", flush=True)
+while not os.path.exists({end!r}):
+    time.sleep(0.1)
+"""
+CELL = """
+from pathlib import Path
+from scriptmode import Estimator
+Path("train.py").write_text({script!r})
+job = Estimator(
+    entry_point="train.py", instance_type="local_process", base_job_name="shown", max_run=300,
+    metric_definitions=[{{"Name": "loss", "Regex": "loss=([0-9.]+)"}}],
+).fit()
+"""
+#: The height of the log's last line, what could clip it, and how much of that does.
+LAST_LINE = """(() => {
+    const box = [...document.querySelectorAll('.jp-OutputArea pre')].find(each => each.innerText.includes('step 399'));
+    if (!box) return null;
+    const range = document.createRange();
+    range.setStart(box.lastChild, box.lastChild.data.lastIndexOf('algo-1 | step 399'));
+    range.setEnd(box.lastChild, box.lastChild.data.trimEnd().length);
+    const line = range.getBoundingClientRect(), clips = [];
+    for (let each = box; !each.matches('.jp-OutputArea'); each = each.parentElement)
+        if (getComputedStyle(each).overflowY !== 'visible') clips.push(each.getBoundingClientRect());
+    const clipping = clips.filter(clip => line.top < clip.top - 1 || line.bottom > clip.bottom + 1);
+    return {height: line.height, clips: clips.length, clipping: clipping.length};
+})()"""
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A notebook in JupyterLab that follows a job, whose script has printed its last line and still runs."""
+    folder = Path(tempfile.mkdtemp(prefix="jupyterlab-"))
+    end = folder / "end"
+    cell = nbformat.v4.new_code_cell(CELL.format(script=SCRIPT.format(end=str(end))).strip())
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=METADATA), folder / "shown.ipynb")
+    try:
+        with notebook_page(folder, "shown.ipynb", {"SCRIPTMODE_DATA_DIR": str(folder / "data")}) as page:
+            page.value("window.jupyterapp.commands.execute('notebook:run-all-cells'), true")
+            until(lambda: page.value(LAST_LINE), 120)
+            yield page
+        end.touch()
+        until(lambda: not processes_naming(str(folder)))
+    finally:
+        end.touch()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_the_last_line_of_the_log_is_visible(page, theme):
+    page.command("apputils:change-theme", theme=theme)
+    line = page.value(LAST_LINE)
+    assert line["height"] > 5
+    assert line["clips"] > 0
+    assert line["clipping"] == 0
+
+
+def test_the_card_offers_what_the_notebook_can_run_next(page):
+    offered = page.value("[...document.querySelectorAll('.jp-OutputArea code')].map(each => each.innerText)")
+    assert offered[0] == "job.plot()"
+    assert offered[1].startswith("scriptmode logs -f shown-")
