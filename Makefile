@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # In two processes, because most tests wait for other processes. tests/conftest.py groups tests that must share one.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-.PHONY: demo test test-all test-images check bench docs screens lint setup light packages clean
+.PHONY: demo test test-all test-images check bench docs screens notebooks lint setup light packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
@@ -40,6 +40,10 @@ docs: setup
 ## Regenerate the screens in the README and the guides from real jobs.
 screens: setup
 	$(BIN)/python sdk/docs/screens.py
+
+## Run the notebooks (all that need no containers, or those in NAMES) and keep them with their outputs.
+notebooks: packages setup
+	$(BIN)/python -m tests.notebooks.recording $(NAMES)
 
 lint: light
 	$(BIN)/ruff check .

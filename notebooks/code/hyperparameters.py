@@ -80,6 +80,11 @@ def model_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("SM_MODEL_DIR", "/opt/ml/model"))
 
 
+def output_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the directory that becomes output.tar.gz; outside a training job it is beside the model directory."""
+    return environ.get("SM_OUTPUT_DATA_DIR") or str(model_folder(environ).with_name("output"))
+
+
 def checkpoint_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the checkpoint directory, which the platform uploads while the job runs; it is beside the model directory.
 

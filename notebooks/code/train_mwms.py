@@ -59,7 +59,7 @@ def share(index: int, workers: int) -> images.Images:
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, index: int, workers: int) -> Progress:
-    """Train for the given epochs; only worker 0 prints progress."""
+    """Train for the given epochs; only worker 0 prints progress, and writes it for TensorBoard."""
     mine = share(index, workers)
     replicas = training.strategy.num_replicas_in_sync
     # All workers make every step together, so the number of steps must not depend on the size of a worker's shard.
@@ -74,12 +74,17 @@ def train(training: Training, arguments: hyperparameters.Namespace, index: int, 
         arguments.batch_size * replicas,
         **silence,
     )
+    writer = tf.summary.create_file_writer(hyperparameters.output_folder()) if index == 0 else None
     training.step(next(iterator))  # Compiles the step.
     for _ in range(arguments.epochs):
         progress.begin_epoch()
         figures = model.mean([training.step(next(iterator)) for _ in range(steps)])
         loss, accuracy = training.average(tf.constant(figures)).numpy()
         progress.end_epoch(steps, loss=loss, accuracy=accuracy)
+        if writer is not None:
+            with writer.as_default(progress.steps):
+                tf.summary.scalar("loss", loss)
+                tf.summary.scalar("accuracy", accuracy)
     return progress
 
 

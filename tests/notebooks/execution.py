@@ -17,10 +17,11 @@ import nbformat
 from fakes.processes import processes_naming, until
 from nbclient import NotebookClient
 from nbclient.util import run_sync
+from notebooks.recording import stripped
 from traitlets.config import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 #: Tag of the cell whose assignments a run may overrule, and of the cell that does; Papermill's names for them.
@@ -30,9 +31,11 @@ PARAMETERS, INJECTED = "parameters", "injected-parameters"
 class Execution:
     """A notebook that was executed to its end, and the kernel that it ran in."""
 
-    def __init__(self, client: NotebookClient) -> None:
+    def __init__(self, client: NotebookClient, folder: Path) -> None:
         self._client = client
         self.notebook = client.nb
+        #: The directory with a copy of the notebooks, and with the jobs.
+        self.folder = folder
 
     def value(self, expression: str) -> Any:
         """Evaluate an expression in the kernel; the value comes back as JSON tells it."""
@@ -66,13 +69,15 @@ class Execution:
 
 
 @contextmanager
-def executed(name: str, *, timeout: float = 600, **parameters: Any) -> Iterator[Execution]:
+def executed(
+    name: str, *, timeout: float = 600, after_cell: Callable[[Any], None] | None = None, **parameters: Any
+) -> Iterator[Execution]:
     """Execute ``notebooks/<name>.ipynb`` in a copy of the folder, with jobs in a data directory of its own.
 
     ``parameters`` overrule what the cell tagged "parameters" assigns. ``timeout`` is for each cell, in seconds. A cell
-    that raises fails the test with that cell's traceback.
+    that raises fails the test with that cell's traceback. ``after_cell`` gets each cell that was executed.
     """
-    notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    notebook = nbformat.reads(stripped((NOTEBOOKS / f"{name}.ipynb").read_text()), as_version=4)
     inject(notebook, parameters)
     folder = Path(tempfile.mkdtemp(prefix="notebook-"))
     try:
@@ -80,7 +85,9 @@ def executed(name: str, *, timeout: float = 600, **parameters: Any) -> Iterator[
         with client.setup_kernel(env=_environment(folder)):
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
-            yield Execution(client)
+                if after_cell is not None:
+                    after_cell(cell)
+            yield Execution(client, folder)
         # Neither a job's agent nor what a cell started outlives the notebook's kernel.
         until(lambda: not processes_naming(str(folder)))
     finally:

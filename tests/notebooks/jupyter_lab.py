@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 TOKEN = "token-of-a-test"
-WIDTH, HEIGHT = 1200, 1100
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
 
 #: Whether the notebook is open and its kernel answers; a command before that opens a dialogue.
@@ -88,14 +87,14 @@ def notebook_page(folder: Path, notebook: str, environment: Mapping[str, str]) -
 
 
 @contextmanager
-def browser_page(folder: Path, environment: Mapping[str, str]) -> Iterator[Page]:
+def browser_page(folder: Path, environment: Mapping[str, str], size: tuple[int, int] = (1200, 1100)) -> Iterator[Page]:
     """Start Chromium with one empty page."""
     program = shutil.which("chromium")
     assert program, "the tests of what a notebook shows need a browser: .ci/packages"
     profile = folder / "profile"
     command = (
         program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
-        "--remote-allow-origins=*", f"--user-data-dir={profile}", f"--window-size={WIDTH},{HEIGHT}", "about:blank",
+        "--remote-allow-origins=*", f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", "about:blank",
     )  # fmt: skip
     with _running(command, folder, environment):
         port = until(

@@ -1,14 +1,22 @@
-"""Every notebook in the repository is small, without outputs, and executed by a test."""
+"""Every notebook in the repository is small, has the outputs of its current cells, and is executed by a test."""
 
 import ast
+import re
+import socket
 from pathlib import Path
 
 import nbformat
 import pytest
 from notebooks.execution import INJECTED, NOTEBOOKS, PARAMETERS, assigned, inject
-from notebooks.stripping import stripped
+from notebooks.recording import RECORDED, WITH_CONTAINERS, code_digest, kept, recorded, stripped
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+
+#: Kept without outputs: those that need containers, and the comparison, which takes longest.
+NOT_RECORDED = (*WITH_CONTAINERS, "parameter_servers_or_horovod")
+#: Paths of a machine, of a user and of tests; and what a picture is as text.
+OF_A_MACHINE = re.compile(r"/tmp/(?!work\b|scriptmode/)|(?<![\w.])/(work|root|srv|mnt)\b|/home/(?!me\b)|notebook-\w{8}")
+PNG = re.compile(r"iVBOR[\w+/=\s]+")
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
 
@@ -18,14 +26,41 @@ def parameters_cells(notebook):
 
 
 @every_notebook
-def test_a_notebook_is_kept_without_outputs_and_spelled_the_same(path):
-    text = path.read_text()
-    assert text == stripped(text), "python tests/notebooks/stripping.py rewrites it"
+def test_a_notebook_is_spelled_the_same(path):
+    assert path.read_text() == kept(path.read_text()), "make notebooks rewrites it"
+
+
+every_recorded_notebook = pytest.mark.parametrize(
+    "path", [path for path in PATHS if path.stem not in NOT_RECORDED], ids=lambda path: path.stem
+)
+
+
+@every_recorded_notebook
+def test_a_notebook_has_the_outputs_of_its_current_cells(path):
+    notebook = nbformat.read(path, as_version=4)
+    renew = f"make notebooks NAMES={path.stem} runs it again"
+    assert notebook.metadata.get(RECORDED) == code_digest(notebook), renew
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), renew
+    assert len([cell for cell in cells if cell.outputs]) >= len(cells) / 2, renew
+    assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs), renew
+
+
+@every_notebook
+def test_outputs_are_small_and_without_errors_and_paths_of_a_machine(path):
+    assert path.stat().st_size < 500_000
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", []):
+            assert output.output_type != "error"
+            texts = [output.get("text", ""), *(value for value in output.get("data", {}).values())]
+            shown = "\n".join(text for text in texts if not PNG.fullmatch(text))
+            assert not OF_A_MACHINE.search(shown), OF_A_MACHINE.search(shown)
+            assert socket.gethostname() not in shown
 
 
 @every_notebook
 def test_a_notebook_is_thin(path):
-    text = path.read_text()
+    text = stripped(path.read_text())
     assert len(text) < 20_000
     assert len(text.splitlines()) <= 400
     for cell in nbformat.reads(text, as_version=4).cells:
@@ -85,3 +120,24 @@ def test_a_parameter_overrules_the_cell_that_assigns_it_and_no_cell_is_left_out(
 def test_a_parameter_that_the_notebook_does_not_have_is_named():
     with pytest.raises(AssertionError, match="does not assign EPOCH"):
         inject(nbformat.reads(stripped(NOISY), as_version=4), {"EPOCH": 1})
+
+
+def test_a_recorded_notebook_has_what_is_typical_instead_of_what_is_accidental():
+    notebook = nbformat.reads(stripped(NOISY), as_version=4)
+    text = "in /tmp/tmpab12cd34, http://127.0.0.1:40123/, job-2026-11-22-19-52-01-724, job-2026-11-22-19-52-05-001 "
+    stream = [
+        nbformat.v4.new_output("stream", text=part) for part in (text, "/here/data and job-2026-11-22-19-52-01-724")
+    ]
+    result = nbformat.v4.new_output("execute_result", data={"text/plain": "<A at 0x7f12345678ab>"}, execution_count=9)
+    notebook.cells[0].outputs = [*stream, result]
+    kept_text = recorded(notebook, {"/here": "/home/me", "/here/data": "/home/me/jobs"})
+    (cell,) = nbformat.reads(kept_text, as_version=4).cells
+    assert cell.outputs[0].text == (
+        "in /tmp/work, http://127.0.0.1:6006/, job-2026-01-31-12-00-00-000, job-2026-01-31-12-01-00-000 "
+        "/home/me/jobs and job-2026-01-31-12-00-00-000"
+    )
+    assert cell.outputs[1].data["text/plain"] == "<A at 0x7f0000000000>"
+    assert (cell.execution_count, cell.outputs[1].execution_count, len(cell.outputs)) == (1, 1, 2)
+    assert kept(kept_text) == kept_text
+    changed = nbformat.reads(kept_text.replace("EPOCHS = 3", "EPOCHS = 4"), as_version=4)
+    assert changed.metadata[RECORDED] != code_digest(changed)

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from fakes.processes import processes_naming, until
 from notebooks.jupyter_lab import DARK, LIGHT, notebook_page
-from notebooks.stripping import METADATA
+from notebooks.recording import METADATA
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 SCRIPT = """

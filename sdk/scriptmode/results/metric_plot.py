@@ -156,7 +156,7 @@ def _figure(count: int) -> Any:
             "plot() needs Matplotlib, which is not installed: pip install matplotlib", advice="metrics() needs nothing"
         ) from error
 
-    class Shown(Figure):
+    class MetricFigure(Figure):
         """Displays itself in a notebook, whatever pyplot was told to draw on."""
 
         def _repr_png_(self) -> bytes:
@@ -166,4 +166,4 @@ def _figure(count: int) -> Any:
             self.savefig(buffer, format="png")
             return buffer.getvalue()
 
-    return Shown(figsize=(_WIDTH, _HEIGHT * count), layout="constrained", facecolor=_BACKGROUND)
+    return MetricFigure(figsize=(_WIDTH, _HEIGHT * count), layout="constrained", facecolor=_BACKGROUND)
