@@ -1,4 +1,4 @@
-"""Sphinx's configuration: guides in MyST Markdown, the reference from docstrings and from `--help`.
+"""Sphinx's configuration: guides in MyST Markdown, notebooks, the reference from docstrings and from `--help`.
 
 `make docs` and the tests build with every warning as an error. The build downloads nothing, so names of other projects
 have no links.
@@ -21,10 +21,28 @@ author = "the scriptmode authors"
 copyright = author  # noqa: A001 - Sphinx's name for it
 release = version = metadata.version("scriptmode")
 
-extensions = ["sphinx.ext.autodoc", "myst_parser", "command_line", "google_sections", "public_names"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx_copybutton",
+    "myst_nb",
+    "command_line",
+    "google_sections",
+    "notebook_links",
+    "public_names",
+]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 root_doc = "index"
 exclude_patterns = ["extensions"]
+
+# Notebooks show the outputs that are committed with them: `make notebooks` records them.
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+# A button copies a block; of a console block the commands alone.
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True
+copybutton_line_continuation_character = "\\"
+copybutton_here_doc_delimiter = "EOF"
 
 # Docstrings write references in single backticks, and a reference that cannot be resolved is an error.
 default_role = "any"

@@ -24,6 +24,7 @@ WITH_CODE = [README, DOCS / "index.md", *GUIDES]
 #: Documents whose links are checked.
 WITH_LINKS = [
     *WITH_CODE,
+    DOCS / "faq.md",
     *sorted((DOCS / "reference").glob("*.md")),
     CONTRIBUTING,
     ROOT / "CHANGELOG.md",

@@ -11,7 +11,7 @@ from scriptmode.spec.estimator_arguments import EstimatorArguments
 PAGE = (DOCS / "reference" / "arguments.md").read_text()
 #: The arguments and the fields in each row of the page's tables.
 ROWS = [
-    (re.findall(r"`(\w+)`", cells[1]), re.findall(r"`([\w.]+)`", cells[3]))
+    (re.findall(r"`(\w+)`", cells[1]), re.findall(r"`([\w.]+)`", cells[4]))
     for cells in (line.split("|") for line in PAGE.splitlines() if line.startswith("| `"))
 ]
 
@@ -30,3 +30,11 @@ def test_an_argument_sets_the_field_that_the_page_names():
         if known and told != known:
             wrong[", ".join(names)] = (told, known)
     assert not wrong
+
+
+def test_each_argument_has_a_default():
+    defaults = {
+        cells[1]: cells[3].strip() for cells in (line.split("|") for line in PAGE.splitlines()) if len(cells) > 5
+    }
+    assert [name for name, default in defaults.items() if not default] == []
+    assert "`False`" in defaults[" `use_spot_instances` "]

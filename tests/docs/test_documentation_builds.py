@@ -70,6 +70,32 @@ def test_every_command_is_in_the_reference_with_its_help(built):
         assert f"Usage: scriptmode {verb}" in page
 
 
+@pytest.mark.slow
+def test_notebooks_are_pages_with_their_outputs_and_guides_link_them(built):
+    page = (built / "notebooks" / "quickstart.html").read_text()
+    assert "<polyline" in page
+    assert page.count("<img alt=") >= 3
+    assert 'href="../notebooks/quickstart.html"' in (built / "guides" / "getting_started.html").read_text()
+
+
+@pytest.mark.slow
+def test_every_notebook_is_a_page_that_the_first_page_links(built):
+    names = {path.stem for path in (DOCS.parents[1] / "notebooks").glob("*.ipynb")}
+    front = (built / "index.html").read_text()
+    assert [name for name in sorted(names) if f'href="notebooks/{name}.html"' not in front] == []
+
+
+@pytest.mark.slow
+def test_blocks_have_a_button_that_copies_the_commands_alone(built):
+    assert "copybutton.js" in (built / "index.html").read_text()
+    assert "formatCopyText(text, '$ '" in (built / "_static" / "copybutton.js").read_text()
+
+
+@pytest.mark.slow
+def test_the_changelog_is_a_page(built):
+    assert "Unreleased" in (built / "changelog.html").read_text()
+
+
 def test_a_guide_is_short_and_begins_with_an_example():
     for guide in GUIDES:
         text = guide.read_text()
