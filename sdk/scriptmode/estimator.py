@@ -393,7 +393,7 @@ class Estimator(Arguments):
 
 
 def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None], *, shown: bool) -> None:
-    with log_lines.PackingLine(source.total, is_logged=shown) as line:
+    with log_lines.PackingLine(source.total) as line:
         archive = source.pack(line.packed)
         line.store()
         store(archive.data, uri)

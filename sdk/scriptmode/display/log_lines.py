@@ -39,12 +39,12 @@ def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
 class PackingLine:
     """A line of a terminal with the progress of packing and storing a source, once that takes a second.
 
-    Without a terminal one line is logged, if ``is_logged``.
+    Without a terminal it is one line of the log, on the standard error: the output may be JSON.
     """
 
-    def __init__(self, total: int, *, is_logged: bool) -> None:
+    def __init__(self, total: int) -> None:
         self._total = total
-        self._is_logged = is_logged
+        self._is_logged = False
         self._line = ProgressLine()
         self._next = time.monotonic() + _FIRST_SECONDS
 
@@ -61,9 +61,9 @@ class PackingLine:
     def _show(self, text: str) -> None:
         self._next = time.monotonic() + _REDRAW_SECONDS
         self._line.show(text)
-        if self._is_logged and not self._line.is_shown:
-            self._is_logged = False
-            _say(f"packing {messages.format_bytes(self._total)} of source code ...", None)
+        if not (self._is_logged or self._line.is_shown):
+            self._is_logged = True
+            _say(f"packing {messages.format_bytes(self._total)} of source code ...", sys.stderr)
 
     def __enter__(self) -> Self:
         return self

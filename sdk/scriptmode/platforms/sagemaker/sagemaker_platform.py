@@ -98,7 +98,7 @@ class SageMakerPlatform(DeprecatedMethods):
         return planned_containers.plan_sagemaker_hosts(parse_request(with_host_secret(request)), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
-        """Upload the archive unless the object exists: its name contains its digest.
+        """Upload the archive unless the object exists: its name has the digest of its source.
 
         Without ``kms_key`` it is encrypted with the AWS managed key of S3, like the SageMaker SDK v2 does.
         """
