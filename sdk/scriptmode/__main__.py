@@ -1,6 +1,32 @@
-"""Run the command: ``python -m scriptmode``."""
+"""The ``scriptmode`` command, also as ``python -m scriptmode``."""
 
-from scriptmode.cli import main
+import os
+import signal
+
+
+def main() -> None:
+    """Run the command; Ctrl-C while it is imported, or when it has ended, ends the process without a traceback."""
+    # Ignored where a shell started the command in the background.
+    is_handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_handled:
+        signal.signal(signal.SIGINT, _end)
+    from scriptmode.cli import main as run
+
+    try:
+        if is_handled:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run()
+    finally:
+        if is_handled:
+            signal.signal(signal.SIGINT, _end)
+
+
+def _end(*_: object) -> None:
+    # In a line that the shell completes, a message would be in its middle.
+    if "_SCRIPTMODE_COMPLETE" not in os.environ:
+        os.write(2, b"\nscriptmode: interrupted\n")
+    os._exit(130)
+
 
 if __name__ == "__main__":
     main()

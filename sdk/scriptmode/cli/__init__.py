@@ -1,6 +1,6 @@
 """The ``scriptmode`` command.
 
-Only `main`, which the console script calls, is public. Each verb is a module of `scriptmode.cli.commands`, or of
+Only `main`, which ``scriptmode.__main__`` calls, is public. Each verb is a module of `scriptmode.cli.commands`, or of
 `scriptmode.cli.cloud_ml_engine` for ``scriptmode jobs``; the modules beside this file serve several verbs.
 """
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode import TrainingJob
+#: The exit status of a program that SIGINT ended: 128 + 2.
+_INTERRUPTED = 130
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -53,7 +55,11 @@ def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None
 
 def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:
     """Follow a job until it ends; raise the job's error unless it completed. ``lines`` are ``hosts`` and ``tail``."""
-    job.follow(live=False if is_plain else None, **lines)
+    try:
+        job.follow(live=False if is_plain else None, **lines)
+    except KeyboardInterrupt as error:
+        # It printed how to follow the job again.
+        raise click.exceptions.Exit(_INTERRUPTED) from error
 
 
 def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
@@ -87,12 +93,10 @@ def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = 
     try:
         yield
     except KeyboardInterrupt as error:
-        if follow:
-            _print_hint(job, "Interrupted", 130, as_json=as_json)
-        if as_json:
-            # Click prints an empty line for KeyboardInterrupt, which is not JSON.
-            raise click.Abort from error
-        raise
+        if not follow:
+            raise
+        _print_hint(job, "Interrupted", _INTERRUPTED, as_json=as_json)
+        raise click.exceptions.Exit(_INTERRUPTED) from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib import import_module
@@ -119,12 +120,13 @@ class MainGroup(Group):
         if not standalone_mode:
             return super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         _open_closed_streams()
+        as_json = "--json" in split_at_dashes(words)[0]
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             # A failed write must be reported before the interpreter flushes at exit.
             sys.stdout.flush()
-        except click.Abort:
-            sys.exit(_INTERRUPTED)
+        except (click.Abort, KeyboardInterrupt):
+            sys.exit(_report_interrupt(as_json=as_json))
         except (click.ClickException, ScriptmodeError, OSError) as error:
             from scriptmode.cli import error_reporting
 
@@ -132,8 +134,17 @@ class MainGroup(Group):
             if isinstance(error, BrokenPipeError):
                 # The reader closed the pipe on purpose: there is nothing to report.
                 sys.exit(error_reporting.FAILED)
-            sys.exit(error_reporting.report_error(error, as_json="--json" in split_at_dashes(words)[0]))
+            sys.exit(error_reporting.report_error(error, as_json=as_json))
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report_interrupt(*, as_json: bool) -> int:
+    """Write that Ctrl-C was pressed, as text or as one JSON object; return the exit code."""
+    record = {"error": "Interrupted", "message": "interrupted", "exit_code": _INTERRUPTED}
+    # In a line that the shell completes, a message would be in its middle.
+    if "_SCRIPTMODE_COMPLETE" not in os.environ:
+        click.echo(json.dumps(record) if as_json else "scriptmode: interrupted", err=True)
+    return _INTERRUPTED
 
 
 def _open_closed_streams() -> None:
