@@ -92,10 +92,10 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
         '{"a": 1}',
         '{"a": ["x"]}',
         "\x00",
-        '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0]}',
-        '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0]}',
-        '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0]}',
-        '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300]}',
+        '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0, 1, "", ""]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0, 1, "", ""]}',
+        '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0, 1, "", ""]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300, 1, "", ""]}',
         "[" * 100_000,
     ],
     ids=["empty", "half", "list", "number", "short", "nul", "type", "status", "infinite", "late", "deep"],
@@ -105,7 +105,7 @@ def test_a_broken_file_is_created_again(store, content):
     ((_, version),) = store.versions()
     store.ended_jobs.write_text(with_checksum(content.replace("VERSION", ", ".join(map(str, version)))))
     assert listed(store) == [("a", "Completed")]
-    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0]
+    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", ""]
 
 
 def test_a_changed_digit_is_found_by_the_checksum(store):
