@@ -70,7 +70,7 @@ class Execution:
 
 @contextmanager
 def executed(
-    name: str, *, timeout: float = 600, after_cell: Callable[[Any], None] | None = None, **parameters: Any
+    name: str, *, timeout: float = 600.0, after_cell: Callable[[Any], None] | None = None, **parameters: Any
 ) -> Iterator[Execution]:
     """Execute ``notebooks/<name>.ipynb`` in a copy of the folder, with jobs in a data directory of its own.
 

@@ -45,6 +45,8 @@ _TYPICAL = (
 )
 #: Seconds for TensorBoard's page to draw its charts.
 _DRAWN_SECONDS = 25.0
+#: Seconds for one cell: the comparison has the longest.
+_CELL_SECONDS = 3600.0
 
 
 def stripped(text: str) -> str:
@@ -156,7 +158,7 @@ def run(name: str) -> str:
         for output in cell.get("outputs", []):
             _picture_of_page(output)
 
-    with executed(name, after_cell=look) as execution:
+    with executed(name, timeout=_CELL_SECONDS, after_cell=look) as execution:
         folder = execution.folder
         paths = {
             f"{folder}/notebooks": "/home/me/scriptmode/notebooks",
