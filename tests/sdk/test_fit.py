@@ -125,7 +125,7 @@ def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
     name = made.latest_training_job.name
     assert f"scriptmode logs -f {name}" in said
     assert f"scriptmode stop {name}" in said
-    assert f"Estimator.attach({name!r})" in said
+    assert f"TrainingJob.attach({name!r}).follow()" in said
     assert platform.stopped == []
 
 
