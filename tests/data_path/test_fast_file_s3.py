@@ -50,7 +50,7 @@ def test_files_are_the_objects_byte_for_byte(s3, mounted):
     done = subprocess.run(["tail", "-c", "1000", place / "large"], capture_output=True, check=True)
     assert done.stdout == contents["data/large"][-1000:]
     view.poll()
-    assert (view.unreadable, view.error) == ([], "")
+    assert (view.unreadable, view.error) == ([], None)
 
 
 def test_hosts_of_a_sharded_channel_see_their_own_objects(s3, mounted):

@@ -37,8 +37,8 @@ class AugmentedManifestLine:
         for name in names:
             if name not in values:
                 raise DataError(
-                    f"{self._where} has no attribute {name!r}; {did_you_mean(name, values) or 'it is empty'}; "
-                    "add it to the line or leave it out of AttributeNames"
+                    f"{self._where} has no attribute {name!r}; {did_you_mean(name, values) or 'it is empty'}",
+                    advice="add it to the line or leave it out of AttributeNames",
                 )
         texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(self._text)
         return [
@@ -52,15 +52,19 @@ class AugmentedManifestLine:
         try:
             values = json.loads(self._text)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{self._where} is not JSON: {error}; each line must be one JSON object") from error
+            raise DataError(
+                f"{self._where} is not JSON: {error}", advice="each line must be one JSON object"
+            ) from error
         if not isinstance(values, dict):
-            raise DataError(f"{self._where} is {self._text[:60]!r}; each line must be one JSON object")
+            raise DataError(f"{self._where} is {self._text[:60]!r}", advice="each line must be one JSON object")
         return values
 
     def _object(self, name: str, value: object, store_of: Callable[[str], ObjectStore]) -> Piece:
         where = f"{self._where}, attribute {name!r}"
         if not isinstance(value, str) or not value.startswith(("s3://", "file://")):
-            raise DataError(f"{where} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")
+            raise DataError(
+                f"{where} is {value!r}", advice=f"an attribute named *{REFERENCE} must be an object's s3:// URI"
+            )
         require_reachable(self._manifest, value, where)
         try:
             return store_of(value).find(value)

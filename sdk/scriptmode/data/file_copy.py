@@ -30,7 +30,7 @@ def copy_path(path: Path, folder: Path) -> list[Path]:
     Links to files become files. One that leads out of the folder is refused: a container may have left it there.
     """
     if not file_uris.exists(path):
-        raise DataNotFoundError(f"there is no file or folder {str(path)!r}, or no longer; correct the path")
+        raise DataNotFoundError(f"there is no file or folder {str(path)!r}, or no longer", advice="correct the path")
     try:
         if path.is_dir():
             return list(_copied(path, folder))
@@ -39,10 +39,13 @@ def copy_path(path: Path, folder: Path) -> list[Path]:
         copy_regular_file(path, folder / path.name)
     except beneath.EscapeError as error:
         raise DataError(
-            f"{str(path)!r} has a link that leads out of it: {error.filename!r}; put the file there that it names"
+            f"{str(path)!r} has a link that leads out of it: {error.filename!r}",
+            advice="put the file there that it names",
         ) from error
     except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}; name another folder") from error
+        raise DataError(
+            f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}", advice="name another folder"
+        ) from error
     return [folder / path.name]
 
 
@@ -51,7 +54,9 @@ def _require_regular(path: Path) -> None:
         regular_files.open_regular(path).close()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise DataError(f"{str(path)!r} cannot be read: {reason}; put a file there that can be read") from error
+        raise DataError(
+            f"{str(path)!r} cannot be read: {reason}", advice="put a file there that can be read"
+        ) from error
 
 
 def _copied(path: Path, folder: Path) -> Iterator[Path]:

@@ -48,7 +48,7 @@ class FileStore:
         path = _path(uri)
         mode, found = _stored(path)
         if S_ISDIR(mode):
-            raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
+            raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file", advice="name a file")
         return found
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
@@ -79,12 +79,12 @@ def open_unchanged(item: StoredObject) -> Iterator[int]:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError as error:
             raise DataNotFoundError(
-                f"{item.uri}: the file was deleted while the job read its channel; {_LEAVE_ALONE}"
+                f"{item.uri}: the file was deleted while the job read its channel", advice=_LEAVE_ALONE
             ) from error
     try:
         yield file
         if item.version not in ("", _identity(os.fstat(file))):
-            raise DataError(f"{item.uri}: the file was changed while the job read it; {_LEAVE_ALONE}")
+            raise DataError(f"{item.uri}: the file was changed while the job read it", advice=_LEAVE_ALONE)
     finally:
         os.close(file)
 
@@ -143,7 +143,7 @@ def _stored(path: str) -> tuple[int, StoredObject]:
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
-        raise DataError(f"{uri}: {path!r} is neither a file nor a folder; remove it from the input")
+        raise DataError(f"{uri}: {path!r} is neither a file nor a folder", advice="remove it from the input")
     return status.st_mode, StoredObject(uri, status.st_size, _identity(status))
 
 
@@ -163,10 +163,10 @@ def translated(uri: str, path: str) -> Iterator[None]:
             if is_link
             else "there is no such file"
         )
-        raise DataNotFoundError(f"{uri}: {missing}; correct the URI") from error
+        raise DataNotFoundError(f"{uri}: {missing}", advice="correct the URI") from error
     except PermissionError as error:
         raise DataAccessError(
-            f"{uri}: access denied ({error.strerror}); the job's user must be able to read it"
+            f"{uri}: access denied ({error.strerror})", advice="the job's user must be able to read it"
         ) from error
     except OSError as error:
-        raise DataError(f"{uri}: it cannot be read: {error}; check its disk") from error
+        raise DataError(f"{uri}: it cannot be read: {error}", advice="check its disk") from error

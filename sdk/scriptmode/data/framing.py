@@ -88,8 +88,8 @@ class _GzipObject:
         """Raise `DataError` unless the file may end here; an empty one may."""
         if self._member is not None:
             raise DataError(
-                f"{self._uri}: the gzip data is incomplete, the object may be truncated; upload it again, "
-                "or leave CompressionType out"
+                f"{self._uri}: the gzip data is incomplete, the object may be truncated",
+                advice="upload it again, or leave CompressionType out",
             )
 
     def _step(self, member: zlib._Decompress, rest: Buffer) -> tuple[bytes, bytes]:
@@ -97,8 +97,8 @@ class _GzipObject:
             data = member.decompress(rest, _OUT)
         except zlib.error as error:
             raise DataError(
-                f"{self._uri}: this is not gzip data, or it is damaged ({error}); upload it again, "
-                "or leave CompressionType out"
+                f"{self._uri}: this is not gzip data, or it is damaged ({error})",
+                advice="upload it again, or leave CompressionType out",
             ) from error
         if member.eof:
             self._member = None

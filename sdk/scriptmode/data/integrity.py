@@ -280,6 +280,6 @@ def _damaged(item: StoredObject, expected: Checksum, found: str, times: str) -> 
     name = expected.algorithm.upper()
     declared = f"the ETag is {item.version}" if expected.algorithm == MD5 else f"S3 has {expected.value}"
     return DataError(
-        f"{item.uri}: the downloaded bytes are not the object's: their {name} is {found}, but {declared}{times}; "
-        "start the job again, and upload the object again if that fails too"
+        f"{item.uri}: the downloaded bytes are not the object's: their {name} is {found}, but {declared}{times}",
+        advice="start the job again, and upload the object again if that fails too",
     )

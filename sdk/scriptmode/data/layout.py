@@ -64,7 +64,7 @@ class Layout:
         if number is not None and number % 2 == 0 and self.item(number).uri == item.uri:
             return False
         if number is not None:
-            raise DataError(f"{item.uri}: two objects would both become {path!r}; rename one of them")
+            raise DataError(f"{item.uri}: two objects would both become {path!r}", advice="rename one of them")
         self._items.append(os.fsencode(f"{item.size} {item.version}\0{item.uri}"))
         directory[encoded] = 2 * len(self._items)
         return True
@@ -78,7 +78,7 @@ class Layout:
         parent = self._directory_number(item, above, numbers)
         encoded = _encoded(item, name)
         if encoded in self.directory(parent):
-            raise DataError(f"{item.uri}: {path!r} would be a file and a directory; rename one of the objects")
+            raise DataError(f"{item.uri}: {path!r} would be a file and a directory", advice="rename one of the objects")
         number = numbers[path] = self.directory(parent)[encoded] = 2 * len(self._directories) + 1
         self._directories.append({})
         self._parents.append(parent)
@@ -87,5 +87,5 @@ class Layout:
 
 def _encoded(item: StoredObject, name: str) -> bytes:
     if name in ("", ".", "..") or "\0" in name:
-        raise DataError(f"{item.uri}: its name cannot be a file's path; rename the object")
+        raise DataError(f"{item.uri}: its name cannot be a file's path", advice="rename the object")
     return os.fsencode(name)

@@ -78,7 +78,7 @@ def channel_name(prefix: str, key: str) -> str:
     else:
         name = prefix.rpartition("/")[2] + rest
     if any(part in ("", ".", "..") for part in name.split("/")) or "\0" in name:
-        raise DataError(f"the key {key!r} cannot be a file's path; rename the object")
+        raise DataError(f"the key {key!r} cannot be a file's path", advice="rename the object")
     return name
 
 
@@ -110,7 +110,9 @@ def _of_augmented_manifest(
 ) -> Iterator[Piece]:
     names = source.attribute_names
     if not names:
-        raise DataError(f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs; add them")
+        raise DataError(
+            f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs", advice="add them"
+        )
     found = _require_any(
         manifests.lines(source.uri, store_of(source.uri)), source, "the augmented manifest has no line"
     )

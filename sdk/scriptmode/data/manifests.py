@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MANIFEST_CHUNK_BYTES = 4 * 1024 * 1024
 #: Bytes of the longest element or line that is accepted; Ground Truth's lines have 100,000 characters at most.
 LONGEST_ELEMENT = 16 * 1024 * 1024
-_FORM = '; the form is [{"prefix": "s3://bucket/folder/"}, "name", "name", ...] (S3DataSource, SageMaker API)'
+_FORM = 'the form is [{"prefix": "s3://bucket/folder/"}, "name", "name", ...] (S3DataSource, SageMaker API)'
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -38,7 +38,7 @@ def names(uri: str, store: ObjectStore) -> tuple[str, Iterator[str]]:
     prefix = first.get("prefix") if isinstance(first, dict) else None
     if not isinstance(prefix, str) or not prefix.startswith(("s3://", "file://")):
         begins = "is empty" if first is None else f"begins with {_short(first)}, not with a prefix"
-        raise DataError(f"{uri}: the manifest {begins}{_FORM}")
+        raise DataError(f"{uri}: the manifest {begins}", advice=_FORM)
     require_reachable(uri, prefix, f"{uri}: the manifest's prefix")
     return prefix, _strings(uri, elements)
 
@@ -56,7 +56,9 @@ def lines(uri: str, store: ObjectStore) -> Iterator[tuple[int, str]]:
                 yield number, text
             number += 1
         if len(rest) > LONGEST_ELEMENT:
-            raise DataError(f"{uri}: line {number} is longer than {LONGEST_ELEMENT:,} bytes; are these JSON lines?")
+            raise DataError(
+                f"{uri}: line {number} is longer than {LONGEST_ELEMENT:,} bytes", advice="are these JSON lines?"
+            )
 
 
 def require_reachable(manifest: str, named: str, where: str) -> None:
@@ -66,8 +68,9 @@ def require_reachable(manifest: str, named: str, where: str) -> None:
     """
     if manifest.startswith("s3://") and not named.startswith("s3://"):
         raise DataError(
-            f"{where} is {named!r}; a manifest in S3 may name only s3:// objects: "
-            "upload that object to S3, or pass the manifest as a file:// URI"
+            f"{where} is {named!r}",
+            advice="a manifest in S3 may name only s3:// objects: "
+            "upload that object to S3, or pass the manifest as a file:// URI",
         )
 
 
@@ -80,7 +83,7 @@ def after_space(text: str, at: int) -> int:
 def _strings(uri: str, elements: Iterator[Any]) -> Iterator[str]:
     for number, element in enumerate(elements, 2):
         if not isinstance(element, str):
-            raise DataError(f"{uri}: element {number} of the manifest is {_short(element)}, not a name{_FORM}")
+            raise DataError(f"{uri}: element {number} of the manifest is {_short(element)}, not a name", advice=_FORM)
         yield element
 
 
@@ -138,7 +141,7 @@ class _Text:
     def error(self, why: str) -> DataError:
         """Return the error that names where the text is invalid."""
         excerpt = self._text[self._at : self._at + 40]
-        return DataError(f"{self._uri}: the manifest is not JSON at {excerpt!r}: {why}{_FORM}")
+        return DataError(f"{self._uri}: the manifest is not JSON at {excerpt!r}: {why}", advice=_FORM)
 
     def _read_more(self) -> bool:
         try:
@@ -159,7 +162,7 @@ def _decoded(uri: str, number: int, line: bytes) -> str:
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
     except UnicodeDecodeError as error:
-        raise DataError(f"{uri}: line {number} is not UTF-8: {error}; write the manifest in UTF-8") from error
+        raise DataError(f"{uri}: line {number} is not UTF-8: {error}", advice="write the manifest in UTF-8") from error
 
 
 def _short(value: object) -> str:

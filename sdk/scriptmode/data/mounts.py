@@ -105,9 +105,12 @@ def detach(mount_point: Path) -> None:
 
     Raises `DataError` when one stays: nothing below ``mount_point`` may be removed then.
     """
-    error = ""
+    error: OSError | None = None
     for mounted in reversed(mounted_below(mount_point)):
-        error = _detach_one(mounted) or error
+        try:
+            _detach_one(mounted)
+        except OSError as refused:  # noqa: PERF203 - the others are unmounted nevertheless
+            error = refused
     if left := mounted_below(mount_point):
         raise DataError(
             f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}",
@@ -168,35 +171,38 @@ def _attach_by(helper: str, mount_point: Path) -> int:
         options = f"ro,nosuid,nodev,default_permissions,fsname=scriptmode,subtype={KIND.partition('.')[2]}"
         # The helper sends the descriptor over the socket that this variable names.
         environment = {"_FUSE_COMMFD": str(theirs.fileno())}
-        message = _run((helper, "-o", options, "--", str(mount_point)), environment, theirs.fileno())
+        reason = "it printed no reason"
+        try:
+            _run((helper, "-o", options, "--", str(mount_point)), environment, theirs.fileno())
+        except OSError as error:
+            reason = str(error)
         theirs.close()
         descriptors = socket.recv_fds(ours, 1, 1)[1]
     if not descriptors:
         # The helper opens the device with the rights of its user.
         may_open = os.access(DEVICE, os.R_OK | os.W_OK)
         step = f"make {helper} setuid root: chmod u+s" if may_open else f"give {DEVICE} the mode 0666, as udev does"
-        raise DataError(f"mounting through {helper} was refused: {message or 'it printed no reason'}", advice=step)
+        raise DataError(f"mounting through {helper} was refused: {reason}", advice=step)
     os.set_inheritable(descriptors[0], False)  # noqa: FBT003
     return descriptors[0]
 
 
-def _detach_one(mounted: bytes) -> str:
-    """Unmount lazily; return the error, "" if it worked."""
+def _detach_one(mounted: bytes) -> None:
+    """Unmount lazily; raise ``OSError`` with the reason."""
     libc = ctypes.CDLL(None, use_errno=True)
-    try:
-        # No link is followed: a container may have created one since the mounts were read.
-        with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
-            if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
-                return ""
-            message = os.strerror(ctypes.get_errno())
-    except OSError as error:
-        return str(error)
+    # No link is followed: a container may have created one since the mounts were read.
+    with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
+        if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
+            return
+        reason = os.strerror(ctypes.get_errno())
     helper = _helper()
-    return _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {}) if helper else message
+    if not helper:
+        raise OSError(reason)
+    _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {})
 
 
-def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> str:
-    """Run the helper; return its error output in one line, "" if it worked."""
+def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> None:
+    """Run the helper; raise ``OSError`` with its error output in one line if it fails."""
     try:
         done = subprocess.run(
             argv,
@@ -207,10 +213,11 @@ def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) 
             check=False,
             timeout=SECONDS,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    message = " ".join(done.stderr.decode(errors="replace").split())
-    return "" if done.returncode == 0 else message or f"{argv[0]} ended with exit code {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        raise OSError(str(error)) from error
+    if done.returncode:
+        message = " ".join(done.stderr.decode(errors="replace").split())
+        raise OSError(message or f"{argv[0]} ended with exit code {done.returncode}")
 
 
 def _helper() -> str:

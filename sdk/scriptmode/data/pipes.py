@@ -96,7 +96,7 @@ class Fifos:
             found = os.open(at.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.dir_fd)
         try:
             if not stat.S_ISFIFO(os.fstat(found).st_mode):
-                raise DataError(f"{str(path)!r} is not a FIFO any more; the script must not replace it")
+                raise DataError(f"{str(path)!r} is not a FIFO any more", advice="the script must not replace it")
             return os.open(f"/proc/self/fd/{found}", os.O_WRONLY | os.O_CLOEXEC)
         finally:
             os.close(found)

@@ -143,8 +143,8 @@ class _Part:
         self._length += len(data)
         if self._length > LONGEST:
             raise DataError(
-                f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes; "
-                "upload smaller objects, or leave RecordWrapperType out"
+                f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes",
+                advice="upload smaller objects, or leave RecordWrapperType out",
             )
         if len(self._memory) + len(data) > IN_MEMORY:
             self._spill()
@@ -187,5 +187,6 @@ class _Part:
         except OSError as error:
             raise DataError(
                 f"{self._uri}: {str(self._spool)!r} cannot hold the object until its length is known: "
-                f"{error.strerror or error}; free space there"
+                f"{error.strerror or error}",
+                advice="free space there",
             ) from error

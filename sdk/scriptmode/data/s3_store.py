@@ -162,7 +162,8 @@ class S3Store:
             if done != length:
                 raise DataError(
                     f"{item.location}: the connection to the S3 endpoint broke: it was closed after {done} of "
-                    f"{length} bytes; retry, and check the network to it"
+                    f"{length} bytes",
+                    advice="retry, and check the network to it",
                 ) from ConnectionResetError()
 
         self._retry(read_rest, lambda: done)
@@ -241,7 +242,7 @@ def _explained(item: s3.S3Object, error: PlatformError) -> PlatformError:
         return s3.changed_object_error(item)
     if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":
         return DataNotFoundError(
-            f"{item.location}: the object was deleted while the job read its channel; "
-            "do not change a job's input until the job has ended"
+            f"{item.location}: the object was deleted while the job read its channel",
+            advice="do not change a job's input until the job has ended",
         )
     return error

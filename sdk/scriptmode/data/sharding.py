@@ -100,5 +100,6 @@ def _translate_full_disk(spool: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise DataError(
-            f"the list to shuffle cannot be written to {str(spool)!r}: {error.strerror or error}; free some space there"
+            f"the list to shuffle cannot be written to {str(spool)!r}: {error.strerror or error}",
+            advice="free some space there",
         ) from error

@@ -76,8 +76,9 @@ def _check_space(items: Sequence[StoredObject], folder: Path) -> None:
     if needed > free and not _share_blocks(items, folder):
         raise DataError(
             f"{len(items):,} objects of {format_bytes(needed)} do not fit on the disk of {str(folder)!r}, which has "
-            f"{format_bytes(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
-            "or use input mode Pipe or FastFile"
+            f"{format_bytes(free)} free",
+            advice="free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
+            "or use input mode Pipe or FastFile",
         )
 
 
@@ -191,7 +192,7 @@ def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError
         advice = f"{format_bytes(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
         advice = "check that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
-    return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")
+    return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}", advice=advice)
 
 
 def _copy(item: StoredObject, descriptor: int) -> None:

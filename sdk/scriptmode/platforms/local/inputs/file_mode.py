@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Callable
 from scriptmode.data import listing, sharding, staging
 from scriptmode.data.channel_source import source_of
 from scriptmode.errors import DataError, PlatformError
+from scriptmode.messages import problem_of
 from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
@@ -63,10 +64,13 @@ def add_channel_to_errors(source: ChannelSource) -> Iterator[None]:
     try:
         yield
     except (PlatformError, OSError) as error:
+        problem = problem_of(error)
         # Some errors begin with the URI already.
-        problem = str(error) if str(error).startswith(f"{source.uri}: ") else f"{source.uri}: {error}"
+        text = problem.text if problem.text.startswith(f"{source.uri}: ") else f"{source.uri}: {problem.text}"
         kind = type(error) if isinstance(error, PlatformError) else DataError
-        raise kind(f"channel {source.name!r}, {problem}") from error
+        raise kind(
+            f"channel {source.name!r}, {text}", argument=problem.argument or None, advice=problem.advice
+        ) from error
 
 
 def _fetch(source: ChannelSource, stores: Stores, folder: Path, report: Callable[[int, int], None]) -> list[str]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import fast_file, mounts
+from scriptmode.messages import Problem
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class FuseMount:
         #: Whether the mount is in place.
         self.is_up = False
         #: Why the mount failed or disappeared; readers then get errors without a reason.
-        self.error = ""
+        self.error: Problem | None = None
         #: A sentence for each read that failed so far; the reader got EIO.
         self.unreadable: list[str] = []
         mount_point.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,8 @@ class FuseMount:
         if ended:
             os.close(self._pipe)
             self._pipe = -1
-            self.error = f"the mount at {str(self.mount_point)!r} is gone: {ended}" if self.is_up else ended
+            gone = Problem(f"the mount at {str(self.mount_point)!r} is gone: {ended}")
+            self.error = gone if self.is_up else ended
 
     def end(self) -> None:
         """Remove the mount, also while it is read, and stop the child; raise `DataError` when it stays."""
@@ -95,13 +97,13 @@ class FuseMount:
 
     def _is_gone(self) -> bool:
         self.poll()
-        return bool(self.error)
+        return self.error is not None
 
-    def _ended(self) -> str:
-        """Return why the child ended; "" while it runs."""
+    def _ended(self) -> Problem | None:
+        """Return why the child ended; None while it runs."""
         try:
             if not self._task.poll():
-                return ""
+                return None
         except ChildProcessError:
-            return "its process was killed with all others of the job"
-        return self._task.error or "it was unmounted by another process"
+            return Problem("its process was killed with all others of the job")
+        return Problem(self._task.error or "it was unmounted by another process")

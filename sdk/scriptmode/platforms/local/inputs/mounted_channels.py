@@ -90,9 +90,9 @@ class ChannelMounts:
         """Return why a mount failed, disappeared or could not be read; None without a failure."""
         for mounted, mount in self._mounts.items():
             mount.poll()
-            if failure := mount.error or next(iter(mount.unreadable), ""):
-                channel = f"channel {mounted.source.name!r}"
-                problem = failure if failure.startswith(channel) else f"{channel}: {failure}"
+            if failure := mount.error or next(iter(mount.unreadable), None):
+                channel, text = f"channel {mounted.source.name!r}", str(failure)
+                problem = text if text.startswith(channel) else f"{channel}: {text}"
                 return Failure(f"Data download failed: {mounted.host}: {problem}", host=mounted.host)
         return None
 
