@@ -127,6 +127,7 @@ COMMAND_LINE_USES = {
     "scriptmode.platforms.registry.execute_on_local_host",
     "scriptmode.platforms.local.LocalPlatform",  # public, as a submodule
     "scriptmode.results.job_files.AREAS",
+    "scriptmode.source.archive.file_versions",  # what --watch looks at
     "scriptmode.results.comparison.Comparison",
     "scriptmode.results.job_files.copy_job_files",
     "scriptmode.platforms.local.pruning.PruneReport",

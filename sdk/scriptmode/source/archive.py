@@ -11,6 +11,7 @@ import os
 import stat
 import tarfile
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
@@ -130,6 +131,20 @@ def read_source(script: Script) -> Source:
 def pack_source(script: Script) -> Archive:
     """Pack the script's directory and dependencies, sorted, without owners and times; raise as `read_source`."""
     return read_source(script).pack()
+
+
+def file_versions(script: Script) -> dict[str, tuple[int, int]]:
+    """Return the modification time (nanoseconds) and the size of each file of a script's source on this machine.
+
+    Raises `SourceError` as `read_source` does.
+    """
+    found = {}
+    for name, member in _members(script).items():
+        # Editors replace a file that they save: it may be missing for a moment.
+        with suppress(FileNotFoundError):
+            status = member.path.stat()
+            found[name] = (status.st_mtime_ns, status.st_size)
+    return found
 
 
 def _source(script: Script, *, is_temporary: bool = False) -> Source:

@@ -1,0 +1,120 @@
+"""``scriptmode run --watch``: a job that is started again whenever a file of its source is saved."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, NoReturn
+
+from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJobError
+from scriptmode.cli import following, output
+from scriptmode.cli.error_reporting import report_error
+from scriptmode.source.archive import file_versions
+
+if TYPE_CHECKING:
+    from scriptmode import Estimator, TrainingJob
+    from scriptmode.cli.run_options import RunOptions
+
+    _Versions = dict[str, tuple[int, int]]
+
+_POLL_SECONDS = 0.3
+
+
+def run_again_on_save(options: RunOptions, *, is_plain: bool) -> NoReturn:
+    """Start a job, follow it, and start another one when its source was saved; until Ctrl-C.
+
+    A job that still runs is stopped first. An error of the source or of the job is printed, and the next save awaited.
+    Raises `SpecError` for a job that cannot be started again.
+    """
+    estimator = options.estimator()
+    _require_local_source(estimator, options.job_name)
+    while True:
+        before = _versions(estimator)
+        changed = _run_once(estimator, options, before, is_plain=is_plain)
+        if not changed:
+            output.echo("-- waiting until a file of the source is saved; Ctrl-C ends this")
+            while not changed:
+                time.sleep(_POLL_SECONDS)
+                changed = _changed(estimator, before)
+        output.echo(f"\n-- {', '.join(changed[:3])}{' and others' if changed[3:] else ''} changed: running again")
+
+
+def _require_local_source(estimator: Estimator, job_name: str | None) -> None:
+    script = estimator.spec.script
+    if job_name is not None:
+        raise SpecError(
+            f"--watch starts several jobs, but --job-name {job_name!r} is the name of one",
+            advice="leave --job-name out, or name the jobs with --set base_job_name=...",
+        )
+    if script is None or script.git is not None or script.is_packed:
+        raise SpecError("--watch needs a source on this machine", advice="name a PROGRAM of this machine")
+    # Of a program that does not exist nothing could be saved.
+    file_versions(script)
+
+
+def _run_once(estimator: Estimator, options: RunOptions, before: _Versions, *, is_plain: bool) -> list[str]:
+    """Start a job and follow it until it ends or the source is saved; return the names of the files that changed."""
+    try:
+        job = estimator.fit(options.inputs, wait=False)
+    except SourceError as error:
+        report_error(error, as_json=False)
+        return []
+    watcher = _Watcher(estimator, before, job)
+    watcher.start()
+    try:
+        output.echo(f"training job {job.name} started")
+        following.follow_job(job, is_plain=is_plain)
+    except TrainingJobError as error:
+        if not watcher.changed:
+            report_error(error, as_json=False)
+    finally:
+        watcher.end()
+    return watcher.changed
+
+
+class _Watcher:
+    """A thread that stops a job as soon as its source is saved."""
+
+    def __init__(self, estimator: Estimator, before: _Versions, job: TrainingJob) -> None:
+        self.changed: list[str] = []
+        self._estimator, self._before, self._job = estimator, before, job
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_POLL_SECONDS):
+            changed = _changed(self._estimator, self._before)
+            if changed:
+                self.changed = changed
+                try:
+                    self._job.stop()
+                except ScriptmodeError as error:
+                    output.echo(f"scriptmode: {error}", err=True)
+                return
+
+
+def _changed(estimator: Estimator, before: _Versions) -> list[str]:
+    """Return the files that differ from ``before``, once no more of them changes."""
+    now = _versions(estimator)
+    while now != before:
+        time.sleep(_POLL_SECONDS)
+        now, last = _versions(estimator), now
+        if now == last:
+            break
+    return sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
+
+
+def _versions(estimator: Estimator) -> _Versions:
+    script = estimator.spec.script
+    try:
+        return {} if script is None else file_versions(script)
+    except (SourceError, OSError):
+        # A program that does not exist yet, or any more.
+        return {}

@@ -1,0 +1,95 @@
+"""``scriptmode run --watch`` starts a job again when its source is saved."""
+
+import signal
+import subprocess
+
+import pytest
+from fakes.command_line import PROGRAM, program
+from fakes.processes import until
+
+from scriptmode import TrainingJob
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
+    source = tmp_path / "source"
+    source.mkdir()
+    monkeypatch.chdir(source)
+    yield source
+    for job in TrainingJob.list("local"):
+        program("rm", "--force", job["TrainingJobName"])
+
+
+@pytest.fixture
+def watch(folder):
+    """Start the command in the background; return what it wrote so far as a function."""
+    started = []
+
+    def start(*words):
+        with (folder.parent / "output").open("w") as output:
+            process = subprocess.Popen([PROGRAM, "run", *words, "--watch", "--plain"], stdout=output, stderr=output)
+        started.append(process)
+        return process, (folder.parent / "output").read_text
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def statuses():
+    return [job["TrainingJobStatus"] for job in reversed(TrainingJob.list("local"))]
+
+
+def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_saved(folder, watch):
+    script = folder / "train.py"
+    script.write_text("import time; print('first', flush=True); time.sleep(600)")
+    process, output = watch("train.py")
+    until(lambda: "algo-1 | first" in output())
+    # As editors save: another file gets the name.
+    (folder / "draft").write_text("print('second')")
+    (folder / "draft").replace(script)
+    until(lambda: "algo-1 | second" in output())
+    assert "-- train.py changed: running again" in output()
+    until(lambda: "waiting until a file of the source is saved" in output())
+    assert statuses() == ["Stopped", "Completed"]
+    script.write_text("print('third'")
+    until(lambda: "SyntaxError" in output() and output().count("waiting until") == 2)
+    script.unlink()
+    until(lambda: "entry_point 'train.py' does not exist" in output())
+    script.write_text("print('fourth')")
+    until(lambda: "algo-1 | fourth" in output() and output().count("waiting until") == 4)
+    assert statuses() == ["Stopped", "Completed", "Failed", "Completed"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert "Traceback (most recent call last)" not in output()
+
+
+def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_packed(folder, watch):
+    (folder / "train.py").write_text("import words; print(words.SAID)")
+    (folder / "words.py").write_text("SAID = 'before'")
+    (folder / ".scriptmodeignore").write_text("*.tmp\n")
+    _, output = watch("train.py", "--source-dir", str(folder))
+    until(lambda: "algo-1 | before" in output() and "waiting until" in output())
+    (folder / "other.tmp").write_text("ignored")
+    (folder / "words.py").write_text("SAID = 'after it'")
+    until(lambda: "algo-1 | after it" in output())
+    assert "-- words.py changed: running again" in output()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["missing.py"], "entry_point 'missing.py' does not exist"),
+        (["train.py", "--json"], "--watch follows its jobs; leave --json out"),
+        (["train.py", "--no-wait"], "--watch follows its jobs; leave --no-wait out"),
+        (["train.py", "--job-name", "x"], "--watch starts several jobs, but --job-name 'x' is the name of one"),
+    ],
+)
+def test_a_job_that_cannot_be_started_again_is_an_error(folder, words, message):
+    (folder / "train.py").touch()
+    done = program("run", *words, "--watch")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert TrainingJob.list("local") == []
