@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import stat
 import tarfile
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _LONGEST_HEADER = 4 * 1024 * 1024
 _CHUNK = 64 * 1024
 _SHOWN = 100
+#: The modules of the standard library for compressions, by the first bytes.
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ": "lzma"}
 _OTHER_KINDS = {
     b"PK\x03\x04": "zip",
     b"PK\x05\x06": "zip",
@@ -111,26 +114,17 @@ def opened(source: str, title: str) -> Iterator[IO[bytes]]:
                 raise UserCodeError(
                     f"{title} is a {kind} archive; pack it as a gzip-compressed tar: tar -czf <archive> -C <folder> ."
                 )
-        if start.startswith(b"\x1f\x8b"):
-            import gzip
-
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked  # type: ignore[misc]
-        elif start.startswith(b"BZh"):
-            import bz2
-
-            with bz2.BZ2File(file) as unpacked:
-                yield unpacked
-        elif start.startswith(b"\xfd7zXZ"):
-            import lzma
-
-            try:
-                with lzma.LZMAFile(file) as unpacked:
-                    yield unpacked
-            except lzma.LZMAError as error:
-                raise tarfile.ReadError(str(error)) from error
-        else:
+        name = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "")
+        if not name:
             yield file
+            return
+        # Imported on use: not every Python has all of them.
+        module = importlib.import_module(name)
+        try:
+            with module.open(file) as unpacked:
+                yield unpacked
+        except getattr(module, "LZMAError", ()) as error:
+            raise tarfile.ReadError(str(error)) from error
 
 
 def shown(name: str) -> str:
