@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.processes.hang import HangDetector
 
-#: The folder for the stacks that processes write, in `TrainingEnvironment.scratch`.
+#: The directory for the stacks that processes write, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
 #: Variables for the parent of Open MPI 4's and 5's session directories, which a killed mpirun leaves.
 _SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
@@ -235,7 +235,7 @@ def _enable_stack_dumps(here: environment.TrainingEnvironment) -> environment.Tr
 
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
-    """Create the launcher's scratch folder where the job needs one; remove it at the end. Raises `ClusterError`."""
+    """Create the launcher's scratch directory where the job needs one; remove it at the end. Raises `ClusterError`."""
     if here.strategy != contract.MPI and not here.settings.hang_seconds:
         yield here
         return

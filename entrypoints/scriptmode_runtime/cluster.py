@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Host(NamedTuple):
-    """One host: its name in the job, its address, its root folder and its port for each role."""
+    """One host: its name in the job, its address, its root directory and its port for each role."""
 
     name: str
     address: str

@@ -199,7 +199,7 @@ _TEXT = frozenset(
     {"begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "max", "min", "n", "new", "num", "pad", "per",
      "prompt", "sep", "special", "start", "stop", "tokenizer", "total", "unk", "vocab", "vocabulary", "word"}
 )  # fmt: skip
-#: Prefixes of the names of files and folders, which are never secrets.
+#: Prefixes of the names of files and directories, which are never secrets.
 _PLACES = ("GOOGLE_APPLICATION_CREDENTIALS", "SM_CHANNEL_")
 
 #: The text between ``//`` and ``@`` of a URL. Its length is bounded so that a long text without an end does not take

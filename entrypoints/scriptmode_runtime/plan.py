@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Every host of the cluster has its source, requirements and folders.
+#: Every host of the cluster has its source, requirements and directories.
 HOSTS_READY = "hosts_ready"
 #: The trainers of every host ended without a failure.
 TRAINERS_ENDED = "trainers_ended"

@@ -169,7 +169,7 @@ def _redaction(request: Mapping[str, Any], environments: Mapping[str, TrainingEn
     for here in environments.values():
         named += [each for each in (here.hyperparameters, here.framework_parameters) if each not in named]
     for host_input in request["hosts"].values():
-        # It has each host's own root folder.
+        # It has each host's own root directory.
         own = {name: value for name, value in host_input["environ"].items() if name != contract.BASE_DIR_VARIABLE}
         named += [own] if own not in named else []
     secrets = {secret for here in environments.values() for secret in (here.cluster.secret, here.settings.secret)}

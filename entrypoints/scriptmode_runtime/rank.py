@@ -1,4 +1,4 @@
-"""One MPI rank: runs the user's program with the variables and the folder of the host that the rank belongs to.
+"""One MPI rank: runs the user's program with the variables and the directory of the host that the rank belongs to.
 
 It stays the program's parent, and reports a failure to the launcher before ``mpirun`` can: of several ranks that end at
 almost the same time, because another rank has failed, ``mpirun`` names an arbitrary one.

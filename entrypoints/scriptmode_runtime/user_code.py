@@ -27,7 +27,7 @@ _REGION = "SAGEMAKER_REGION"
 
 
 def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
-    """Copy or unpack the source into the code folder; for an ``s3://`` source return the process that does it.
+    """Copy or unpack the source into the code directory; for an ``s3://`` source return the process that does it.
 
     boto3 is large and slow to import: it gets a process of its own, which this launcher outlives.
     """
@@ -83,7 +83,7 @@ def hold_requirements(environment: TrainingEnvironment) -> None:
 
 
 def command(environment: TrainingEnvironment) -> Command:
-    """Return the program's command by its name and folder: package, script, shell script or executable."""
+    """Return the program's command by its name and directory: package, script, shell script or executable."""
     code = environment.path(contract.CODE_DIR)
     python = environment.python
     if _requirements(environment) and _uses_overlay(environment):
@@ -134,7 +134,7 @@ def _copy_source(source: str, environment: TrainingEnvironment) -> None:
         except OSError as error:
             raise UserCodeError(
                 f"the source {source} cannot be copied into {code}: {error.strerror or error}; make it readable, and "
-                "that folder writable, with free space on its volume"
+                "that directory writable, with free space on its volume"
             ) from error
     else:
         unpack(source, code, limits=source_limits(os.environ))
@@ -162,7 +162,7 @@ def _program_path(environment: TrainingEnvironment) -> str:
 
 
 def _leads_out(code: str, path: str) -> bool:
-    """Return whether links lead from a path of the code folder to somewhere else."""
+    """Return whether links lead from a path of the code directory to somewhere else."""
     from scriptmode_runtime.files import beneath
 
     try:
@@ -248,11 +248,11 @@ def _existing_program(environment: TrainingEnvironment) -> str:
     code = environment.path(contract.CODE_DIR)
     path = _program_path(environment)
     is_named = _is_module(environment) and all(map(str.isidentifier, _module(environment.program).split(".")))
-    # A module may be in a folder that its package names, such as src.
+    # A module may be in a directory that its package names, such as src.
     if not is_named and not os.path.isfile(path):
         raise UserCodeError(
             f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
-            f"name a file of the source folder ({contract.PROGRAM})"
+            f"name a file of the source directory ({contract.PROGRAM})"
         )
     return path
 
@@ -293,7 +293,7 @@ def _download(uri: str, path: str) -> None:
 
 
 def main(base_dir: str, uri: str) -> int:
-    """Download an ``s3://`` archive and unpack it into the code folder; the program of `fetch`'s process."""
+    """Download an ``s3://`` archive and unpack it into the code directory; the program of `fetch`'s process."""
     import tempfile
 
     from scriptmode_runtime.files.archive import source_limits, unpack

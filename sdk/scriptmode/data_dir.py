@@ -50,7 +50,7 @@ def make_private(folder: Path, data_dir: Path) -> None:
 
 
 def path_within(folder: Path, data_dir: Path) -> list[Path]:
-    """Return the folders from a data directory to one in it, both included; none for a folder elsewhere."""
+    """Return the directories from a data directory to one in it, both included; none for a directory elsewhere."""
     return [each for each in (*reversed(folder.parents), folder) if data_dir in (each, *each.parents)]
 
 

@@ -162,7 +162,7 @@ class UnreadableJobError(DataError):
         """
         import shlex
 
-        what, step = "", f"look at its folder, or delete it: scriptmode rm {shlex.quote(job_name)}"
+        what, step = "", f"look at its directory, or delete it: scriptmode rm {shlex.quote(job_name)}"
         if is_running:
             step = f"the job still runs, end and delete it: scriptmode rm --force {shlex.quote(job_name)}"
         if is_log:

@@ -232,7 +232,7 @@ class TrainingJob:
         if not any(folder.iterdir()):
             raise DataError(
                 f"training job {self.name} is {description.status} and left an empty model",
-                advice="have the script write to the folder that SM_MODEL_DIR names",
+                advice="have the script write to the directory that SM_MODEL_DIR names",
             )
         return folder
 

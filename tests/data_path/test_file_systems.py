@@ -46,9 +46,9 @@ def test_an_argument_takes_precedence_over_the_variable():
         (
             None,
             "fs-1=/a,fs-2",
-            f"{FILE_SYSTEMS_VARIABLE}: the folder of 'fs-1' is '/a,fs-2'; the part 'fs-2' names no folder",
+            f"{FILE_SYSTEMS_VARIABLE}: the directory of 'fs-1' is '/a,fs-2'; the part 'fs-2' names no directory",
         ),
-        (None, "fs-1=data", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 'data'; give the absolute path of a folder"),
+        (None, "fs-1=data", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 'data'; give the absolute path of a directory"),
         (None, "efs=/data", f"{FILE_SYSTEMS_VARIABLE}: 'efs' is not the ID of a file system"),
         (None, "{'fs-1'", f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: "),
         (None, '{"fs-1": 5}', f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 5; give the absolute path"),
@@ -56,7 +56,7 @@ def test_an_argument_takes_precedence_over_the_variable():
         ({5: "/data"}, "", "file_systems[5] is not the ID of a file system"),
         ({"fs-1": None}, "", "file_systems['fs-1'] is None"),
         ({"fs-1": ""}, "", "file_systems['fs-1'] is ''"),
-        ("fs-1=/x", "", "file_systems is 'fs-1=/x'; give a dict of ids to folders"),
+        ("fs-1=/x", "", "file_systems is 'fs-1=/x'; give a dict of ids to directories"),
     ],
 )
 def test_an_invalid_entry_is_an_error_that_names_it(given, text, said):
@@ -76,14 +76,14 @@ def test_an_unknown_file_system_says_how_to_name_its_folder():
     with pytest.raises(DataError) as caught:
         file_systems.find_folder(source(), {"fs-9": "/x"})
     assert str(caught.value) == (
-        f"file system {ID!r} has no folder on this machine (known: fs-9); name one with "
+        f"file system {ID!r} has no directory on this machine (known: fs-9); name one with "
         f"LocalPlatform(file_systems={{{ID!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={ID}=/folder"
     )
 
 
 def test_the_error_of_a_missing_directory_names_the_id(tmp_path):
     folders = {ID: str(tmp_path / "gone")}
-    with pytest.raises(DataError, match=f"^file system '{ID}': its folder '.*gone' does not exist on this machine"):
+    with pytest.raises(DataError, match=f"^file system '{ID}': its directory '.*gone' does not exist on this machine"):
         file_systems.find_folder(source(), folders)
     (tmp_path / "file").touch()
     for path in ("/gone", "/file"):

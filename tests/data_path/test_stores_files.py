@@ -89,7 +89,7 @@ def test_a_link_to_nowhere_in_a_directory_is_an_error(tmp_path):
 
 
 def test_a_directory_is_not_an_object(tmp_path):
-    with pytest.raises(DataNotFoundError, match="is a folder, not a file"):
+    with pytest.raises(DataNotFoundError, match="is a directory, not a file"):
         FileStore().find(f"file://{tmp_path}")
 
 

@@ -50,7 +50,7 @@ RESOLVED = {
     # The folder that the caller names on the command line.
     "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
     "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
-    "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
+    "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few directories deep
     "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
     "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix

@@ -98,4 +98,4 @@ def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_i
     assert model["file"] == b"kept"
     assert max(name.count("/") for name in model) == 200
     (said,) = [line for line in jobs.lines(description["TrainingJobName"]) if "model: " in line]
-    assert "is left out: its files more than 200 folders deep" in said
+    assert "is left out: its files more than 200 directories deep" in said

@@ -113,7 +113,7 @@ def test_a_channel_that_is_never_opened_is_told_when_the_job_ends(jobs, data):
     told = [line for line in jobs.lines(description["TrainingJobName"]) if "in Pipe mode" in line]
     assert [line.split(":")[0] for line in told] == ["algo-1", "algo-2"]
     assert "nothing on algo-1 opened" in told[0]
-    assert "train_0; read it, give it input_mode='File' for a folder of files, or leave it out" in told[0]
+    assert "train_0; read it, give it input_mode='File' for a directory of files, or leave it out" in told[0]
 
 
 def test_nothing_is_said_of_a_channel_that_one_host_reads_for_all(jobs, data):

@@ -112,13 +112,13 @@ def test_the_limit_of_a_model_counts_folders_too(tmp_path, code):
     source = archive(tmp_path / "model.tar.gz", folder.tobuf(tarfile.USTAR_FORMAT) * 10_000, regular("one more"))
     with pytest.raises(UserCodeError) as caught:
         unpack(source, str(code), title="the model", limits=MODEL_LIMITS._replace(members=10_000))
-    assert "the model holds more than 10,000 files, folders and links; download the archive" in str(caught.value)
+    assert "the model holds more than 10,000 files, directories and links; download the archive" in str(caught.value)
     assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
 
 def test_what_was_unpacked_goes_away_with_any_error(tmp_path, code):
     pieces = [regular("a/b/c.py"), regular("d.py"), regular("lib/e.py"), regular("f", type=tarfile.FIFOTYPE)]
-    refused(archive(tmp_path / "a.tar.gz", *pieces), code, "not a file, folder or link")
+    refused(archive(tmp_path / "a.tar.gz", *pieces), code, "not a file, directory or link")
     assert left(code) == KEPT
     assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
@@ -193,7 +193,7 @@ def test_folders_without_bottom_are_refused(tmp_path, code, name):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(tarfile.TarInfo(name))
-    refused(archive(tmp_path / "a.tar.gz", buffer.getvalue(), end=b""), code, "more than 200 folders deep")
+    refused(archive(tmp_path / "a.tar.gz", buffer.getvalue(), end=b""), code, "more than 200 directories deep")
 
 
 @pytest.mark.parametrize(("text", "size"), [("", 30 * 10**9), ("0.5", 5 * 10**8), ("100", 10**11)])

@@ -12,7 +12,7 @@ COMMIT = "0123456789" * 4
 
 @pytest.fixture
 def code(tmp_path, monkeypatch):
-    """A code folder with a package, wheels and files to include; pip has no settings."""
+    """A code directory with a package, wheels and files to include; pip has no settings."""
     for name in list(os.environ):
         if name.startswith("PIP_"):
             monkeypatch.delenv(name)

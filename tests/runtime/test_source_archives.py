@@ -37,8 +37,8 @@ def archive_of(path, *members):
         pytest.param([member("l", tarfile.SYMTYPE, "/etc")], "'l', which leads out", id="absolute link"),
         pytest.param([member("l", tarfile.SYMTYPE, "../..")], "'l', which leads out", id="link to above"),
         pytest.param([member("h", tarfile.LNKTYPE, "../secret")], "'h', which leads out", id="hard link to above"),
-        pytest.param([member("d", tarfile.CHRTYPE)], "'d', which is not a file, folder or link", id="device"),
-        pytest.param([member("f", tarfile.FIFOTYPE)], "'f', which is not a file, folder or link", id="pipe"),
+        pytest.param([member("d", tarfile.CHRTYPE)], "'d', which is not a file, directory or link", id="device"),
+        pytest.param([member("f", tarfile.FIFOTYPE)], "'f', which is not a file, directory or link", id="pipe"),
         pytest.param(
             [member("x", tarfile.SYMTYPE, "."), member("x/l", tarfile.SYMTYPE, "x/../.."), member("l/evil")],
             "'x', a link with members below it",
@@ -46,27 +46,27 @@ def archive_of(path, *members):
         ),
         pytest.param(
             [member("d/e/l1", tarfile.SYMTYPE, "../.."), member("l2", tarfile.SYMTYPE, "d/e/l1/../x")],
-            "'l2', which leads out of its folder .to 'd/e/l1/../x'.",
+            "'l2', which leads out of its directory .to 'd/e/l1/../x'.",
             id="a link out through a link",
         ),
         pytest.param(
             [member("d/a", tarfile.SYMTYPE, "sub/../.."), member("d/sub", tarfile.SYMTYPE, ".")],
-            "'d/a', which leads out of its folder .to 'sub/../..'.",
+            "'d/a', which leads out of its directory .to 'sub/../..'.",
             id="a link out through a later link",
         ),
         pytest.param(
             [member("d/e/l", tarfile.SYMTYPE, "../.."), member("h", tarfile.LNKTYPE, "d/e/l")],
-            "'h', which leads out of its folder .to '../..'.",
+            "'h', which leads out of its directory .to '../..'.",
             id="a hard link of a link that leads out from there",
         ),
         pytest.param(
             [member("l", tarfile.SYMTYPE, "none/../../secret")],
-            "'l', which leads out of its folder",
+            "'l', which leads out of its directory",
             id="a link out through nothing",
         ),
         pytest.param(
             [member("f"), member("l", tarfile.SYMTYPE, "f/../../secret")],
-            "'l', which leads out of its folder",
+            "'l', which leads out of its directory",
             id="a link out through a file",
         ),
         pytest.param([member("a\0b" * 60)], "embedded null byte", id="a name with a zero byte"),
@@ -98,7 +98,7 @@ def test_a_link_that_leads_out_through_what_is_in_the_folder_is_refused(tmp_path
     members = [member("here"), member("d/e/f"), member("d/new"), link]
     if link[0].islnk():
         members.insert(0, member("new", tarfile.SYMTYPE, "d/e/p/../secret"))
-    with pytest.raises(UserCodeError, match=r"holds '(d/e/q|q|new)', which leads out of its folder \(to '"):
+    with pytest.raises(UserCodeError, match=r"holds '(d/e/q|q|new)', which leads out of its directory \(to '"):
         unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
     assert sorted((tmp_path / "code").rglob("*")) == before
     assert {(tmp_path / "code" / name).read_text() for name in ("d/e/f", "q", "here")} == {"kept"}
@@ -117,14 +117,14 @@ def test_a_new_link_counts_and_not_the_one_that_it_replaces(tmp_path):
     (tmp_path / "code/d/e").mkdir(parents=True)
     (tmp_path / "code/p").symlink_to("d/e")
     members = [member("p", tarfile.SYMTYPE, "."), member("q", tarfile.SYMTYPE, "p/../secret")]
-    with pytest.raises(UserCodeError, match="holds 'q', which leads out of its folder"):
+    with pytest.raises(UserCodeError, match="holds 'q', which leads out of its directory"):
         unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
     assert (tmp_path / "code/p").readlink().name == "e"
 
 
 def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", member("../evil"))
-    with pytest.raises(UserCodeError, match="^the model s3://b/m holds '../evil', which leads out of its folder"):
+    with pytest.raises(UserCodeError, match="^the model s3://b/m holds '../evil', which leads out of its directory"):
         unpack(archive, str(tmp_path / "code"), title="the model s3://b/m")
 
 
@@ -166,7 +166,7 @@ def test_a_chain_of_links_in_real_folders_is_kept_while_it_stays_inside(tmp_path
         link_chains.file("here", b"x"),
     ]
     out = link_chains.link("escape", "/".join(steps) + "/up/../others")
-    with pytest.raises(UserCodeError, match="holds 'escape', which leads out of its folder"):
+    with pytest.raises(UserCodeError, match="holds 'escape', which leads out of its directory"):
         unpack(link_chains.write(tmp_path / "a.tar.gz", [*members, out]), str(tmp_path / "code"))
     assert list((tmp_path / "code").iterdir()) == []
     unpack(link_chains.write(tmp_path / "b.tar.gz", members), str(tmp_path / "code"))
@@ -201,7 +201,7 @@ def test_a_folder_is_not_moved_through_a_link(tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "code").mkdir()
     (tmp_path / "code/lib").symlink_to(tmp_path / "outside")
-    with pytest.raises(UserCodeError, match="holds 'lib', a folder, but '.*/code/lib' is a file or link; remove or"):
+    with pytest.raises(UserCodeError, match="holds 'lib', a directory, but '.*/code/lib' is a file or link; remove or"):
         unpack(archive_of(tmp_path / "a.tar.gz", member("lib/x")), str(tmp_path / "code"))
     assert list((tmp_path / "outside").iterdir()) == []
 
@@ -209,10 +209,12 @@ def test_a_folder_is_not_moved_through_a_link(tmp_path):
 @pytest.mark.parametrize(
     ("new", "said"),
     [
-        pytest.param(member("y/f"), "'y', a folder, but '.*/code/y' is a file or link", id="a folder over a file"),
-        pytest.param(member("d"), "'d', a file or link, but '.*/code/d' is a folder", id="a file over a folder"),
+        pytest.param(member("y/f"), "'y', a directory, but '.*/code/y' is a file or link", id="a folder over a file"),
+        pytest.param(member("d"), "'d', a file or link, but '.*/code/d' is a directory", id="a file over a folder"),
         pytest.param(
-            member("d/e", tarfile.SYMTYPE, "f"), "'d/e', a file or link, but '.*/d/e' is a folder", id="a link over one"
+            member("d/e", tarfile.SYMTYPE, "f"),
+            "'d/e', a file or link, but '.*/d/e' is a directory",
+            id="a link over one",
         ),
     ],
 )
@@ -232,7 +234,7 @@ def test_an_error_while_the_files_are_moved_names_the_file_and_the_next_step(tmp
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(
-        UserCodeError, match="'.*/code/f' cannot be written: Permission .* make the folder writable"
+        UserCodeError, match="'.*/code/f' cannot be written: Permission .* make the directory writable"
     ) as e:
         unpack(archive_of(tmp_path / "a.tar.gz", member("f")), str(tmp_path / "code"))
     assert ".unpacking" not in str(e.value)
@@ -287,9 +289,12 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ([member("link", tarfile.SYMTYPE, "/outside")], "holds 'link', which leads out of its folder .to '/outside'."),
-        ([member("d/up", tarfile.SYMTYPE, "../../x")], "holds 'd/up', which leads out of its folder .to '../../x'."),
-        ([member("hl", tarfile.LNKTYPE, "../x")], "holds 'hl', which leads out of its folder .to '../x'."),
+        (
+            [member("link", tarfile.SYMTYPE, "/outside")],
+            "holds 'link', which leads out of its directory .to '/outside'.",
+        ),
+        ([member("d/up", tarfile.SYMTYPE, "../../x")], "holds 'd/up', which leads out of its directory .to '../../x'."),
+        ([member("hl", tarfile.LNKTYPE, "../x")], "holds 'hl', which leads out of its directory .to '../x'."),
         ([member("hl", tarfile.LNKTYPE, "none")], "holds 'hl' .a hard link to 'none'., which cannot be unpacked: No "),
         (
             [member("d/f"), member("hl", tarfile.LNKTYPE, "d")],
@@ -397,7 +402,7 @@ def test_a_refused_name_with_invalid_utf_8_can_be_printed(tmp_path):
 
 def test_a_folder_that_holds_the_code_folder_is_refused(tmp_path):
     write_files(tmp_path / "ml", {"train.py": ""})
-    with pytest.raises(UserCodeError, match="name a folder outside of it"):
+    with pytest.raises(UserCodeError, match="name a directory outside of it"):
         unpack(str(tmp_path / "ml"), str(tmp_path / "ml" / "code"))
 
 

@@ -164,7 +164,7 @@ def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, 
     outcome, found, advice = inside('mount -t tmpfs -o "$1" none "$2"', "machine_checks.disk", options, str(tmp_path))
     assert outcome == "problem"
     assert found == f"jobs cannot be kept in the data directory {tmp_path}: {words}"
-    assert advice == f"{step}, or name another folder in SCRIPTMODE_DATA_DIR"
+    assert advice == f"{step}, or name another directory in SCRIPTMODE_DATA_DIR"
 
 
 def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypatch):

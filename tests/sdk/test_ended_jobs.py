@@ -171,7 +171,7 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     platform = LocalPlatform(data_dir=store.data_dir)
     (message,) = [job["StatusMessage"] for job in platform.list() if job["TrainingJobName"] == "b"]
     assert message.startswith(f"training job 'b' cannot be read: {file}: ")
-    with pytest.raises(UnreadableJobError, match="look at its folder, or delete it: scriptmode rm b") as raised:
+    with pytest.raises(UnreadableJobError, match="look at its directory, or delete it: scriptmode rm b") as raised:
         platform.describe("b")
     assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
     assert [*probe.find_unhealthy_jobs(store.data_dir).unreadable] == ["b"]
@@ -203,7 +203,7 @@ def test_a_damaged_record_is_described_in_plain_words(store, content, words):
     file.write_bytes(content)
     with pytest.raises(UnreadableJobError) as raised:
         LocalPlatform(data_dir=store.data_dir).describe("a")
-    assert f"{file}: it is damaged: {words}; look at its folder" in str(raised.value)
+    assert f"{file}: it is damaged: {words}; look at its directory" in str(raised.value)
 
 
 def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):

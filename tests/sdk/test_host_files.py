@@ -62,7 +62,7 @@ def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(containe
     container.model.symlink_to(tmp_path)
     assert packed(container, "model") == (
         {},
-        ["model: files of algo-1 are left out: the folder was replaced by a link or a file"],
+        ["model: files of algo-1 are left out: the directory was replaced by a link or a file"],
     )
     (container.base / "output" / "data").rmdir()
     (container.base / "output").rmdir()
@@ -109,7 +109,7 @@ def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(conta
     found = keeper._trees()
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
-    with pytest.raises(DataError, match="'state' became a link out of its folder"):
+    with pytest.raises(DataError, match="'state' became a link out of its directory"):
         keeper._put("algo-1", "state", artifacts.ChangedDirectories())
     with pytest.raises(OSError):
         found["algo-1"].files["state"].open()
@@ -156,7 +156,7 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
     path.joinpath("file").write_text("")
     found = artifacts.collect_files("model", [container], "model")
     (note,) = found.notes
-    assert note.endswith("is left out: its files more than 200 folders deep")
+    assert note.endswith("is left out: its files more than 200 directories deep")
 
 
 def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(container, tmp_path, secret):

@@ -241,7 +241,7 @@ def archive_with(link, kind, target):
 def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_path, packed):
     _, job = started(Life.completed(model=packed))
     job.wait()
-    with pytest.raises(DataError, match=r"^the model s3://out/\S+ holds '\S+', which leads out of its folder\b"):
+    with pytest.raises(DataError, match=r"^the model s3://out/\S+ holds '\S+', which leads out of its directory\b"):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -250,7 +250,9 @@ def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothin
     monkeypatch.setattr(artifacts, "MODEL_LIMITS", MODEL_LIMITS._replace(members=2))
     _, job = started(Life.completed(model=archive(a=b"a", b=b"b", c=b"c")))
     job.wait()
-    with pytest.raises(DataError, match=r"holds more than 2 files, folders and links; download .* \(--no-extract\)"):
+    with pytest.raises(
+        DataError, match=r"holds more than 2 files, directories and links; download .* \(--no-extract\)"
+    ):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -276,7 +278,7 @@ def test_a_model_goes_into_no_folder_with_something_in_it(tmp_path):
     _, job = started(Life.completed(model={"a": b"b"}))
     job.wait()
     (tmp_path / "mine").touch()
-    with pytest.raises(DataError, match="is not an empty folder"):
+    with pytest.raises(DataError, match="is not an empty directory"):
         job.download_model(tmp_path)
 
 

@@ -346,7 +346,7 @@ def test_objects_that_no_folder_can_hold_are_named(tmp_path):
     fake = FakeSageMaker()
     fake.buckets["b"] = fake.account
     fake.objects.update({"s3://b/d/x": b"1", "s3://b/d/x/y": b"2"})
-    with pytest.raises(DataError, match="cannot be stored as .*; name another folder"):
+    with pytest.raises(DataError, match="cannot be stored as .*; name another directory"):
         SageMakerPlatform(fake).fetch("s3://b/d", tmp_path)
 
 

@@ -100,13 +100,13 @@ def test_a_packed_source_is_only_referred_to():
         pytest.param("trian.py", "code", "did you mean 'train.py'?", id="the near name is told"),
         pytest.param("train.py", "cod", "source_dir 'cod' does not exist", id="misspelt folder"),
         pytest.param("train.py", "cod", "did you mean 'code'?", id="the near folder is told"),
-        pytest.param("train.py", "code/train.py", "is not a folder", id="a file as folder"),
+        pytest.param("train.py", "code/train.py", "is not a directory", id="a file as folder"),
         pytest.param("{code}/train.py", "code", "name it within source_dir: 'train.py'", id="a whole path"),
         pytest.param("{code}/train.py", "x/../code", "name it within source_dir: 'train.py'", id="a folder by .."),
         pytest.param("{code}/..later/train.py", "code", "name it within source_dir: '..later/train.py'", id="dots"),
         pytest.param("../secret.py", "code", "is outside source_dir", id="outside"),
         pytest.param("nowhere.py", None, "entry_point 'nowhere.py' does not exist", id="no such file"),
-        pytest.param("code", None, "is a folder", id="a folder as script"),
+        pytest.param("code", None, "is a directory", id="a folder as script"),
     ],
 )
 def test_missing_files_are_named(code, monkeypatch, entry, folder, message):
@@ -134,7 +134,7 @@ def test_a_chain_of_links_longer_than_any_path_takes_nothing_from_outside(code):
     (code / "chained" / chain).with_name("secret").write_text("decoy")
     (code / "stolen").symlink_to(f"chained/{chain}/../secret")
     assert (code / "stolen").read_text() == "of somebody else"
-    with pytest.raises(SourceError, match="symbolic link .*stolen' leaves the source folder"):
+    with pytest.raises(SourceError, match="symbolic link .*stolen' leaves the source directory"):
         pack_source(Script("train.py", str(code)))
 
 
@@ -144,7 +144,7 @@ def test_folders_in_each_other_without_end_are_refused(code):
         deep /= "d"
         deep.mkdir()
     (deep / "file").touch()
-    with pytest.raises(SourceError, match="more than 200 folders in each other"):
+    with pytest.raises(SourceError, match="more than 200 directories in each other"):
         pack_source(Script("train.py", str(code)))
 
 
@@ -161,7 +161,7 @@ def test_a_link_to_a_folder_above_itself_is_refused(code, name, target):
     (code / ".scriptmodeignore").write_text("sub/up\n")
     (code / name).symlink_to(target)
     with pytest.raises(
-        SourceError, match=f"symbolic link .*/{name}' points to '{target}', a folder that the link .*in"
+        SourceError, match=f"symbolic link .*/{name}' points to '{target}', a directory that the link .*in"
     ):
         pack_source(Script("train.py", str(code)))
 
@@ -175,7 +175,7 @@ def test_links_in_a_circle_are_told_as_such(code):
 
 def test_an_entry_that_is_not_a_file_is_left_out_with_a_warning(code):
     os.mkfifo(code / "sub" / "pipe")
-    with pytest.warns(UserWarning, match="sub/pipe' is neither a file nor a folder .*not packed; name it in"):
+    with pytest.warns(UserWarning, match="sub/pipe' is neither a file nor a directory .*not packed; name it in"):
         assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
     (code / ".scriptmodeignore").write_text("pipe\n")
     assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]

@@ -65,9 +65,9 @@ class TrainingEnvironment(NamedTuple):
     ssh: Ssh | None = None
     #: This machine's own name; on SageMaker it can differ from the host's name in the job.
     node: str = ""
-    #: A folder of this launcher alone, created when it runs.
+    #: A directory of this launcher alone, created when it runs.
     scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
-    #: For the preview of a host: the texts of its source's files. None: they are in the code folder.
+    #: For the preview of a host: the texts of its source's files. None: they are in the code directory.
     source: Mapping[str, str] | None = None
 
     @property
@@ -82,7 +82,7 @@ class TrainingEnvironment(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The entry point, relative to the code folder; "" where the job has none."""
+        """The entry point, relative to the code directory; "" where the job has none."""
         return str(self.framework_parameters.get(contract.PROGRAM) or "")
 
     @property
@@ -106,7 +106,7 @@ class TrainingEnvironment(NamedTuple):
         return os.path.join(self.scratch, "daemons")
 
     def path(self, name: str) -> str:
-        """Return the absolute path of one of `contract`'s names under the root folder."""
+        """Return the absolute path of one of `contract`'s names under the root directory."""
         return os.path.join(self.base_dir, *name.split("/"))
 
 
@@ -268,7 +268,7 @@ def _read_object(base_dir: str, name: str, default: dict[str, Any] | None = None
         if default is not None:
             return default
         raise ConfigurationError(
-            f"{path} does not exist: this is not a training host; {contract.BASE_DIR_VARIABLE} moves the root folder"
+            f"{path} does not exist: this is not a training host; {contract.BASE_DIR_VARIABLE} moves the root directory"
         ) from error
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""Unpack an untrusted archive: nothing is written outside of its folder, and the disk is not filled."""
+"""Unpack an untrusted archive: nothing is written outside of its directory, and the disk is not filled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_LINK_TEXT = 100_000_000
 _BLOCK = 4096
 #: The largest part of the disk that stays free for the job's own files, in bytes; a twentieth of smaller disks.
 _LARGEST_RESERVE = 1_000_000_000
-#: Most folders above a file: programs walk folder trees recursively, and no real tree is that deep.
+#: Most directories above a file: programs walk directory trees recursively, and no real tree is that deep.
 DEEPEST = 200
 
 
@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 
     #: Bytes that it unpacks to.
     size: int = 0
-    #: Files, folders and links.
+    #: Files, directories and links.
     members: int = 0
     #: The part of the disk that stays free.
     reserve: float = 0.0
@@ -73,10 +73,10 @@ def source_limits(environ: Mapping[str, str]) -> Limits:
 
 
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
-    """Unpack the archive, or copy the folder, ``source`` into ``folder``; raises `UserCodeError`.
+    """Unpack the archive, or copy the directory, ``source`` into ``folder``; raises `UserCodeError`.
 
-    Existing files are replaced, existing folders are kept and filled. Nothing of a refused archive comes into the
-    folder; only where the file system fails while the files are moved there, some of them are. ``title`` names the
+    Existing files are replaced, existing directories are kept and filled. Nothing of a refused archive comes into the
+    directory; only where the file system fails while the files are moved there, some of them are. ``title`` names the
     archive in errors: the source and its path by default. Without ``limits`` only the disk limits it.
     """
     title = title or f"the source {source}"
@@ -105,7 +105,7 @@ def _copy(source: str, folder: str, title: str) -> None:
     if os.path.samefile(source, folder):
         return
     if _holds(source, folder):
-        raise UserCodeError(f"{title} holds {folder}, to which it is copied; name a folder outside of it")
+        raise UserCodeError(f"{title} holds {folder}, to which it is copied; name a directory outside of it")
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
 
 
@@ -119,12 +119,12 @@ def _holds(above: str, folder: str) -> bool:
 
 
 class _Unpacking:
-    """The unpacking of one archive into a new directory, from which everything is moved into the folder at the end.
+    """The unpacking of one archive into a new directory, from which everything is moved into the directory at the end.
 
     The directory contains no link until all files are written, so no member is written through a link. Links are
-    created last, in real directories, and then followed one component at a time through what will be in the folder: the
-    new content over the existing one. Existing links are not checked again. Python's ``tarfile.data_filter`` is not
-    enough: it follows links by `os.path.realpath`, which gives up on paths longer than ``PATH_MAX`` before Python
+    created last, in real directories, and then followed one component at a time through what will be in the directory:
+    the new content over the existing one. Existing links are not checked again. Python's ``tarfile.data_filter`` is
+    not enough: it follows links by `os.path.realpath`, which gives up on paths longer than ``PATH_MAX`` before Python
     3.9.23, 3.10.18, 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
     """
 
@@ -138,7 +138,7 @@ class _Unpacking:
         self._links: dict[str, str] = {}
 
     def unpack(self, source: str) -> None:
-        """Unpack all members, and move them into the folder once nothing is left to refuse."""
+        """Unpack all members, and move them into the directory once nothing is left to refuse."""
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -173,7 +173,7 @@ class _Unpacking:
             self._links[name] = member.linkname if member.issym() else self._links[linked]
             return
         if not member.isreg() and not member.islnk():
-            raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is not a file, folder or link")
+            raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is not a file, directory or link")
         self._links.pop(name, None)
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -188,9 +188,9 @@ class _Unpacking:
         return os.path.join(self._top, name)
 
     def _inside(self, name: str, member: tarfile.TarInfo) -> str:
-        """Return ``name``, or a hard link's target, as a path in the folder; raise where it leads out."""
+        """Return ``name``, or a hard link's target, as a path in the directory; raise where it leads out."""
         if name.count("/") > DEEPEST:
-            raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} folders deep")
+            raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} directories deep")
         if os.path.isabs(name):
             raise self._escape(member.name, member.linkname)
         try:
@@ -200,7 +200,7 @@ class _Unpacking:
 
     def _escape(self, name: str, target: str) -> UserCodeError:
         to = f" (to {shown(target)})" if target else ""
-        return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder{to}; {self._remedy}")
+        return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its directory{to}; {self._remedy}")
 
     @contextmanager
     def _naming(self, name: str, target: str = "") -> Iterator[None]:
@@ -215,13 +215,15 @@ class _Unpacking:
             raise UserCodeError(f"{self._title} holds {reason}; {self._remedy}") from error
 
     def _moves(self, below: str = "") -> Iterator[str]:
-        """Yield the paths to move, without those in another one; raise where a folder and a file have the same path."""
+        """Yield the paths to move, without those in another one; raise where a directory and a file have one path."""
         for each in os.listdir(self._path(below)):
             name = os.path.join(below, each)
             existing = os.path.join(self._folder, name)
             is_folder = _is_folder(self._path(name))
             if os.path.lexists(existing) and is_folder != _is_folder(existing):
-                kinds = "a folder, but {} is a file or link" if is_folder else "a file or link, but {} is a folder"
+                kinds = (
+                    "a directory, but {} is a file or link" if is_folder else "a file or link, but {} is a directory"
+                )
                 raise UserCodeError(
                     f"{self._title} holds {shown(name)}, {kinds.format(shown(existing))}; remove or rename one of them"
                 )
@@ -237,11 +239,11 @@ class _Unpacking:
         except OSError as error:
             raise UserCodeError(
                 f"{self._title} cannot be unpacked into {self._folder}: {shown(existing)} cannot be written: "
-                f"{error.strerror}; some files may be replaced already: make the folder writable and unpack it again"
+                f"{error.strerror}; some files may be replaced already: make the directory writable and unpack it again"
             ) from error
 
     def _check_link(self, name: str, target: str) -> None:
-        """Raise for a symbolic link that will lead out of the folder, also through other links and missing paths."""
+        """Raise for a symbolic link that will lead out of the directory, also through other links and missing paths."""
         try:
             above = name.split("/")[:-1]
             pending = beneath.components(target)[::-1]
@@ -264,7 +266,7 @@ class _Unpacking:
             raise self._escape(name, target) from error
 
     def _link(self, path: str) -> str | None:
-        """Return the target of the link that will have this path in the folder; None for anything else."""
+        """Return the target of the link that will have this path in the directory; None for anything else."""
         for each in (self._top, self._folder):
             there = os.path.join(each, path)
             try:
@@ -301,7 +303,7 @@ class _Budget:
         self._size += size
         if limits.members and self._members > limits.members:
             raise UserCodeError(
-                f"{self._title} holds more than {limits.members:,} files, folders and links; {limits.advice}"
+                f"{self._title} holds more than {limits.members:,} files, directories and links; {limits.advice}"
             )
         if member.issym() or member.islnk():
             self._link_text += len(member.name) + len(member.linkname)

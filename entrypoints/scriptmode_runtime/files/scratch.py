@@ -77,7 +77,7 @@ def _create(directories: Iterable[str]) -> tuple[str, int]:
             _remove(draft)
             continue
         return path, lock
-    raise ClusterError(f"{problem}; set TMPDIR to a folder this host may write to, with a short name without blanks")
+    raise ClusterError(f"{problem}; set TMPDIR to a directory this host may write to, with a short name without blanks")
 
 
 def _remove(path: str) -> None:

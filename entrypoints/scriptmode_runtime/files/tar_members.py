@@ -112,7 +112,7 @@ def opened(source: str, title: str) -> Iterator[IO[bytes]]:
         for magic, kind in _OTHER_KINDS.items():
             if start.startswith(magic):
                 raise UserCodeError(
-                    f"{title} is a {kind} archive; pack it as a gzip-compressed tar: tar -czf <archive> -C <folder> ."
+                    f"{title} is a {kind} archive; pack it as a gzip-compressed tar: tar -czf <archive> -C <dir> ."
                 )
         name = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "")
         if not name:

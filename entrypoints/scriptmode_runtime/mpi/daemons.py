@@ -70,7 +70,7 @@ class Daemons:
             peers.on_left = self._on_left
 
     def listen(self, path: str) -> None:
-        """Start to serve this host's processes at a socket that only this user can open, in the folder of `rsh`."""
+        """Start to serve this host's processes at a socket that only this user can open, in the directory of `rsh`."""
         self._agent = os.path.join(os.path.dirname(path), "rsh")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(path)

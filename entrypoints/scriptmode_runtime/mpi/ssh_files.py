@@ -10,7 +10,7 @@ from scriptmode_runtime.plan import File
 if TYPE_CHECKING:
     from scriptmode_runtime.cluster import Host
 
-#: Private keys of the first host and of the others, and the public keys that each trusts, in the scratch folder.
+#: Private keys of the first host and of the others, and the public keys that each trusts, in the scratch directory.
 LOGIN_KEY, HOST_KEY = "login_key", "host_key"
 KNOWN_HOSTS, AUTHORIZED_KEYS = "known_hosts", "authorized_keys"
 
@@ -40,7 +40,7 @@ def server_config(folder: str, this: Host, command: str) -> File:
         "Port": this.ports["ssh"],
         "HostKey": os.path.join(folder, HOST_KEY),
         "AuthorizedKeysFile": os.path.join(folder, AUTHORIZED_KEYS),
-        # Every user may write to /tmp, above the folder; only this user may write to the folder itself.
+        # Every user may write to /tmp, above the directory; only this user may write to the directory itself.
         "StrictModes": "no",
         "AuthenticationMethods": "publickey",
         "PasswordAuthentication": "no",

@@ -45,7 +45,7 @@ _RESERVED = {_FAILURE_NAME: _LONGEST, _RECORD_NAME: contract.FAILURE_RECORD_LIMI
 
 
 def prepare(output: str) -> None:
-    """Remove the files of an earlier run in the folder ``output``, and reserve disk space there for a failure's."""
+    """Remove the files of an earlier run in the directory ``output``, and reserve disk space there for a failure's."""
     for name, size in _RESERVED.items():
         _remove(os.path.join(output, name))
         _remove(_reserve(output, name))
@@ -61,7 +61,7 @@ def release(output: str) -> None:
 
 
 def write(output: str, failure: Failure) -> None:
-    """Write the failure file, unless the script wrote its own, and the record, as far as the folder can be written."""
+    """Write the failure file, unless the script wrote its own, and the record, if the directory can be written."""
     size = 0
     with contextlib.suppress(OSError):
         size = os.path.getsize(os.path.join(output, _FAILURE_NAME))
@@ -90,12 +90,12 @@ def _record(failure: Failure) -> dict[str, object]:
 
 
 def _reserve(output: str, name: str) -> str:
-    """Return the path of the space reserved for a file, in its folder: it is overwritten in place, and renamed."""
+    """Return the path of the space reserved for a file, in its directory: it is overwritten in place, and renamed."""
     return os.path.join(output, f".{name}.reserve")
 
 
 def _replace(output: str, name: str, text: str) -> None:
-    """Write a file into its reserved space; ignore a folder that cannot be written."""
+    """Write a file into its reserved space; ignore a directory that cannot be written."""
     path, reserve, content = os.path.join(output, name), _reserve(output, name), text.encode("utf-8", "replace")
     try:
         try:

@@ -1,4 +1,4 @@
 """The packages of a source's requirements.txt: installed for one host, or into an environment that jobs share."""
 
-#: pip in the code folder, the base of relative paths in requirements.txt; modules in the folder cannot hide pip's.
+#: pip in the code directory, the base of relative paths in requirements.txt; modules in it cannot hide pip's.
 PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"

@@ -55,7 +55,7 @@ class Content(NamedTuple):
 
 
 def read_content(code: str, arguments: Iterable[str]) -> Content:
-    """Return the content of pip's ``arguments``, run in the folder ``code``; raise `NoDigestError`."""
+    """Return the content of pip's ``arguments``, run in the directory ``code``; raise `NoDigestError`."""
     reader = _Reader(code)
     words = iter(arguments)
     for word in words:
@@ -110,7 +110,7 @@ class _Reader:
                     raise NoDigestError(f"{value!r} is not a file of this machine")
                 self.add_file(os.path.join(folder, value), is_constraint=name in _CONSTRAINTS)
             elif name in _FIND_LINKS and "://" not in value:
-                # As pip does: relative to the file, or else to the code folder.
+                # As pip does: relative to the file, or else to the code directory.
                 beside = os.path.join(folder, value)
                 self._add_path(beside if os.path.exists(beside) else os.path.join(self._code, value), value)
 
@@ -222,7 +222,7 @@ def _interpreter() -> Iterator[str]:
     except (AttributeError, OSError, ValueError):
         yield ""  # another C library than GNU's
     for path in filter(os.path.isdir, sys.path):
-        # A host's own folders have none.
+        # A host's own directories have none.
         if installed := sorted(name for name in os.listdir(path) if name.endswith(_INSTALLED)):
             yield from (path, *installed)
 

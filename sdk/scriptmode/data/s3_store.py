@@ -73,7 +73,7 @@ class S3Store:
         while after != "":
             found, after = self._retry(partial(self._s3.page, prefix, after=after or ""))
             for item in found:
-                # Consoles create such a key, without content, for a folder.
+                # Consoles create such a key, without content, for a directory.
                 if not item.location.key.endswith("/"):
                     yield StoredObject(str(item.location), item.size, item.etag)
 

@@ -77,7 +77,7 @@ def _check_space(items: Sequence[StoredObject], folder: Path) -> None:
         raise DataError(
             f"{len(items):,} objects of {format_bytes(needed)} do not fit on the disk of {str(folder)!r}, which has "
             f"{format_bytes(free)} free",
-            advice="free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
+            advice="free some space, set SCRIPTMODE_DATA_DIR to a directory on a larger disk, "
             "or use input mode Pipe or FastFile",
         )
 
@@ -184,14 +184,14 @@ def _download(store: S3Store, item: StoredObject, descriptor: int, start: int, e
 
 def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError:
     """Return the error of an object that cannot be written to a file, with what helps."""
-    advice = "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
+    advice = "set SCRIPTMODE_DATA_DIR to a directory where the data fits"
     if error.errno == errno.ENAMETOOLONG:
         advice = "rename the object, or use input mode Pipe, which needs no files"
     elif error.errno == errno.ENOSPC:
         disk = os.statvfs(folder)
         advice = f"{format_bytes(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
-        advice = "check that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
+        advice = "check that directory's disk, or set SCRIPTMODE_DATA_DIR to another directory"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}", advice=advice)
 
 

@@ -122,7 +122,7 @@ def disk() -> Iterator[Check]:
     from scriptmode.platforms.local.system import full_disk
 
     folder = default_data_dir()
-    another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
+    another = f"free it, or name another directory in {DATA_DIR_VARIABLE}"
     try:
         place = probe.existing_folder(folder)
         if is_there := place == folder:
@@ -133,7 +133,7 @@ def disk() -> Iterator[Check]:
     except OSError as error:
         why = error.strerror or str(error)
         if error.errno in _NOT_WRITABLE:
-            another = f"make it writable, or name another folder in {DATA_DIR_VARIABLE}"
+            another = f"make it writable, or name another directory in {DATA_DIR_VARIABLE}"
         yield problem(f"jobs cannot be kept in the data directory {folder}: {why}", another)
         return
     found = f"{format_bytes(free)} free in the data directory {folder}"

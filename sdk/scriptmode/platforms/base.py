@@ -138,7 +138,7 @@ class HostActivity:
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """Environment of one host of a job that is not started: its root folder, the files there, its variables.
+    """Environment of one host of a job that is not started: its root directory, the files there, its variables.
 
     ``files`` holds the content of each configuration file that the platform writes, by its path below ``base_dir``.
     ``python`` is the interpreter of a host that is a process of this machine, and "" for every other host.
@@ -217,7 +217,7 @@ class Platform(Protocol):
         """Return all values of a described job's metrics up to now, those of each metric in order of time."""
 
     def host_folders(self, name: str) -> dict[str, Path]:
-        """Return the folder that is ``/opt/ml`` of each host, by host; only folders of this machine that (still) exist.
+        """Return the directory that is ``/opt/ml`` of each host, by host; those of this machine that (still) exist.
 
         They are in the order of the hosts. Raises `JobNotFoundError`.
         """

@@ -1,4 +1,4 @@
-"""The folder that is a host's ``/opt/ml``: this module alone knows its layout and the content of its files."""
+"""The directory that is a host's ``/opt/ml``: this module alone knows its layout and the content of its files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sandbox:
         return self.base / contract.FAILURE_FILE
 
     def channel(self, name: str) -> Path:
-        """Return the folder of a channel."""
+        """Return the directory of a channel."""
         return self.base / contract.DATA_DIR / name
 
     def map_paths(self, text: str) -> str:
@@ -122,7 +122,7 @@ class Sandbox:
             return None
 
     def prepare(self, job: JobRequest, scriptmode: Mapping[str, Any]) -> None:
-        """Create the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
+        """Create the directories and write the configuration files; ``scriptmode`` is the cluster file's content."""
         for folder in (
             contract.CONFIG_DIR,
             contract.DATA_DIR,

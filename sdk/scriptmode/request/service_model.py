@@ -71,7 +71,7 @@ class _Rules:
 def shapes() -> dict[str, Any]:
     """Return the shapes of a CreateTrainingJob request by name.
 
-    They are a hundredth of botocore's file and are kept in the user's cache folder, by that file's name and time.
+    They are a hundredth of botocore's file and are kept in the user's cache directory, by that file's name and time.
     """
     source = _model_file()
     status = source.stat()

@@ -44,7 +44,7 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
     made: list[Path] = []
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise DataError(f"{str(target)!r} is not an empty folder", advice="name another one for the model")
+            raise DataError(f"{str(target)!r} is not an empty directory", advice="name another one for the model")
         made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(platform, uri, target, extract=extract)
@@ -57,7 +57,7 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
         if isinstance(error, UserCodeError):
             raise DataError(str(error)) from error
         raise DataError(
-            f"the model {uri} cannot be stored in {str(target)!r}: {error}", advice="name another folder"
+            f"the model {uri} cannot be stored in {str(target)!r}: {error}", advice="name another directory"
         ) from error
     return target
 

@@ -1,6 +1,6 @@
-"""Collect a job's event files (``tf.summary``) in one folder of this machine for TensorBoard.
+"""Collect a job's event files (``tf.summary``) in one directory of this machine for TensorBoard.
 
-While a job runs here, its hosts' files are copied as they grow: the hosts' folders are removed with the job, and
+While a job runs here, its hosts' files are copied as they grow: the hosts' directories are removed with the job, and
 TensorBoard would lose what it shows. After a job has ended, here or elsewhere, its artifacts are downloaded.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"
-#: Names of runs, and the folders of a host that they are in.
+#: Names of runs, and the directories of a host that they are in.
 _AREAS = {
     "data": contract.OUTPUT_DATA_DIR,
     "intermediate": contract.OUTPUT_INTERMEDIATE_DIR,
@@ -36,7 +36,7 @@ _AREAS = {
     "model": contract.MODEL_DIR,
     "checkpoints": contract.CHECKPOINTS_DIR,
 }
-#: Hyperparameters that name a log folder; others, such as data_dir, may name folders of millions of files.
+#: Hyperparameters that name a log directory; others, such as data_dir, may name directories of millions of files.
 _LOGGED_TO = frozenset(
     {"job_dir", "model_dir", "log_dir", "logdir", "output_dir", "summary_dir", "checkpoint_dir", "tensorboard_dir"}
 )
@@ -82,7 +82,7 @@ class EventFiles:
         if status.has_ended:
             raise DataError(
                 f"training job {self._name} is {status} and left no event files in its output, model or checkpoints",
-                advice="have the script write tf.summary to a folder in $SM_OUTPUT_DATA_DIR",
+                advice="have the script write tf.summary to a directory in $SM_OUTPUT_DATA_DIR",
             )
         raise DataError(
             f"training job {self._name} is {status} and has written no event files yet where this machine reads them",
@@ -90,7 +90,7 @@ class EventFiles:
         )
 
     def _link_folders(self, description: JobDescription) -> None:
-        """Link the folders of this machine that hyperparameters name, such as job-dir: they outlive the job."""
+        """Link the directories of this machine that hyperparameters name, such as job-dir: they outlive the job."""
         for key, folder in _named_folders(description):
             link = self.folder / key
             if link not in self._links and any(True for _ in _event_files(folder)):
@@ -163,7 +163,7 @@ def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
     job = description.job
     board = (job.monitoring.tensorboard or {}).get("S3OutputPath")
     if board:
-        # The Debugger's documentation: below the path, a folder of the job.
+        # The Debugger's documentation: below the path, a directory of the job.
         yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
     base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
     yield "data", f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _PROGRAM = """
 import os, shutil, sys, threading, types
 
-def end(folder):
+def end(directory):
     os.read(0, 1)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     os._exit(0)
 
 sys.modules["tensorboard.compat.notf"] = types.ModuleType("notf")
@@ -49,7 +49,7 @@ run_main()
 START_SECONDS = 90.0
 _END_SECONDS = 5.0
 _FIRST_RUN_SECONDS = 5.0
-#: Seconds between two looks at what the hosts wrote, and TensorBoard's own between two looks at its folder.
+#: Seconds between two looks at what the hosts wrote, and TensorBoard's own between two looks at its directory.
 _GATHER_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _ADDRESS = re.compile(r"TensorBoard \S+ at (http://\S+)")
@@ -65,7 +65,7 @@ class TensorBoard:
 
     def __init__(self, url: str, folder: Path, end: Callable[[], None]) -> None:
         self.url = url
-        #: What it shows: the job's event files, in a folder that goes with it.
+        #: What it shows: the job's event files, in a directory that goes with it.
         self.folder = folder
         # Called once: by close(), when this object is collected, or when the interpreter ends.
         self._end = weakref.finalize(self, end)
@@ -136,7 +136,7 @@ def _start(work: Path, logs: Path, port: int | None) -> tuple[subprocess.Popen[b
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Wait until TensorBoard has read its folder once, and give its address."""
+    """Wait until TensorBoard has read its directory once, and give its address."""
     deadline = time.monotonic() + START_SECONDS
     answered = math.inf
     while (now := time.monotonic()) < deadline:

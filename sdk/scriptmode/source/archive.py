@@ -1,4 +1,4 @@
-"""Pack a script and its folder into ``sourcedir.tar.gz``: the same tree gives the same bytes."""
+"""Pack a script and its directory into ``sourcedir.tar.gz``: the same tree gives the same bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
 _PACKED_AT_ONCE = 8 * 10**6
 #: Bytes from which there is a warning, and the number of files that it names: gzip packs 10 to 50 MB a second.
 _LARGE, _LARGEST = 50 * 10**6, 3
-#: The runtime unpacks no deeper folders.
+#: The runtime unpacks no deeper directories.
 _DEEPEST = 200
 _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
 #: Names that files with secrets go by.
@@ -88,7 +88,7 @@ class Source:
 
 @dataclass(frozen=True)
 class _Member:
-    """A file to be packed, or a folder with nothing to pack in it; a file below a ``folder`` is opened beneath it."""
+    """A file to be packed, or a directory with nothing to pack in it. One below a ``folder`` is opened beneath it."""
 
     path: Path
     folder: Path | None = None
@@ -102,7 +102,7 @@ class _Member:
             return os.fdopen(directory.open_file(self.path.relative_to(self.folder).as_posix()), "rb")
 
     def is_same(self, other: _Member) -> bool:
-        """Return whether the other one is the same file, or an empty folder as this one is."""
+        """Return whether the other one is the same file, or an empty directory as this one is."""
         return (self.is_folder and other.is_folder) or self.path.samefile(other.path)
 
 
@@ -171,7 +171,7 @@ def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
     named = ", ".join(f"{name} ({format_bytes(sizes[name])})" for name in largest)
     warnings.warn(
         f"the source has {format_bytes(total)}, which every job packs and each host unpacks; the largest files are "
-        f"{named}; name what the job does not need in {IGNORE_FILE} of the source folder (syntax of .gitignore), "
+        f"{named}; name what the job does not need in {IGNORE_FILE} of the source directory (syntax of .gitignore), "
         "or give data as an input",
         # The caller of `Estimator.fit`, `plan` or `request`.
         stacklevel=6,
@@ -211,7 +211,7 @@ def _members(script: Script) -> dict[str, _Member]:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
         if path.is_dir():
             raise SourceError(
-                f"entry_point {script.entry_point!r} is a folder",
+                f"entry_point {script.entry_point!r} is a directory",
                 argument="entry_point",
                 advice="name the file that is to be run",
             )
@@ -223,7 +223,7 @@ def _members(script: Script) -> dict[str, _Member]:
         for name, member in _dependency(dependency).items():
             if not members.setdefault(name, member).is_same(member):
                 raise SourceError(
-                    f"dependency {dependency!r} and the source folder both have {name!r}",
+                    f"dependency {dependency!r} and the source directory both have {name!r}",
                     argument="dependencies",
                     advice="rename one of them",
                 )
@@ -236,7 +236,7 @@ def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> A
 
 
 def read_tree(folder: Path) -> dict[str, bytes]:
-    """Return by name what would be packed of a folder; raise `SourceError` as `pack` does, for secrets among others."""
+    """Return by name what would be packed of a directory; raise `SourceError` as `pack` does, as for secrets."""
     found = {}
     for name, member in _tree(folder).items():
         if not member.is_folder:
@@ -264,7 +264,7 @@ def _source_root(script: Script) -> Path:
     root = _existing(Path(source_dir), "source_dir", source_dir)
     if not root.is_dir():
         raise SourceError(
-            f"source_dir {source_dir!r} is not a folder",
+            f"source_dir {source_dir!r} is not a directory",
             argument="source_dir",
             advice="for one file, give entry_point alone",
         )
@@ -297,7 +297,7 @@ def _source_root(script: Script) -> Path:
 
 
 def _opened(folder: Path) -> beneath.Directory:
-    """Open a source folder; absolute links below it may name it as it was given."""
+    """Open a source directory; absolute links below it may name it as it was given."""
     return beneath.Directory(folder, seen_as=str(folder.absolute()))
 
 
@@ -321,14 +321,14 @@ def _require_file(path: Path, argument: str, value: str) -> None:
 def _tree(root: Path) -> dict[str, _Member]:
     """Return what to pack below ``root`` by name, ignore file honoured; refuse files that look like secrets.
 
-    The name of a folder with nothing to pack in it ends with a slash: a script may write there.
+    The name of a directory with nothing to pack in it ends with a slash: a script may write there.
     """
     rule = _ignore_rules(root)
     names = list(_walk(root, "", rule))
     secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
     if secrets:
         raise SourceError(
-            f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}",
+            f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}",
             argument="source_dir",
             advice=f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same",
         )
@@ -338,7 +338,7 @@ def _tree(root: Path) -> dict[str, _Member]:
 def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
     if below.count("/") > _DEEPEST:
         raise SourceError(
-            f"source folder {str(root)!r} has more than {_DEEPEST} folders in each other",
+            f"source directory {str(root)!r} has more than {_DEEPEST} directories in each other",
             argument="source_dir",
             advice=f"name {below[:40]!r} in {IGNORE_FILE}",
         )
@@ -355,7 +355,7 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
             yield relative
         elif path.exists():
             warnings.warn(
-                f"{str(path)!r} is neither a file nor a folder (a FIFO, a socket or a device) and is not packed; "
+                f"{str(path)!r} is neither a file nor a directory (a FIFO, a socket or a device) and is not packed; "
                 f"name it in {IGNORE_FILE}",
                 stacklevel=2,
             )
@@ -381,7 +381,7 @@ def _check_link(root: Path, path: Path) -> None:
             is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
     except beneath.EscapeError as error:
         raise SourceError(
-            f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r})",
+            f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})",
             argument="source_dir",
             advice=f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
         ) from error
@@ -394,7 +394,7 @@ def _check_link(root: Path, path: Path) -> None:
         ) from error
     if is_above:
         raise SourceError(
-            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a folder that the link itself is in: "
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a directory that the link itself is in: "
             "packing it would never end",
             argument="source_dir",
             advice=f"remove the link, or name it in {IGNORE_FILE}",
@@ -447,7 +447,7 @@ class _Counted:
 
 
 def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> int:
-    """Add a file or an empty folder; return the bytes of files so far."""
+    """Add a file or an empty directory; return the bytes of files so far."""
     if member.is_folder:
         info = tarfile.TarInfo(name.rstrip("/"))
         info.type, info.mode = tarfile.DIRTYPE, 0o755

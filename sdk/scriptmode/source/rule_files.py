@@ -60,7 +60,7 @@ def add_rule_files(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFi
 
 
 def _files(rule: str, source: str, location: str) -> list[RuleFile]:
-    """Read a rule's program: one file, or of a directory what would be packed of a source folder."""
+    """Read a rule's program: one file, or of a directory what would be packed of a source directory."""
     root = Path(source)
     is_directory = bool(source) and root.is_dir()
     found = read_tree(root) if is_directory else {}

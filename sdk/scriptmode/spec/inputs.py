@@ -286,7 +286,7 @@ def _check_uri(where: str, uri: object) -> None:
         )
     if not rest:
         raise SpecError(
-            f"{where} is {uri!r}, which names no bucket or folder",
+            f"{where} is {uri!r}, which names no bucket or directory",
             argument="inputs",
             advice="write 's3://bucket/prefix' or 'file:///folder'",
         )

@@ -61,7 +61,7 @@ class FakeJob:
 
     @property
     def model_uri(self) -> str:
-        """Where the model archive is stored; a folder, with a slash at its end, when it is not compressed."""
+        """Where the model archive is stored; a directory, with a slash at its end, when it is not compressed."""
         output = self.request["OutputDataConfig"]
         place = f"{output['S3OutputPath'].rstrip('/')}/{self.name}/output"
         return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"

@@ -106,7 +106,7 @@ def _last_metric(folder: JobFolder, facts: JobFacts) -> str:
 
 
 def _times(folder: Path) -> tuple[float, float]:
-    """Return when a folder's oldest and newest entries were last changed: about when its job was made and worked."""
+    """Return when a directory's oldest and newest entries were last changed: about when its job was made and worked."""
     times = []
     for path in (folder, *(folder / name for name in ("job.json", "agent.log", "state.json"))):
         with suppress(OSError):

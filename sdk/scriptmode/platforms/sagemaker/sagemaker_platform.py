@@ -185,7 +185,7 @@ class SageMakerPlatform(DeprecatedMethods):
         return read_metrics(description, self._connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
-        """Return nothing: the hosts' folders are the service's."""
+        """Return nothing: the hosts' directories are the service's."""
         return {}
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is

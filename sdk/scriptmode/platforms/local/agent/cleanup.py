@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
-    """Remove the inputs and FIFOs of a job that ended, and the folders of its hosts unless it failed.
+    """Remove the inputs and FIFOs of a job that ended, and the directories of its hosts unless it failed.
 
     A link by which a host replaced a directory is not followed. Returns a warning for each directory that stays.
     """

@@ -14,7 +14,7 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 
 What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
 agent), the time limit of Training, an error of the agent itself (Failed with InternalServerError), and the removal of
-the job's folder (everything is killed, nothing is recorded). The loop wakes at the end of a child and at least every
+the job's directory (everything is killed, nothing is recorded). The loop wakes at the end of a child and at least every
 `supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no time limit; a stop kills the
 first two. The agent has no threads, because it forks.
 
@@ -72,7 +72,7 @@ PROGRESS_SECONDS = 5.0
 
 
 class _JobDeletedError(Exception):
-    """The job's folder was removed: the job is deleted."""
+    """The job's directory was removed: the job is deleted."""
 
 
 def _client_error(reason: str) -> Outcome:
@@ -91,7 +91,7 @@ class Agent:
         self._state = folder.read_state()
         self._children = Children()
         self._tasks = Tasks(lock)
-        #: The data directory, which names the disk of the job's folder in messages.
+        #: The data directory, which names the disk of the job's directory in messages.
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
@@ -136,7 +136,7 @@ class Agent:
         self._queue.leave(self._state.name)
 
     def is_deleted(self) -> bool:
-        """Return whether the job was deleted: its folder was removed."""
+        """Return whether the job was deleted: its directory was removed."""
         return self._folder.is_deleted(self._lock)
 
     def abandon(self) -> None:
@@ -453,7 +453,7 @@ class Agent:
 
 
 def main(arguments: list[str]) -> None:
-    """Fork into the background and run the job of the given folder."""
+    """Fork into the background and run the job of the given directory."""
     path, lock = Path(arguments[0]), int(arguments[1])
     # The lock must be released when this process ends, so no child may inherit it.
     os.set_inheritable(lock, False)  # noqa: FBT003

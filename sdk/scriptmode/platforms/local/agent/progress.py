@@ -43,7 +43,7 @@ class StagingProgress:
 
 
 class ProgressRecorder:
-    """Writer of the progress to the job's folder, at most twice a second and only when it changed."""
+    """Writer of the progress to the job's directory, at most twice a second and only when it changed."""
 
     def __init__(self, folder: JobFolder, read: Callable[[], list[ChannelProgress]]) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class ProgressRecorder:
     def record(self, *, now: bool = False) -> None:
         """Write the progress if it changed and the interval has passed; ``now``: also before it has passed.
 
-        A folder that cannot be written is ignored: a job does not fail because of this record.
+        A directory that cannot be written is ignored: a job does not fail because of this record.
         """
         if not now and time.monotonic() < self._next:
             return

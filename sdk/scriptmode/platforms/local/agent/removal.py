@@ -1,4 +1,4 @@
-"""Deletion of a job: end the processes that write to its folder, rename the folder, then remove it."""
+"""Deletion of a job: end the processes that write to its directory, rename the directory, then remove it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Prefix of the folder that a job is moved to while it is removed; such names are not jobs.
+#: Prefix of the directory that a job is moved to while it is removed; such names are not jobs.
 _PREFIX = ".removed-"
-#: Seconds in which an agent that was killed, or whose folder was renamed, has to end.
+#: Seconds in which an agent that was killed, or whose directory was renamed, has to end.
 _ENDING_SECONDS = 30.0
 #: Seconds in which killed processes finish the writes that the kernel does for them.
 _WRITING_SECONDS = 5.0
@@ -32,10 +32,10 @@ _POLL_SECONDS = 0.05
 
 
 def delete_job(folder: JobFolder) -> None:
-    """Remove a job's folder; raise `DataError` where that is not possible.
+    """Remove a job's directory; raise `DataError` where that is not possible.
 
-    The agent and everything that writes to the folder are killed before a file is removed. An agent whose process is
-    unknown, because processes.json is damaged, ends itself as soon as the folder has another name.
+    The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
+    unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
     """
     agent = folder.read_processes().get("agent")
     if agent:
@@ -50,16 +50,16 @@ def delete_job(folder: JobFolder) -> None:
     if not process_tree.wait_until(lambda: _is_free(moved), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
-            advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that folder",
+            advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that directory",
         )
     _remove_moved(folder, moved)
 
 
 def delete_ended_job(folder: JobFolder) -> bool:
-    """Remove a job's folder if the job has ended and no agent holds its lock; return whether it was removed.
+    """Remove a job's directory if the job has ended and no agent holds its lock; return whether it was removed.
 
     A job that another process started under the same name in the meantime is left as it is. Raises `JobNotFoundError`,
-    and `DataError` where the folder cannot be read or removed.
+    and `DataError` where the directory cannot be read or removed.
     """
     # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
     with _jobs_locked(folder), folder.try_lock() as is_locked:
@@ -72,7 +72,7 @@ def delete_ended_job(folder: JobFolder) -> bool:
 
 @contextmanager
 def _jobs_locked(folder: JobFolder) -> Iterator[None]:
-    """Hold the lock that every deletion takes while it gives a job's folder another name."""
+    """Hold the lock that every deletion takes while it gives a job's directory another name."""
     try:
         with locked_directory(folder.path.parent):
             yield
@@ -83,7 +83,7 @@ def _jobs_locked(folder: JobFolder) -> Iterator[None]:
 
 
 def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
-    """Remove a job's folder under its new name, and what interrupted removals left."""
+    """Remove a job's directory under its new name, and what interrupted removals left."""
     mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
     for left in folder.path.parent.glob(f"{_PREFIX}*"):
@@ -93,7 +93,7 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
 
 
 def _was_interrupted(left: Path) -> bool:
-    """Return whether the removal of a folder was interrupted: no agent is in it, and no job is being moved there."""
+    """Return whether the removal of a directory was interrupted: no agent is in it, and no job is being moved there."""
     jobs = [JobFolder(path) for path in left.iterdir()]
     if not jobs:
         return time.time() - left.stat().st_mtime > _ENDING_SECONDS
@@ -110,7 +110,7 @@ def _is_free(folder: JobFolder) -> bool:
 
 
 def _rename(folder: JobFolder) -> JobFolder:
-    """Rename a job's folder, so that no job has its name; return the folder under its new name. Raises ``OSError``."""
+    """Rename a job's directory, so that no job has its name; return the renamed directory. Raises ``OSError``."""
     parent = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent))
     target = parent / folder.name
     try:
@@ -131,7 +131,7 @@ def _step(folder: JobFolder, error: OSError) -> str:
 
 
 def _remove(name: str, path: Path) -> None:
-    """Remove the folder at ``path`` and its parent; retry while killed processes still finish their writes."""
+    """Remove the directory at ``path`` and its parent; retry while killed processes still finish their writes."""
     deadline = time.monotonic() + _WRITING_SECONDS
     while error := _try_remove(path.parent):
         if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
@@ -143,7 +143,7 @@ def _remove(name: str, path: Path) -> None:
 
 
 def _try_remove(path: Path) -> OSError | None:
-    """Remove a folder; return the error where that was not possible."""
+    """Remove a directory; return the error where that was not possible."""
     try:
         beneath.remove_tree(path)
     except FileNotFoundError:

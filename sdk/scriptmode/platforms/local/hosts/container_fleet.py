@@ -57,7 +57,7 @@ CREDENTIALS = (
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 #: A umask that lets all users read.
 _READABLE = 0o022
-#: File beside the staged channels that records which folders the script's ``model_dir`` held before the job.
+#: File beside the staged channels that records which directories the script's ``model_dir`` held before the job.
 _BEFORE = "model_dir.json"
 _BEFORE_SHAPE = {"since!": float, "known!": [int]}
 #: Number of characters that distinguish jobs of the same name in two data directories.
@@ -91,7 +91,7 @@ class ContainerFleet:
     def prepare(self) -> None:
         """Create the network and the sandboxes; from now on a guard process removes them if this process dies."""
         job = self._folder.label
-        # The image's user, whose ID is unknown, must be able to read the files. The job's folder is closed to others.
+        # The image's user, whose ID is unknown, has to read the files. The job's directory is closed to others.
         self._umask = os.umask(_READABLE)
         self._guard = job_containers.Guard(job, self._tasks)
         isolated = bool(self._job.request.network.isolation)
@@ -213,7 +213,7 @@ class ContainerFleet:
             target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{name}"
             binds.append(BindMount(str(folder), target, file_systems.is_read_only(source)))
         if model_dir := _model_dir(self._job):
-            # A script that gets this folder as model_dir writes there, as it would to its bucket.
+            # A script that gets this directory as model_dir writes there, as it would to its bucket.
             binds.append(BindMount(str(model_dir), str(model_dir)))
         return tuple(binds)
 
@@ -262,13 +262,13 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
 
 
 def _model_dir(job: Job) -> Path | None:
-    """Return the folder of this machine that the script gets as ``model_dir``; None if it is elsewhere."""
+    """Return the directory of this machine that the script gets as ``model_dir``; None if it is elsewhere."""
     value = job.request.model_dir
     return file_uris.file_path(value) if file_uris.is_file(value) else None
 
 
 def _open_to_all_users(base: Path, *, files: bool = False) -> None:
-    """Allow all users to write, as the image's user is unknown; the job's folder stays closed to other users."""
+    """Allow all users to write, as the image's user is unknown; the job's directory stays closed to other users."""
     base.chmod(0o777)
     with beneath.Directory(base) as directory:
         for entry in directory.walk():

@@ -38,7 +38,7 @@ _POLL_SECONDS = 0.05
 NO_LIMIT_SECONDS = 7 * 24 * 3600
 #: Fragments of Docker's messages, and the next step for each.
 _ADVICE = {
-    "bind source path does not exist": "use a Docker daemon on this machine, because it must see its folders",
+    "bind source path does not exist": "use a Docker daemon on this machine, because it must see its directories",
     "could not select device driver": "install the NVIDIA Container Toolkit, or use instance_type 'local'",
     "non-overlapping": "remove unused networks: docker network prune",
     "Range of CPUs": "container_limits['cpus'] is more than this machine has; give less",
@@ -49,7 +49,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class BindMount:
-    """A folder of this machine that is mounted in a container."""
+    """A directory of this machine that is mounted in a container."""
 
     source: str
     target: str

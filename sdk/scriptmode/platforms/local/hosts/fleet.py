@@ -33,7 +33,7 @@ class Fleet(Protocol):
 
     @property
     def mounts_file_systems(self) -> bool:
-        """Whether the hosts mount the folders of file systems by themselves."""
+        """Whether the hosts mount the directories of file systems by themselves."""
 
     def prepare(self) -> None:
         """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""

@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.02
 _PATHS_AT_ONCE = 1000
 #: Enough for millions of files. A client that only asks for the state of a job may wait for it.
 _CHOWN_SECONDS = 600
-#: Mount point of the folder in a container that changes the owner of files.
+#: Mount point of the directory in a container that changes the owner of files.
 _SEEN = "/mnt/written"
 _NOT_REMOVED = "containers of the job cannot be removed"
 _NOT_OWNED = "the owner of the files of the job's containers cannot be changed"
@@ -115,10 +115,10 @@ def _remove_found(client: Any, job: str) -> int:
 
 @dataclass(frozen=True)
 class WrittenFolder:
-    """A folder that a job's containers wrote to; ``owner`` holds the IDs of the user and group that shall own it.
+    """A directory that a job's containers wrote to; ``owner`` holds the IDs of the user and group that shall own it.
 
-    In a folder of the job itself every file is the job's. In a shared folder only files that changed ``since`` (seconds
-    since the epoch) are, and no folder that existed before (``known``, by inode).
+    In a directory of the job itself every file is the job's. In a shared directory only files that changed ``since``
+    (seconds since the epoch) are, and no directory that existed before (``known``, by inode).
     """
 
     folder: Path
@@ -131,7 +131,7 @@ class WrittenFolder:
     ) -> Iterator[tuple[Entry, int]]:
         """Yield the entries that the owner does not own, each with its depth below the topmost such directory.
 
-        Everything below such a directory counts as not owned. ``directory`` is the open folder; ``failed`` is called
+        Everything below such a directory counts as not owned. ``directory`` is the open directory; ``failed`` is called
         for a directory that cannot be listed, which is an error without it.
         """
         top = -1
@@ -153,7 +153,7 @@ class WrittenFolder:
 
 
 def folder_inodes(folder: Path) -> frozenset[int]:
-    """Return the inodes of a folder and of every folder below it."""
+    """Return the inodes of a directory and of every directory below it."""
     try:
         with beneath.Directory(folder) as directory:
             below = [entry.status.st_ino for entry in directory.walk(failed=lambda *_: None) if entry.is_directory]
@@ -192,7 +192,7 @@ def _change_owner(written: WrittenFolder) -> None:
     """Change the owner of every entry that the owner does not own; follow no link."""
     with beneath.Directory(written.folder) as directory:
         for entry, _ in written.foreign_entries(directory):
-            # Another program that uses the folder may have removed the file.
+            # Another program that uses the directory may have removed the file.
             with suppress(FileNotFoundError):
                 os.chown(entry.at.name, *written.owner, dir_fd=entry.at.dir_fd, follow_symlinks=False)
 

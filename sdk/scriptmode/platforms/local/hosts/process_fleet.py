@@ -120,7 +120,7 @@ class ProcessFleet:
         return []
 
     def release(self) -> None:
-        """Release the ports, and remove directories that killed launchers left outside the job's folder."""
+        """Release the ports, and remove directories that killed launchers left outside the job's directory."""
         self._ports.release()
         remove_scratch(self._job.request, self._inherited)
 

@@ -1,8 +1,8 @@
-"""File mode: a job's inputs, copied once into its folder and hard-linked into the channel folders of every host.
+"""File mode: a job's inputs, copied once into its directory and hard-linked into the channel directories of every host.
 
 The copy protects the user's files from the script. Hosts share it through hard links, so more hosts need no more space;
 the shared files are read-only, so a host does not change another's input by accident (a script run by root can). Each
-host has its own folders: files added, removed or replaced there are visible to that host alone.
+host has its own directories: files added, removed or replaced there are visible to that host alone.
 """
 
 from __future__ import annotations

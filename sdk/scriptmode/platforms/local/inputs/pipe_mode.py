@@ -113,7 +113,7 @@ class PipeProducers:
                 message = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
                 yield (
                     stream.host,
-                    f"{message}; read it, give it input_mode='File' for a folder of files, or leave it out",
+                    f"{message}; read it, give it input_mode='File' for a directory of files, or leave it out",
                 )
 
     def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:

@@ -245,11 +245,11 @@ def _entries(
                     yield entry
                 elif not is_noted:
                     is_noted = True
-                    left_out("/".join(entry.above[:DEEPEST]), f"its files more than {DEEPEST} folders deep")
+                    left_out("/".join(entry.above[:DEEPEST]), f"its files more than {DEEPEST} directories deep")
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        note(f"{root}: files of {sandbox.host} are left out: the folder was replaced by a link or a file")
+        note(f"{root}: files of {sandbox.host} are left out: the directory was replaced by a link or a file")
 
 
 def _paths(name: str) -> Iterator[str]:
@@ -268,5 +268,5 @@ def _followed(file: HostFile) -> HostFile | Problem:
         except OSError as error:
             return Problem(f"it is a link to nothing ({error.strerror})")
         if file.is_directory:
-            return Problem("it is a link to a folder")
+            return Problem("it is a link to a directory")
     return file if file.is_directory or stat.S_ISREG(file.status.st_mode) else Problem("it is not a regular file")

@@ -159,7 +159,7 @@ class CheckpointSync:
             file = self._sandboxes[host].open_file(f"{self._path}/{name}")
         except EscapeError as error:
             raise DataError(
-                f"{host}'s checkpoint {name!r} became a link out of its folder", advice="write it in the folder"
+                f"{host}'s checkpoint {name!r} became a link out of its directory", advice="write it in the directory"
             ) from error
         with file:
             artifacts.deliver_file(file, self._uri, name, entries)

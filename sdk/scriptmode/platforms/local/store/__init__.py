@@ -7,7 +7,7 @@
 - `logs`: reading hosts' logs while they are written
 - `activity`: resources that the hosts use, and how their logs grow
 - `description`: state and request rendered as Describe and List responses
-- `probe`: whether a folder can hold a store, and which of its jobs are damaged
+- `probe`: whether a directory can hold a store, and which of its jobs are damaged
 
 The service and the agent import this package; it imports neither.
 """

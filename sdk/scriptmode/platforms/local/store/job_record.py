@@ -94,7 +94,7 @@ class Job:
     region: str
     python: str
     stop_grace: float
-    #: Folders of this machine by the ids of the file systems that they stand for.
+    #: Directories of this machine by the ids of the file systems that they stand for.
     file_systems: Mapping[str, str] = field(default_factory=dict)
     #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
     limits: Mapping[str, Any] = field(default_factory=dict)

@@ -44,10 +44,10 @@ def probe_writable(data_dir: Path) -> float:
 
 
 def existing_folder(data_dir: Path) -> Path:
-    """Return the data directory, or the nearest existing folder above it; raise ``NotADirectoryError``."""
+    """Return the data directory, or the nearest existing directory above it; raise ``NotADirectoryError``."""
     nearest = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
     if not nearest.is_dir():
-        message = "it is not a folder" if nearest == data_dir else f"{nearest} is not a folder"
+        message = "it is not a directory" if nearest == data_dir else f"{nearest} is not a directory"
         raise NotADirectoryError(message)
     return nearest
 
@@ -82,7 +82,7 @@ def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
     """Return the jobs of a data directory that have a problem; reads the files of all jobs, changes nothing."""
     store = JobStore(data_dir)
     names: list[str] = []
-    # A path that is not a folder has no jobs; another check reports it.
+    # A path that is not a directory has no jobs; another check reports it.
     with suppress(DataError):
         names = sorted(name for name, _ in store.versions())
     found = UnhealthyJobs()

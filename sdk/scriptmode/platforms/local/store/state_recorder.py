@@ -16,7 +16,7 @@ LAST_STATE_SECONDS = 600.0
 
 
 class StateRecorder:
-    """Writer of the states of one job to its folder."""
+    """Writer of the states of one job to its directory."""
 
     def __init__(self, folder: JobFolder, log: Callable[[str], None]) -> None:
         """``log`` writes a line to the agent's log."""

@@ -5,5 +5,5 @@
 - `forked_tasks`: slow work of the agent in forked children
 - `ports`: reservation of ports
 - `gpus`: use of this machine's GPUs by processes
-- `file_systems`: folders that stand for EFS and FSx for Lustre file systems
+- `file_systems`: directories that stand for EFS and FSx for Lustre file systems
 """

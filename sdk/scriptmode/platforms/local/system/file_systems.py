@@ -1,7 +1,7 @@
-"""File system channels: a folder of this machine stands for each EFS or FSx for Lustre file system.
+"""File system channels: a directory of this machine stands for each EFS or FSx for Lustre file system.
 
-The service mounts the file system on every host. Here a writable channel is a link to the folder. A read-only channel
-is a read-only mount of it, which needs root; for other users it is a link, with a line in the log.
+The service mounts the file system on every host. Here a writable channel is a link to the directory. A read-only
+channel is a read-only mount of it, which needs root; for other users it is a link, with a line in the log.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from scriptmode.errors import DataError, SpecError
 if TYPE_CHECKING:
     from scriptmode.spec.inputs import FileSystemInput
 
-#: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a folder's name contains text like an entry.
+#: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a directory's name contains text like an entry.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
-#: An ID without a folder inside of an entry.
+#: An ID without a directory inside of an entry.
 _BARE = re.compile(r",(fs-[A-Za-z0-9-]+)(?=,|$)")
-#: A comma that separates entries; any other comma is part of a folder's name.
+#: A comma that separates entries; any other comma is part of a directory's name.
 _BETWEEN = re.compile(r",(?=fs-[A-Za-z0-9-]+=)")
 
 
 def parse_file_systems(
     given: Mapping[str, str | os.PathLike[str]] | None, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the folder of each file system by its id; raise `SpecError` naming a wrong entry.
+    """Return the directory of each file system by its id; raise `SpecError` naming a wrong entry.
 
     ``given`` takes precedence over the variable in ``environ``.
     """
@@ -38,7 +38,7 @@ def parse_file_systems(
         raise SpecError(
             f"file_systems is {given!r}",
             argument="file_systems",
-            advice="give a dict of ids to folders: {'fs-0123': '/mnt/data'}",
+            advice="give a dict of ids to directories: {'fs-0123': '/mnt/data'}",
         )
     found = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
     for name, folder in (given or {}).items():
@@ -47,12 +47,12 @@ def parse_file_systems(
 
 
 def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
-    """Return the folder of this machine for a file system's directory; raise `DataError` if there is none."""
+    """Return the directory of this machine for a file system's directory; raise `DataError` if there is none."""
     name, inside = source.file_system_id, source.directory_path
     if name not in folders:
         known = f" (known: {', '.join(sorted(folders))})" if folders else ""
         raise DataError(
-            f"file system {name!r} has no folder on this machine{known}",
+            f"file system {name!r} has no directory on this machine{known}",
             advice="name one with "
             f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder",
         )
@@ -62,12 +62,13 @@ def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
     found = root / inside.strip("/")
     if not root.is_dir():
         raise DataError(
-            f"file system {name!r}: its folder {str(root)!r} does not exist on this machine",
+            f"file system {name!r}: its directory {str(root)!r} does not exist on this machine",
             advice="mount it, create it, or name another",
         )
     if not found.is_dir():
         raise DataError(
-            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, which is not a folder",
+            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, "
+            "which is not a directory",
             advice="create it or correct the path",
         )
     return found
@@ -79,15 +80,15 @@ def is_read_only(source: FileSystemInput) -> bool:
 
 
 def provide_folder(source: FileSystemInput, folders: Mapping[str, str], channel: Path) -> str:
-    """Mount the file system's folder at ``channel`` if it is read-only, else link it; return a line for the log or "".
+    """Mount the file system's directory at ``channel`` if it is read-only, else link it; return a log line or "".
 
-    An empty folder at ``channel`` is replaced by a link. Raises `DataError` as `find_folder` does.
+    An empty directory at ``channel`` is replaced by a link. Raises `DataError` as `find_folder` does.
     """
     target = find_folder(source, folders)
     if not is_read_only(source):
         _link(source, target, channel)
         return ""
-    # Imported here, because callers that only need a folder have no use for the code that mounts.
+    # Imported here, because callers that only need a directory have no use for the code that mounts.
     from scriptmode.data import mounts
 
     try:
@@ -111,7 +112,7 @@ def _link(source: FileSystemInput, target: Path, channel: Path) -> None:
     except OSError as error:
         raise DataError(
             f"file system {source.file_system_id!r}: the link {str(channel)!r} cannot be created: {error}",
-            advice="correct its DirectoryPath, or name another folder",
+            advice="correct its DirectoryPath, or name another directory",
         ) from error
 
 
@@ -133,8 +134,8 @@ def _entries(text: str) -> list[tuple[str, Any]]:
             )
         if bare := _BARE.search(path):
             raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE}: the folder of {name!r} is {path!r}",
-                advice=f"the part {bare[1]!r} names no folder: "
+                f"{FILE_SYSTEMS_VARIABLE}: the directory of {name!r} is {path!r}",
+                advice=f"the part {bare[1]!r} names no directory: "
                 f"write {bare[1]}=/folder, or give a JSON object if it is part of the name",
             )
         entries.append((name.strip(), path))
@@ -152,6 +153,6 @@ def _checked(where: str, name: object, path: object) -> str:
         raise SpecError(
             f"{where} is {path!r}",
             argument="file_systems",
-            advice="give the absolute path of a folder, such as '/mnt/data'",
+            advice="give the absolute path of a directory, such as '/mnt/data'",
         )
     return os.fspath(path)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Several times what a state with the longest reason needs.
 RESERVED_BYTES = 64 * 1024
-#: Space of a job's files before it runs: the reserve, the request, the state, folders.
+#: Space of a job's files before it runs: the reserve, the request, the state, directories.
 JOB_BYTES = 2 * RESERVED_BYTES
 
 
@@ -77,7 +77,7 @@ def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskE
     """Return the `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
     if isinstance(error, FullDiskError):
         return error
-    advice = advice or f"set {DATA_DIR_VARIABLE} to a folder on a larger disk"
+    advice = advice or f"set {DATA_DIR_VARIABLE} to a directory on a larger disk"
     # Errors of this library name a next step already.
     step = "" if isinstance(error, ScriptmodeError) else f"; free some space, or {advice}"
     return FullDiskError(f"{describe_full_disk(path)}: {error}{step}")
