@@ -67,7 +67,7 @@ class Estimator(Arguments):
         base_job_name: The beginning of job names.
         environment: Environment variables of the hosts.
         tags: Tags of the job: a dict, or a list of ``{"Key": ..., "Value": ...}``.
-        metric_definitions: Metrics to find in the log: a list of ``{"Name": ..., "Regex": ...}``.
+        metric_definitions: Metrics to find in the log: a list of ``{"Name": ..., "Regex": ...}``, or ``"keras"``.
         container_entry_point: The container's entry point, in place of the image's.
         container_arguments: The arguments of the container's entry point.
         container_log_level: Log level of the runtime on the hosts, as in ``logging``.

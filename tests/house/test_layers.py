@@ -126,6 +126,7 @@ COMMAND_LINE_USES = {
     "scriptmode.platforms.registry.prune_local_jobs",
     "scriptmode.platforms.registry.execute_on_local_host",
     "scriptmode.platforms.local.LocalPlatform",  # public, as a submodule
+    "scriptmode.spec.metric_definitions.PRESETS",
     "scriptmode.results.job_files.AREAS",
     "scriptmode.source.archive.file_versions",  # what --watch looks at
     "scriptmode.results.comparison.Comparison",

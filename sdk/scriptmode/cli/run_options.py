@@ -12,6 +12,7 @@ from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode.messages import did_you_mean
+from scriptmode.spec.metric_definitions import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,10 +201,18 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
     ):
         if entries:
             found[argument] = {**_to_mapping(argument, arguments.get(argument) or {}, "Key", "Value"), **entries}
-    metrics = parse_pairs("--metric", given["metrics"], "'loss=loss=([0-9.]+)'")
+    presets = [each for each in given["metrics"] if each in PRESETS]
+    others = [each for each in given["metrics"] if each not in PRESETS]
+    metrics = {
+        **dict(pair for each in presets for pair in PRESETS[each]),
+        **parse_pairs("--metric", others, "'loss=loss=([0-9.]+)', or --metric keras"),
+    }
     if metrics:
         argument = "metric_definitions"
-        merged = {**_to_mapping(argument, arguments.get(argument) or {}, "Name", "Regex"), **metrics}
+        before = arguments.get(argument) or {}
+        if isinstance(before, str) and before in PRESETS:
+            before = dict(PRESETS[before])
+        merged = {**_to_mapping(argument, before, "Name", "Regex"), **metrics}
         found[argument] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
     return found
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import Problem, did_you_mean, suggest_similar, validate_keys
 from scriptmode.spec.git_source import parse_git_config
+from scriptmode.spec.metric_definitions import PRESETS
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode_runtime import contract
@@ -292,10 +293,14 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
-    """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
-    problem = invalid("metric_definitions", f"is {value!r}", "give a list of {'Name': ..., 'Regex': ...}")
+    """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}`` and names of presets, or one such name."""
+    known = ", ".join(map(repr, PRESETS))
+    advice = f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
+    problem = invalid("metric_definitions", f"is {value!r}", advice)
+    given: Any = [value] if isinstance(value, str) else value
     try:
-        found = tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
+        pairs = (PRESETS[each] if isinstance(each, str) else [(each["Name"], each["Regex"])] for each in given or ())
+        found = tuple(pair for each in pairs for pair in each)
     except (TypeError, KeyError) as error:
         raise problem from error
     if not all(isinstance(text, str) for pair in found for text in pair):

@@ -24,6 +24,13 @@ _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _REPEAT = re.compile(r"[*+{]")
 _OPTIONS = 4
 
+#: Metrics that a name stands for. Keras prints ``loss: 0.31 - accuracy: 0.91 - val_loss: 0.35``, in any order.
+PRESETS = {
+    "keras": tuple(
+        (name, rf"\b{name}: (nan|inf|[0-9.e-]+)") for name in ("loss", "accuracy", "val_loss", "val_accuracy")
+    ),
+}
+
 _LOG = logging.getLogger("scriptmode")
 
 
