@@ -38,11 +38,18 @@ def problem_of(error: Exception) -> Problem:
     return Problem(str(error))
 
 
-def validate_keys(owner: str, keys: Iterable[object], known: Collection[str], *, argument: str | None = None) -> None:
-    """Raise `SpecError` for the first of ``keys`` that is not known; ``argument`` is the one that has them."""
+def validate_keys(
+    owner: str,
+    keys: Iterable[object],
+    known: Collection[str],
+    *,
+    argument: str | None = None,
+    error: type[SpecError] = SpecError,
+) -> None:
+    """Raise ``error`` for the first of ``keys`` that is not known; ``argument`` is the one that has them."""
     for key in keys:
         if key not in known:
-            raise SpecError(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
+            raise error(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
 
 
 def suggest_fields(kind: type[_T]) -> type[_T]:

@@ -223,14 +223,14 @@ def test_a_file_that_is_a_folder_is_an_error(machine):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("RolArn: x", "unknown key SageMaker.TrainingJob.RolArn; did you mean 'RoleArn'?"),
-        ("rolearn: x", "unknown key SageMaker.TrainingJob.rolearn; did you mean 'RoleArn'?"),
-        ("1: x", "unknown key SageMaker.TrainingJob.1; use one of Enable"),
-        ("VpcConfig: {Subnet: [a]}", "unknown key SageMaker.TrainingJob.VpcConfig.Subnet; did you mean 'Subnets'?"),
-        ("OutputDataConfig: {S3OutputPath: x}", "unknown key SageMaker.TrainingJob.OutputDataConfig.S3OutputPath; use KmsKeyId"),
-        ("ProfilerConfig: {Disable: true}", "unknown key SageMaker.TrainingJob.ProfilerConfig.Disable"),
-        ("ResourceConfig: {InstanceType: x}", "unknown key SageMaker.TrainingJob.ResourceConfig.InstanceType"),
-        ("Tags: [{Key: a, Valeu: b}]", "unknown key SageMaker.TrainingJob.Tags[0].Valeu; did you mean 'Value'?"),
+        ("RolArn: x", "SageMaker.TrainingJob has no key 'RolArn'; did you mean 'RoleArn'?"),
+        ("rolearn: x", "SageMaker.TrainingJob has no key 'rolearn'; did you mean 'RoleArn'?"),
+        ("1: x", "SageMaker.TrainingJob has no key 1; use one of Enable"),
+        ("VpcConfig: {Subnet: [a]}", "SageMaker.TrainingJob.VpcConfig has no key 'Subnet'; did you mean 'Subnets'?"),
+        ("OutputDataConfig: {S3OutputPath: x}", "SageMaker.TrainingJob.OutputDataConfig has no key 'S3OutputPath'; use KmsKeyId"),
+        ("ProfilerConfig: {Disable: true}", "SageMaker.TrainingJob.ProfilerConfig has no key 'Disable'"),
+        ("ResourceConfig: {InstanceType: x}", "SageMaker.TrainingJob.ResourceConfig has no key 'InstanceType'"),
+        ("Tags: [{Key: a, Valeu: b}]", "SageMaker.TrainingJob.Tags[0] has no key 'Valeu'; did you mean 'Value'?"),
         ("Tags: [{Key: a, Value: b}, {Key: a}]", "SageMaker.TrainingJob.Tags[1] is {'Key': 'a'}; write both Key and Value"),
         ("Tags: [a]", "SageMaker.TrainingJob.Tags[0] is 'a'; write keys and values"),
         ("Tags: {Key: a, Value: b}", "SageMaker.TrainingJob.Tags is {'Key': 'a', 'Value': 'b'}; write a list"),
@@ -266,8 +266,8 @@ def test_what_a_training_job_cannot_have_is_named_with_its_file(machine, text, m
         ("SageMaker: {}", "SchemaVersion is missing; begin the file with SchemaVersion: '1.0'"),
         ("SchemaVersion: 1.0", "SchemaVersion is 1.0; write SchemaVersion: '1.0', in quotes"),
         ("SchemaVersion: '2.0'", "SchemaVersion is '2.0'; write SchemaVersion: '1.0'"),
-        ("schemaVersion: '1.0'", "unknown key schemaVersion; did you mean 'SchemaVersion'?"),
-        ("SchemaVersion: '1.0'\nSagemaker: {}", "unknown key Sagemaker; did you mean 'SageMaker'?"),
+        ("schemaVersion: '1.0'", "has no key 'schemaVersion'; did you mean 'SchemaVersion'?"),
+        ("SchemaVersion: '1.0'\nSagemaker: {}", "has no key 'Sagemaker'; did you mean 'SageMaker'?"),
         ("SchemaVersion: '1.0'\nSageMaker:", "SageMaker is None; write a value, or leave the key out"),
         ("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: [x]}", "SageMaker.TrainingJob is ['x']; write keys and values"),
         ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Session: {DefaultS3Bucket: 1}}}}", "SageMaker.PythonSDK.Modules.Session.DefaultS3Bucket is 1; write a string"),
@@ -313,7 +313,7 @@ def test_each_file_is_blamed_for_its_own_mistake(machine):
 
 
 def test_a_session_s_mapping_is_named_as_the_caller_says():
-    with pytest.raises(ConfigError, match="^sagemaker_session's config: unknown key SageMaker.TrainingJob.Role;"):
+    with pytest.raises(ConfigError, match="^sagemaker_session's config: SageMaker.TrainingJob has no key 'Role';"):
         parse_config(
             {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Role": "x"}}}, "sagemaker_session's config"
         )

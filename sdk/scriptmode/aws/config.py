@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode import bounded_yaml
 from scriptmode.aws.s3 import SCHEME
 from scriptmode.errors import ConfigError, DataError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import validate_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -133,6 +133,12 @@ class _Section:
                 advice="write keys and values, or leave it out",
             )
 
+    @property
+    def owner(self) -> str:
+        """What the keys belong to: the file, and the keys that lead to it."""
+        name = self.path.rstrip(".")
+        return f"{self.where}: {name or 'the file'}"
+
     def get(self, key: str) -> Any:
         """Return a key's value or ``None``; raise `ConfigError` for a key in the wrong case, and for ``null``."""
         if key in self.content:
@@ -141,7 +147,7 @@ class _Section:
             return self.content[key]
         for other in self.content:
             if str(other).lower() == key.lower():
-                raise ConfigError(f"{self.where}: unknown key {self.path}{other}", advice=f"did you mean {key!r}?")
+                raise ConfigError(f"{self.owner} has no key {other!r}", advice=f"did you mean {key!r}?")
         return None
 
     def error(self, key: str, advice: str) -> ConfigError:
@@ -152,9 +158,7 @@ class _Section:
 
     def allow(self, known: Collection[str]) -> None:
         """Raise `ConfigError` for any other key."""
-        for key in self.content:
-            if key not in known:
-                raise ConfigError(f"{self.where}: unknown key {self.path}{key}", advice=did_you_mean(str(key), known))
+        validate_keys(self.owner, self.content, known, error=ConfigError)
 
     def section(self, key: str) -> _Section:
         """Return the mapping below a key, an empty one if the key is missing."""

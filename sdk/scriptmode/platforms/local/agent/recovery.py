@@ -78,32 +78,32 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
     silence = f"the job's agent{process} has not answered since {_clock(since)}"
-    cause = _reason_to_end(folder, state)
-    if agent and cause:
+    overdue = _find_overdue(folder, state)
+    if agent and overdue:
         if _answers_when_woken(folder, agent):
             return with_stop_request(folder, folder.read_state())
         if _kill_agent(folder, agent):
             with folder.try_lock() as is_locked:
                 state = folder.read_state()
                 if is_locked and not state.ended:
-                    return _mark_agent_lost(folder, state, f"{silence} and was killed, as {cause}")
+                    return _mark_agent_lost(folder, state, f"{silence} and was killed, as {overdue}")
             return folder.read_state()
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
     return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
 
 
-def _reason_to_end(folder: JobFolder, state: JobState) -> str:
-    """Return why a job should have ended by now; "" while it may continue."""
+def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
+    """Return why a job should have ended by now; ``None`` while it may continue."""
     if folder.stop_requested() is not None:
-        return "the job was asked to stop"
+        return Problem("the job was asked to stop")
     started = next((each.started for each in state.transitions if each.status == "Training"), None)
     if started is None:
-        return ""
+        return None
     job = folder.read_job()
     limit = job.request.limits.max_run
     # A working agent ends the job after the limit and the grace period.
     overdue = time.time() - (started + limit + job.stop_grace)
-    return f"MaxRuntimeInSeconds, {limit} s, had passed" if overdue > heartbeat.SILENT_SECONDS else ""
+    return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > heartbeat.SILENT_SECONDS else None
 
 
 def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
