@@ -257,7 +257,7 @@ def test_a_job_is_rerun_with_another_hyperparameter_on_fewer_hosts(jobs):
     assert again.platform.tags(again.describe()) == {"team": "vision"}
     assert again.describe()["ResourceConfig"]["InstanceCount"] == 1
     taken = program("rerun", "of-a-file", "--job-name", "again")
-    assert (taken.returncode, "there is a training job named 'again' already" in taken.stderr) == (1, True)
+    assert (taken.returncode, "there is a training job named 'again' already" in taken.stderr) == (2, True)
     shutil.rmtree(Path("data dir", "jobs", "again"))
 
 
@@ -273,7 +273,7 @@ def test_the_error_for_an_unknown_job_is_one_line(jobs):
 def test_amazon_sagemaker_is_queried_if_the_platform_is_named(jobs):
     for words in (["list"], ["describe", "of-a-file"], ["logs", "--last"]):
         said = program(*words, "--platform", "sagemaker")
-        assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+        assert (said.returncode, said.stderr.count("\n")) == (2, 1)
         assert "no AWS region is set" in said.stderr
 
 

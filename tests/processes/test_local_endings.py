@@ -236,6 +236,8 @@ def test_every_verb_notices_a_killed_agent(jobs):
 
 def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, silent_s3):
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
+    # The first connection was that of the check before the start.
+    silent_s3.accept()[0].close()
     with silent_s3.accept()[0]:
         os.kill(jobs.agent(name).pid, signal.SIGKILL)
         until(lambda: not process_tree.is_running(jobs.agent(name)))

@@ -7,7 +7,7 @@ import tarfile
 import pytest
 from fakes.local_jobs import channel
 
-from scriptmode.errors import CredentialsError
+from scriptmode.errors import CredentialsError, DataNotFoundError
 
 READ = """
     import json, os
@@ -71,10 +71,35 @@ def test_objects_in_s3_are_dealt_out_by_key(jobs, s3, bucket):
     ],
     ids=["no bucket", "no object", "only a folder's mark"],
 )
-def test_an_input_that_cannot_be_read_fails_the_job_with_channel_uri_and_cause(jobs, s3, bucket, uri, cause):
-    description = jobs.run(READ, channels=[channel("train", uri)])
+def test_a_missing_input_is_refused_before_the_job_with_channel_uri_and_cause(jobs, s3, bucket, uri, cause):
+    with pytest.raises(DataNotFoundError) as caught:
+        jobs.start(READ, channels=[channel("train", uri)])
+    assert str(caught.value).startswith(f"channel 'train': {uri}: {cause}; ")
+    assert caught.value.argument == "inputs"
+    assert not (jobs.data_dir / "jobs").exists()
+
+
+def test_an_input_that_may_not_be_listed_fails_the_job_with_channel_uri_and_cause(jobs, s3, bucket, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
+    description = jobs.run(READ, channels=[channel("train", f"s3://{bucket}/train/")])
     assert description["TrainingJobStatus"] == "Failed"
-    assert f"ClientError: Data download failed: channel 'train', {uri}: {cause}" in description["FailureReason"]
+    told = f"ClientError: Data download failed: channel 'train', s3://{bucket}/train/: access denied"
+    assert told in description["FailureReason"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "fields"),
+    [
+        ("output_path", {"output": "s3://no-such-bucket/out"}),
+        ("source_dir", {"hyperparameters": {"sagemaker_submit_directory": "s3://training/no-such.tar.gz"}}),
+    ],
+)
+def test_a_missing_bucket_or_source_is_refused_before_the_job(jobs, s3, bucket, argument, fields):
+    with pytest.raises(DataNotFoundError, match=f"^{argument}: s3://.*: there is no .*; ") as caught:
+        jobs.start("pass", **fields)
+    assert caught.value.argument == argument
+    assert not (jobs.data_dir / "jobs").exists()
 
 
 def test_no_credentials_are_told_before_anything_is_written(jobs, no_credentials):
@@ -99,6 +124,8 @@ def test_an_output_that_may_not_be_written_fails_the_job_and_keeps_the_artifacts
 
 def test_a_job_stops_while_its_endpoint_does_not_answer(jobs, silent_s3):
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
+    # The first connection was that of the check before the start.
+    silent_s3.accept()[0].close()
     with silent_s3.accept()[0]:
         assert jobs.platform.describe(name)["SecondaryStatus"] == "Downloading"
         jobs.platform.stop(name)

@@ -7,6 +7,7 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
+from scriptmode.errors import DataNotFoundError
 from scriptmode_runtime.processes import process_tree
 
 PLACE = """
@@ -40,12 +41,12 @@ def producers(jobs, name):
     return [pid for pid in process_tree.descendants(agent) if pid not in launched]
 
 
-def test_an_empty_source_fails_the_job_before_training(jobs, data):
+def test_an_empty_source_is_refused_before_the_job(jobs, data):
     for path in data.iterdir():
         path.unlink()
-    description = jobs.run("pass", channels=piped(data))
-    assert f"Data download failed: channel 'train', file://{data}: there is nothing in it" in reason(description)
-    assert "Training" not in [step["Status"] for step in description["SecondaryStatusTransitions"]]
+    with pytest.raises(DataNotFoundError, match=f"channel 'train': file://{data}: there is nothing in it"):
+        jobs.start("pass", channels=piped(data))
+    assert not (jobs.data_dir / "jobs").exists()
 
 
 def test_a_file_that_is_changed_before_the_stream_comes_to_it_fails_the_job(jobs, data):

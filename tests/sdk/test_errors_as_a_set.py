@@ -169,7 +169,7 @@ ROWS = {
         lambda caller, _: caller.here(entry_point="trian.py").fit(),
         "entry_point", "'trian.py'", "did you mean 'train.py'?",
     ),
-    "ConfigError": Row(a_broken_config_file, "config.yaml", "SageMaker.TrainingJob.RoleARN", "did you mean 'RoleArn'?"),
+    "ConfigError": Row(a_broken_config_file, "config.yaml", "SageMaker.TrainingJob has no key 'RoleARN'", "did you mean 'RoleArn'?"),
     "PlatformError": Row(
         lambda caller, _: caller.here(platform=LocalPlatform(python="no-such-python")).fit(),
         "program", "'no-such-python'", "correct LocalPlatform(python=...)",

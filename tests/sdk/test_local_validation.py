@@ -8,7 +8,7 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.errors import CredentialsError, DataError, RequestError
+from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, RequestError
 from scriptmode.platforms.local import validation
 from scriptmode.request import service_model
 from scriptmode.request.parse import parse_request
@@ -207,14 +207,25 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
         check_locations(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")
     with pytest.raises(CredentialsError, match="s3://bucket/x"):
         check_locations(tmp_path, f"{SOURCE}.S3Uri", "s3://bucket/x")
+    (tmp_path / "data").touch()
     check_locations(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}")
+
+
+def test_an_input_with_nothing_in_it_and_one_that_cannot_be_read_are_told(tmp_path):
+    (tmp_path / "empty" / "below").mkdir(parents=True)
+    (tmp_path / "link").mkdir()
+    (tmp_path / "link" / "data").symlink_to(tmp_path / "nowhere")
+    for name, told in (("empty", "there is nothing in it; put files into it"), ("link", "which does not exist")):
+        with pytest.raises(DataNotFoundError, match=f"channel 'train': .*{name}.*{told}") as caught:
+            check_locations(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}/{name}")
+        assert caught.value.argument == "inputs"
 
 
 @pytest.mark.parametrize(
     ("path", "field"),
     [
-        ("OutputDataConfig.S3OutputPath", "OutputDataConfig.S3OutputPath"),
-        ("CheckpointConfig", "CheckpointConfig.S3Uri"),
+        ("OutputDataConfig.S3OutputPath", "output_path"),
+        ("CheckpointConfig", "checkpoint_s3_uri"),
     ],
     ids=["output", "checkpoints"],
 )
@@ -235,12 +246,13 @@ class TestOutputPlace:
         ],
         ids=["below proc", "proc", "a file", "below a file", "a long name"],
     )
-    def test_that_cannot_be_written_is_told_with_field_path_and_reason(self, tmp_path, path, field, place, why):
+    def test_that_cannot_be_written_is_told_with_argument_path_and_reason(self, tmp_path, path, field, place, why):
         (tmp_path / "file").touch()
         place = place.replace("FOLDER", str(tmp_path))
         with pytest.raises(DataError) as caught:
             self.check(tmp_path, path, f"file://{place}")
-        assert str(caught.value).startswith(f"{field}: {place!r} cannot be written: {why}")
+        assert str(caught.value).startswith(f"{field} {place!r} cannot be written: {why}")
+        assert caught.value.argument == field
 
     def test_that_can_be_written_is_made_and_left_empty(self, tmp_path, path, field):
         self.check(tmp_path, path, f"file://{tmp_path}/made/below")

@@ -10,7 +10,17 @@ from typing import Any
 
 import click
 
-from scriptmode import RequestError, ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
+from scriptmode import (
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    ScriptmodeError,
+    SpecError,
+    TrainingJobError,
+    TrainingJobFailed,
+    TrainingJobStopped,
+)
 from scriptmode.cli import output
 from scriptmode.cli.error_translation import error_text
 from scriptmode.cli.output import to_json_value
@@ -31,11 +41,17 @@ _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the command for an error."""
-    if isinstance(error, (click.UsageError, SpecError, RequestError)):
+    if isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)) or _is_about_argument(error):
         return USAGE
     if isinstance(error, TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED
     return (error.failure.exit_code if isinstance(error, TrainingJobFailed) else None) or FAILED
+
+
+def _is_about_argument(error: BaseException) -> bool:
+    # Whether a job exists is an answer, which does not depend on where it was looked for.
+    is_error = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
+    return is_error and error.argument is not None  # type: ignore[attr-defined]
 
 
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:

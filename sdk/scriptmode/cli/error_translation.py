@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scriptmode import ScriptmodeError, SpecError
+from scriptmode import ScriptmodeError
 from scriptmode.errors import with_suffix
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ _COMMON_OPTIONS = {"region": "--region", "metric_definitions": "--metric NAME=RE
 
 @contextmanager
 def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Append to a `SpecError` the option that stands for its argument; ``options`` is by argument."""
+    """Append to an error the option that stands for its argument; ``options`` is by argument."""
     try:
         yield
-    except SpecError as error:
+    except ScriptmodeError as error:
         option = options.get(error.argument or "")
         # `error_text` appends the option of the others.
         if option is None or error.argument in _COMMON_OPTIONS:

@@ -240,6 +240,8 @@ def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) 
 
 def _parse_distribution(where: str, name: str) -> dict[str, Any]:
     kind = _DISTRIBUTIONS.get(name.replace("_", "-"))
+    if name.lower() == "horovod":
+        raise SpecError(f"{where} is {name!r}", advice="use mpi, which starts Horovod's processes")
     if kind is None:
         raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(_DISTRIBUTIONS)[:3]))
     return {kind: {"enabled": True}}

@@ -12,7 +12,8 @@ from scriptmode.data import augmented_manifests, file_uris, manifests
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.sharding import Shard, shard_records
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,9 +84,22 @@ def channel_name(prefix: str, key: str) -> str:
 
 
 def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[StoredObject]:
-    why = "there is nothing in it" if file_uris.is_file(source.uri) else "no object's key begins with it"
-    found = _require_any(store_of(source.uri).objects(source.uri), source, why)
+    found = _require_any(store_of(source.uri).objects(source.uri), source, _no_object(source.uri))
     return map(StoredObject._make, shard_records(found, shard))
+
+
+def _no_object(uri: str) -> Problem:
+    if file_uris.is_file(uri):
+        return Problem("there is nothing in it", "put files into it, or name another directory")
+    return Problem("no object's key begins with it", "upload the data, or correct the URI")
+
+
+def require_data(source: ChannelSource, store: ObjectStore) -> None:
+    """Raise `DataError` unless a prefix has an object, or the manifest exists; reads no content."""
+    if source.data_type == "S3Prefix":
+        next(_require_any(store.objects(source.uri), source, _no_object(source.uri)))
+    else:
+        store.find(source.uri)
 
 
 def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:
@@ -102,7 +116,9 @@ def _manifest_names(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
 ) -> tuple[str, Iterator[str]]:
     prefix, found = manifests.names(source.uri, store_of(source.uri))
-    return prefix, shard_records(_require_any(found, source, "the manifest names no object"), shard)
+    return prefix, shard_records(
+        _require_any(found, source, Problem("the manifest names no object", "name one")), shard
+    )
 
 
 def _of_augmented_manifest(
@@ -114,7 +130,9 @@ def _of_augmented_manifest(
             f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs", advice="add them"
         )
     found = _require_any(
-        manifests.lines(source.uri, store_of(source.uri)), source, "the augmented manifest has no line"
+        manifests.lines(source.uri, store_of(source.uri)),
+        source,
+        Problem("the augmented manifest has no line", "write a line for each record"),
     )
 
     def of_line(line: Any) -> list[Piece]:
@@ -142,14 +160,14 @@ def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iter
     return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)
 
 
-def _require_any(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[_Found]:
-    """Yield the records; raise `DataError` if there are none."""
+def _require_any(found: Iterable[_Found], source: ChannelSource, why: Problem) -> Iterator[_Found]:
+    """Yield the records; raise `DataNotFoundError` if there are none."""
     rest = iter(found)
     for first in rest:
         yield first
         break
     else:
-        raise DataError(f"{source.uri}: {why}")
+        raise DataNotFoundError(f"{source.uri}: {why.text}", advice=why.advice)
     yield from rest
 
 

@@ -12,7 +12,10 @@ from scriptmode.spec import metric_definitions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_DEFINE = 'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
+_DEFINE = (
+    'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}], on the command '
+    "line --metric 'loss=loss=([0-9.]+)'"
+)
 #: Keys of rows whose line of the log names them.
 _POSITIONS = ("step", "epoch")
 #: Lines that the display of metrics has at most.
@@ -180,12 +183,12 @@ class Metrics(list[dict[str, Any]]):
 def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:
     """Return the error for metrics without values: which regular expressions found nothing, and what to do."""
     if not definitions:
-        return DataError(what, argument="metric_definitions", advice=_DEFINE)
+        return DataError(what, advice=_DEFINE)
     listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
     slow = any(metric_definitions.may_be_slow(regex) for regex in definitions.values())
     off = ", or was switched off because it took too long, as a warning says" if slow else ""
     what = f"{what}: the Regex {listed} found no number in the log so far{off}"
-    return DataError(what, argument="metric_definitions", advice="print such a line, or correct the Regex")
+    return DataError(what, advice="print such a line, or correct the Regex")
 
 
 def _aligned(lines: Iterable[Sequence[Any]]) -> str:

@@ -218,6 +218,8 @@ def parse_distribution(value: object) -> Distribution | None:
                 argument="distribution",
                 advice=f"use one of {', '.join(map(repr, KINDS))}",
             )
+        if kind == "horovod":
+            raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
         validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
         parsed = _parse_kind(kind, options, groups)
         if parsed is not None:

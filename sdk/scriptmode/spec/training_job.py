@@ -207,6 +207,9 @@ class Script:
 
     def __post_init__(self) -> None:
         _text("entry_point", self.entry_point)
+        if self.entry_point.endswith(".ipynb"):
+            advice = f"write a script from it: jupyter nbconvert --to script {self.entry_point}"
+            raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:

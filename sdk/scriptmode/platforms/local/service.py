@@ -17,7 +17,6 @@ from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, mark_used, path_within
 from scriptmode.errors import (
     DataError,
-    JobExistsError,
     PlatformError,
     SpecError,
     TrainingJobError,
@@ -31,7 +30,7 @@ from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import locked_directory
@@ -403,7 +402,7 @@ class LocalPlatform(DeprecatedMethods):
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):
-            raise JobExistsError(f"there is a training job named {name!r} already", advice="use another name")
+            raise job_exists_error(name)
 
     def _job(self, request: JobRequest) -> Job:
         """Return the part of a job that does not change after its creation."""

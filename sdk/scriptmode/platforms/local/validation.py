@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -10,8 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
-from scriptmode.errors import DataError
+from scriptmode.data.channel_source import ChannelSource
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.listing import require_data
+from scriptmode.errors import DataAccessError, DataError
 from scriptmode.messages import Problem, did_you_mean, did_you_mean_path
+from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
 from scriptmode.request.parse import parse_request
@@ -64,15 +69,13 @@ def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
     ``folders`` are those of file systems by ID. Creates the output folders on this machine, which is the only way to
     find out whether that is possible, except for ``own``, which the job store creates.
     """
-    given = {"OutputDataConfig.S3OutputPath": job.output.path, "CheckpointConfig.S3Uri": job.output.checkpoint_uri}
-    outputs = {field: uri for field, uri in given.items() if uri}
+    given = {"output_path": job.output.path, "checkpoint_s3_uri": job.output.checkpoint_uri}
+    outputs = {argument: uri for argument, uri in given.items() if uri}
     check_inputs(job, folders)
-    sources = [channel.source for channel in job.channels]
-    for uri in (*(source.s3_data for source in sources if isinstance(source, TrainingInput)), *outputs.values()):
-        _check_credentials(uri)
-    for field, uri in outputs.items():
+    s3_locations.check_s3(job, outputs)
+    for argument, uri in outputs.items():
         if file_uris.is_file(uri) and file_uris.file_path(uri) != own:
-            _make_writable(field, file_uris.file_path(uri))
+            _make_writable(argument, file_uris.file_path(uri))
 
 
 def check_inputs(job: JobRequest, folders: Mapping[str, str]) -> None:
@@ -90,31 +93,39 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
         try:
             file_systems.find_folder(source, folders)
         except DataError as error:
-            raise DataError(f"{name}: {error.message}", advice=error.advice) from error
+            raise DataError(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
     elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
         path = file_uris.file_path(source.s3_data)
         if not file_uris.exists(path):
             raise DataError(
                 f"{name}: there is no file or folder {str(path)!r}",
+                argument="inputs",
                 advice=did_you_mean_path(path) or "correct the path or create it",
             )
+        try:
+            _require_readable(path)
+            require_data(ChannelSource(channel.name, "File", source.s3_data_type, source.s3_data), FileStore())
+        except DataError as error:
+            raise type(error)(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
 
 
-def _check_credentials(uri: str) -> None:
-    if not file_uris.is_file(uri):
-        from scriptmode.aws.s3 import require_credentials
+def _require_readable(path: Path) -> None:
+    if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
+        raise DataAccessError(
+            f"{str(path)!r} cannot be read: access denied", advice=f"make it readable: chmod -R +rX {path}"
+        )
 
-        require_credentials(uri)
 
-
-def _make_writable(field: str, folder: Path) -> None:
+def _make_writable(argument: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Permissions are not enough to know: root may write to /proc, where no file can be created.
         Path(tempfile.mkdtemp(prefix=".new-", dir=folder)).rmdir()
     except OSError as error:
         raise DataError(
-            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}", advice="name another folder"
+            f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}",
+            argument=argument,
+            advice="name another folder",
         ) from error
 
 

@@ -352,9 +352,7 @@ class JobStore:
             try:
                 draft.path.rename(folder.path)
             except OSError as error:
-                raise JobExistsError(
-                    f"there is a training job named {state.name!r}", advice="use another name"
-                ) from error
+                raise job_exists_error(state.name) from error
             sync_directory(self.jobs)
             yield folder, lock
         finally:
@@ -449,6 +447,12 @@ class JobStore:
                     yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
         finally:
             os.close(jobs)
+
+
+def job_exists_error(name: str) -> JobExistsError:
+    """Return the error for the name of a job that exists."""
+    what = f"there is a training job named {name!r} already"
+    return JobExistsError(what, argument="job_name", advice="use another name")
 
 
 def _damaged_version(name: str, jobs: int) -> list[int] | None:

@@ -1,0 +1,65 @@
+"""The check of a job's S3 locations before its start: what does not exist is an error of the call, not of the job."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scriptmode.data.channel_source import source_of
+from scriptmode.data.listing import require_data
+from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.spec.job_request import JobRequest
+
+#: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
+_SECONDS = 3.0
+
+
+def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
+    """Raise `DataNotFoundError` for data, a source archive or an output bucket that is not in S3.
+
+    ``outputs`` are URIs by argument. Raises `CredentialsError` where there are none. Other errors, such as access
+    denied, are left to the job, which may read although it may not list.
+    """
+    sources = [source for channel in job.channels if (source := source_of(job, channel)) and _is_s3(source.uri)]
+    buckets = {argument: uri for argument, uri in outputs.items() if _is_s3(uri)}
+    archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
+    if not (sources or buckets or archive):
+        return
+    from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
+    from scriptmode.data.s3_store import S3Store
+
+    for uri in (*(source.uri for source in sources), *buckets.values()):
+        require_credentials(uri)
+    store = S3Store(retry_seconds=0, stall=_SECONDS)
+    for source in sources:
+        with _refuse_missing("inputs", f"channel {source.name!r}"):
+            require_data(source, store)
+    if archive:
+        with _refuse_missing("source_dir", "source_dir"):
+            store.find(archive)
+    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
+    for argument, uri in buckets.items():
+        bucket = parse_s3_uri(uri).bucket
+        with _refuse_missing(argument, argument):
+            if not client.has_bucket(bucket, owner=None):
+                raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+
+
+def _is_s3(uri: str) -> bool:
+    return uri.startswith("s3://")
+
+
+@contextmanager
+def _refuse_missing(argument: str, what: str) -> Iterator[None]:
+    try:
+        yield
+    except DataNotFoundError as error:
+        raise DataNotFoundError(f"{what}: {error.message}", argument=argument, advice=error.advice) from error
+    except CredentialsError:
+        raise
+    except PlatformError:
+        return
