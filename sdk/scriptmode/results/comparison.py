@@ -82,11 +82,11 @@ class Comparison:
         if not known:
             raise DataError(
                 f"training jobs {', '.join(self.jobs)} have no values of metrics",
-                advice="define some: metric_definitions",
+                advice="give metric_definitions to the next job",
             )
         for name in names:
             if name not in known:
-                raise SpecError(f"no job has a metric {name!r}", advice=did_you_mean(name, known))
+                raise SpecError(f"no job has a metric {name!r}", argument="names", advice=did_you_mean(name, known))
         drawn: dict[str, list[Any]] = {name: [] for name in names or known}
         for job, metrics in zip(self.jobs, self._metrics):
             is_single = len(metrics.hosts) < 2  # noqa: PLR2004 - two hosts need their names

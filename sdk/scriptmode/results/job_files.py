@@ -94,6 +94,7 @@ def copy_job_files(
 def _outside(description: JobDescription, path: str) -> SpecError:
     return SpecError(
         f"{path!r} leads out of the directory of training job {description.name}",
+        argument="path",
         advice=f"name a path below one of {', '.join(AREAS)}",
     )
 
@@ -102,7 +103,9 @@ def _missing(description: JobDescription, path: str, names: list[str]) -> SpecEr
     shown = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
     similar = suggest_similar(path.rpartition("/")[2], names) if path else ""
     what = f"training job {description.name} has no {path!r}" if path else "the path is missing"
-    return SpecError(what, advice=similar or (f"use one of {shown}" if names else "that directory is empty"))
+    return SpecError(
+        what, argument="path", advice=similar or (f"use one of {shown}" if names else "that directory is empty")
+    )
 
 
 def _names(directory: beneath.Directory, root: str, below: str) -> list[str]:

@@ -51,7 +51,10 @@ def _run(argv: Sequence[str]) -> int:
     try:
         process = subprocess.Popen(argv)
     except OSError as error:
-        raise DataError(f"the command cannot be started with {argv[0]}: {error}", advice="repair it") from error
+        raise DataError(
+            f"the command cannot be started with {argv[0]}: {error}",
+            advice="correct its path, or the permissions of that file",
+        ) from error
     while True:
         try:
             code = process.wait()
