@@ -50,6 +50,9 @@ VERBS = {
         "Run COMMAND in the environment of a running host of this machine.",
     ),
     "image": Verb("scriptmode.cli.commands.image:image", "Build the training image, and push it to a registry."),
+    "init": Verb(
+        "scriptmode.cli.commands.init:init", "Write a training script, a job file and a little data to start from."
+    ),
     "jobs": Verb(
         "scriptmode.cli.cloud_ml_engine.jobs:jobs",
         "Submit and manage training jobs with the commands of Cloud ML Engine.",

@@ -1,0 +1,46 @@
+"""``scriptmode init`` writes a job that runs as it is, and overwrites nothing."""
+
+import json
+
+import pytest
+from fakes.command_line import program
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
+    folder = tmp_path / "user"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.tf
+def test_the_job_runs_as_it_is(here):
+    done = program("init", "my first")
+    assert done.stdout.splitlines()[-1] == "run it: scriptmode run --file 'my first/job.toml'"
+    ran = program("run", "--file", "my first/job.toml", "--job-name", "first", "--plain", timeout=180)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = json.loads(program("metrics", "first", "loss", "val_loss", "--json").stdout)
+    losses = [row["value"] for row in rows if row["metric_name"] == "loss"]
+    assert len(losses) == 5
+    assert losses[-1] < losses[0]
+    assert "copied 1 file" in program("cp", "first:model/model.weights.h5").stdout
+
+
+@pytest.mark.parametrize("name", ["train.py", "job.toml", "data/numbers.csv"])
+def test_nothing_is_written_where_a_file_exists(here, name):
+    (here / "data").mkdir()
+    (here / name).write_text("mine")
+    done = program("init")
+    assert done.returncode == 2
+    assert done.stderr == f"scriptmode: {name} exists already, and nothing was written; name another DIRECTORY\n"
+    assert [path.name for path in here.rglob("*") if path.is_file()] == [name.rpartition("/")[2]]
+    assert (here / name).read_text() == "mine"
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(here):
+    (here / "file").touch()
+    done = program("init", "file/below")
+    assert done.returncode == 1
+    assert "file/below/train.py cannot be written: Not a directory; name another DIRECTORY" in done.stderr
