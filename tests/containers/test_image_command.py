@@ -155,7 +155,7 @@ def test_a_socket_of_other_users_names_the_group(tmp_path):
     assert "sudo usermod -aG docker ada" in done.stdout
 
 
-def test_a_host_that_is_none_is_named(monkeypatch):
+def test_an_invalid_host_is_named(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "somewhere")
     with pytest.raises(ContainerError, match="Docker daemon at somewhere cannot be used: .*; check DOCKER_HOST"):
         built_image()

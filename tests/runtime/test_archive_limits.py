@@ -202,6 +202,6 @@ def test_a_sources_limit_is_the_jobs_to_set(text, size):
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf", "0x1"])
-def test_a_limit_that_is_none_is_named(text):
+def test_an_invalid_limit_is_named(text):
     with pytest.raises(ConfigurationError, match="SCRIPTMODE_SOURCE_LIMIT_GB='.*' is not a number of GB above 0"):
         source_limits({"SCRIPTMODE_SOURCE_LIMIT_GB": text})

@@ -91,7 +91,7 @@ def test_the_words_of_a_host_on_another_machine_are_not_guessed(tmp_path):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
-def test_a_failure_file_that_is_none_does_not_hold_up_the_report(tmp_path, make):
+def test_a_failure_file_that_is_not_a_regular_file_does_not_delay_the_report(tmp_path, make):
     (tmp_path / "ml" / "output").mkdir(parents=True)
     make(tmp_path / "ml" / "output" / "failure")
     assert (

@@ -129,7 +129,7 @@ def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
     assert "DOCKER_HOST" in check.advice
 
 
-def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypatch):
+def test_an_invalid_address_of_docker_is_quoted_with_its_variable(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "http://[")
     (check,) = machine_checks.docker()
     assert check.outcome == "warning"

@@ -62,7 +62,7 @@ def test_settings_that_lead_nowhere_are_named(code, monkeypatch, settings, error
 
 
 @pytest.mark.slow
-def test_an_s3_endpoint_that_is_none_is_named(monkeypatch):
+def test_an_invalid_s3_endpoint_is_named(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
