@@ -279,9 +279,8 @@ def test_amazon_sagemaker_is_queried_if_the_platform_is_named(jobs):
 
 def test_a_plan_is_printed_and_nothing_is_started(jobs):
     words = ("--file", "job.toml", "--job-name", "planned", "--against", "of-a-file", "--", "--rate", "1e-4")
-    text = program("plan", *words).stdout
-    assert "train.py --epochs 3 --rate 1e-4" in text
-    assert "1e-3" in text.partition("Difference")[2]
+    assert "train.py --epochs 3 --rate 1e-4" in program("plan", "--full", *words).stdout
+    assert "1e-3" in program("plan", *words).stdout.partition("Difference")[2]
     planned = json.loads(program("plan", "--json", *words).stdout)
     assert planned["request"]["TrainingJobName"] == "planned"
     assert program("list", "--name", "planned").stdout == ""

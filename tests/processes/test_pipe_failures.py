@@ -35,10 +35,11 @@ def reason(description):
 
 
 def producers(jobs, name):
-    """The forked children of a job's agent that are not a host's launcher."""
+    """The forked children of a job's agent, without the hosts' launchers and the youngest: it samples the hosts."""
     agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
     launched = {below for host in hosts for below in [host, *process_tree.descendants(host)]}
-    return [pid for pid in process_tree.descendants(agent) if pid not in launched]
+    forked = [process_tree.identify(pid) for pid in process_tree.descendants(agent) if pid not in launched]
+    return [each.pid for each in sorted(filter(None, forked), key=lambda each: (each.started, each.pid))[:-1]]
 
 
 def test_an_empty_source_is_refused_before_the_job(jobs, data):
