@@ -12,8 +12,6 @@ from notebooks.recording import RECORDED, WITH_CONTAINERS, code_digest, kept, re
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
-#: Kept without outputs: those that need containers, and the comparison, which takes longest.
-NOT_RECORDED = (*WITH_CONTAINERS, "parameter_servers_or_horovod")
 #: Paths of a machine, of a user and of tests; and what a picture is as text.
 OF_A_MACHINE = re.compile(r"/tmp/(?!work\b|scriptmode/)|(?<![\w.])/(work|root|srv|mnt)\b|/home/(?!me\b)|notebook-\w{8}")
 PNG = re.compile(r"iVBOR[\w+/=\s]+")
@@ -31,7 +29,7 @@ def test_a_notebook_is_spelled_the_same(path):
 
 
 every_recorded_notebook = pytest.mark.parametrize(
-    "path", [path for path in PATHS if path.stem not in NOT_RECORDED], ids=lambda path: path.stem
+    "path", [path for path in PATHS if path.stem not in WITH_CONTAINERS], ids=lambda path: path.stem
 )
 
 
