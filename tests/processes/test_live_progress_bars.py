@@ -81,7 +81,7 @@ def test_each_state_is_on_the_screen_within_a_second_and_the_log_has_one_line(fo
     name, terminal, folder, (bar, last) = followed
     until(lambda: shows(terminal, "^── Training"))
     drawn = until(lambda: (folder / "drawn").exists() and (folder / "drawn").read_text(), 60)
-    (row,) = until(lambda: shows(terminal, f"^  algo-1 script · .*{bar}"))
+    (row,) = until(lambda: shows(terminal, f"^  algo-1 script .*· .*{bar}"))
     soon(time.time() - float(drawn), 1.0)
     assert "\r" not in row
     # A metric's value is that of the present state.
