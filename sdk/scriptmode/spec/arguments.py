@@ -119,7 +119,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known
         # By identity: 0 equals False, and a comparison of an array is an array.
         if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=4)
+        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=5)
         merged[new] = value
     return merged
 
@@ -131,7 +131,7 @@ def _warn_of_ignored(name: str, value: object) -> None:
     asks_for_nothing = name == "script_mode" and value is True
     category = DeprecationWarning if asks_for_nothing else UserWarning
     text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warnings.warn(text, category, stacklevel=5)
+    warnings.warn(text, category, stacklevel=6)
 
 
 def script(
