@@ -101,6 +101,7 @@ def test_requirements_that_leave_a_version_open_are_not_pinned(code, text):
         ("missing.whl", "'missing.whl' does not exist"),
         ("-r missing.txt", "missing.txt' cannot be read: No such file or directory"),
         ("-c https://host/limits.txt", "'https://host/limits.txt' is not a file of this machine"),
+        ("-r https://user:tok@host/more.txt", "'https://host/more.txt' is not a file of this machine"),
         ("--unknown", "'--unknown' cannot be shared by jobs"),
         ("--index-url 'https://host", "cannot be parsed: No closing quotation"),
     ],

@@ -107,7 +107,7 @@ class _Reader:
         for name, value in _options(line):
             if name in (*_REQUIREMENTS, *_CONSTRAINTS):
                 if "://" in value:
-                    raise NoDigestError(f"{value!r} is not a file of this machine")
+                    raise NoDigestError(f"{_shown(value)!r} is not a file of this machine")
                 self.add_file(os.path.join(folder, value), is_constraint=name in _CONSTRAINTS)
             elif name in _FIND_LINKS and "://" not in value:
                 # As pip does: relative to the file, or else to the code directory.
