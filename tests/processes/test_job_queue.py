@@ -11,6 +11,8 @@ from fakes.processes import until
 
 from scriptmode import SpecError
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.store.job_queue import JobQueue
+from scriptmode.platforms.local.store.job_store import JobStore
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
@@ -163,3 +165,7 @@ def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
 def test_a_wrong_number_of_the_platform_is_an_error(number):
     with pytest.raises(SpecError, match="queue is .*give the number of jobs that may run at once"):
         LocalPlatform(queue=number)
+
+
+def test_a_job_that_is_deleted_while_it_enters_the_queue_does_not_start(tmp_path):
+    assert not JobQueue(JobStore(tmp_path)).try_start("deleted", 1.0, most=1)

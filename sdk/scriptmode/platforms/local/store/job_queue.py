@@ -45,7 +45,8 @@ class JobQueue:
         with locked_directory(self._folder):
             self._write(job, created, _WAITS)
             jobs = self._jobs(remove=True)
-            is_first = next(name for name, is_running in jobs if not is_running) == job
+            # The job itself is missing where it was deleted in this moment.
+            is_first = next((name for name, is_running in jobs if not is_running), "") == job
             if not is_first or sum(is_running for _, is_running in jobs) >= most:
                 return False
             self._write(job, created, _RUNS)
