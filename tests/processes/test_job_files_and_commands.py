@@ -18,6 +18,7 @@ open(f"{folder}/weights", "w").write(os.environ["SM_CURRENT_HOST"])
 open(f"{folder}/sub/deeper/part", "w").write("part")
 open(os.environ["SM_OUTPUT_DATA_DIR"] + "/report", "w").write("report")
 os.symlink("../weights", f"{folder}/sub/inside")
+os.symlink("sub", f"{folder}/latest")
 if sys.argv[-1] == "wait":
     os.symlink("/etc/passwd", f"{folder}/sub/outside")
     os.symlink("/etc", f"{folder}/etc")
@@ -74,7 +75,9 @@ def test_files_of_a_completed_job_are_those_of_its_artifacts(here):
 def test_files_of_a_running_host_are_copied_and_no_others(here):
     files, skipped = copied("live:model", "--host", "algo-2")
     assert files == {"model/weights": "algo-2", "model/sub/deeper/part": "part", "model/sub/inside": "algo-2"}
-    assert sorted(skipped) == ["etc", "fifo", "sub/outside"]
+    assert sorted(skipped) == ["etc", "fifo", "latest", "sub/outside"]
+    assert copied("live:model/latest")[0] == {"latest/deeper/part": "part", "latest/inside": "algo-1"}
+    assert copied("live:model/latest/deeper")[0] == {"deeper/part": "part"}
     assert copied("live:model/weights")[0] == {"weights": "algo-1"}
     assert copied("live:code/train.py", "x")[0] == {"x": TRAIN}
     assert program("cp", "live:output", "o").stdout == "copied 1 file to o\n"

@@ -79,6 +79,8 @@ def copy_job_files(
         inside = "/".join(filter(None, (root, below)))
         try:
             status = directory.stat(inside)
+            with directory.at(inside, follow=True) as at:
+                inside = at.path
         except beneath.EscapeError as error:
             raise _outside(description, path) from error
         except OSError as error:
