@@ -1,6 +1,8 @@
 """``scriptmode cp`` and ``scriptmode exec``: files of jobs, and commands in the environment of their hosts."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from fakes.command_line import program
 from fakes.processes import until
 
 from scriptmode import TrainingJob
+from scriptmode.platforms.local.hosts import enter
 
 TRAIN = """
 import os, sys, time
@@ -166,3 +169,21 @@ def test_a_command_that_cannot_run_is_an_error(here, words, code, message):
     done = program("exec", *words)
     assert done.returncode == code
     assert message in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_process_of_another_user_is_never_entered(tmp_path):
+    command = ("/bin/sh", "-c", "echo up; exec sleep 600")
+    with subprocess.Popen(
+        command, env={"MARK": str(tmp_path)}, user=65534, cwd="/", stdout=subprocess.PIPE
+    ) as stranger:
+        assert stranger.stdout.readline() == b"up\n"
+        entered = subprocess.run(
+            (sys.executable, enter.__file__, f"MARK={tmp_path}", "--", "echo", "entered"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        stranger.kill()
+    assert entered.stdout == ""
+    assert "the script of this host does not run" in entered.stderr

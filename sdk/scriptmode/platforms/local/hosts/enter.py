@@ -2,7 +2,8 @@
 
 ``python -c <this file> NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with Python: the
 command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
-``NAME=VALUE``, and finds this interpreter first. If it cannot be run, the exit code is a shell's: 126 or 127.
+``NAME=VALUE``, and finds this interpreter first. Processes of other users, who may give theirs any variables, do not
+count. If it cannot be run, the exit code is a shell's: 126 or 127.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ def find_process(wanted: list[bytes]) -> tuple[Path, dict[bytes, bytes]] | None:
         (each for each in Path("/proc").iterdir() if each.name.isdigit()), key=lambda at: int(at.name)
     ):
         try:
+            if process.stat().st_uid != os.geteuid():
+                continue
             pairs = (process / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
