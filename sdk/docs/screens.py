@@ -55,7 +55,7 @@ ANIMATION = PICTURES / "live.svg"
 #: The command whose live view is animated; its program is that of the README.
 FIRST = (
     "scriptmode run train.py --instance-count 2 --distribution multi-worker-mirrored"
-    " --input train=notebooks/data/fashion_mnist/train -p epochs=5 --job-name fashion-first"
+    " --input train=notebooks/data/fashion_mnist/train -p epochs=5 --metric keras --job-name fashion-first"
 )
 FASHION = (
     "scriptmode run train_ps.py --source-dir notebooks/code --instance-count 2"
