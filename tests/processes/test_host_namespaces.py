@@ -133,6 +133,26 @@ def test_what_was_in_opt_is_there_and_nothing_can_be_added(jobs):
         assert "algo-1: refused Read-only file system" in lines
 
 
+#: The name is not free, as if an entry could not be mounted.
+INTERRUPTED = """
+    import os, sys
+    from scriptmode_runtime.processes import namespace
+    os.makedirs(sys.argv[1] + "/base")
+    os.makedirs(sys.argv[1] + "/parent/other")
+    namespace.enter(sys.argv[1] + "/base")
+    try:
+        namespace._add_directory(sys.argv[1] + "/parent", "other")
+    except FileExistsError:
+        os.mkdir(sys.argv[1] + "/parent/new")
+        print(sorted(os.listdir(sys.argv[1] + "/parent")))
+"""
+
+
+def test_a_directory_of_the_machine_is_whole_where_its_copy_fails(tmp_path):
+    assert run_by((), INTERRUPTED, tmp_path) == "['new', 'other']\n"
+    assert sorted(each.name for each in (tmp_path / "parent").iterdir()) == ["new", "other"]
+
+
 def test_no_mount_is_left_when_a_host_is_killed(jobs):
     script = "import time; open('/opt/ml/model/x', 'w').close(); print('up', flush=True); time.sleep(60)"
     name = jobs.start(script)

@@ -12,8 +12,9 @@ import sys
 
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
-# unshare(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
+# unshare(2), umount(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
+_DETACH = 2
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 2, 4, 32, 4096, 16384, 1 << 19
 
 
@@ -51,26 +52,35 @@ def is_base_dir(base_dir: str) -> bool:
 
 
 def _add_directory(parent: str, name: str) -> None:
-    """Mount over a directory a read-only copy of it that has one more, empty directory."""
+    """Mount over a directory a read-only copy of it that has one more, empty directory; or leave it as it is."""
     old = os.open(parent, os.O_PATH | os.O_DIRECTORY)
     try:
         entries = list(os.scandir(f"/proc/self/fd/{old}"))
         _mount("tmpfs", parent, _NO_SUID | _NO_DEVICES, "tmpfs", "mode=755,size=1m")
-        for entry in entries:
-            source, copy = f"/proc/self/fd/{old}/{entry.name}", f"{parent}/{entry.name}"
-            if entry.is_symlink():
-                os.symlink(os.readlink(source), copy)
-                continue
-            if entry.is_dir():
-                os.mkdir(copy)
-            else:
-                os.close(os.open(copy, os.O_CREAT | os.O_WRONLY))
-            _mount(source, copy, _BIND | _RECURSIVE)
-        os.mkdir(f"{parent}/{name}")
-        # A directory that a program creates here would be lost silently.
-        _mount("", parent, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+        try:
+            for entry in entries:
+                _copy_entry(entry, f"{parent}/{entry.name}")
+            os.mkdir(f"{parent}/{name}")
+            # A directory that a program creates here would be lost silently.
+            _mount("", parent, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+        except OSError:
+            # The program runs without a directory of its own then, but not without the rest.
+            _call("umount2", os.fsencode(parent), _DETACH)
+            raise
     finally:
         os.close(old)
+
+
+def _copy_entry(entry: os.DirEntry[str], copy: str) -> None:
+    """Create what is the same as an entry of a directory: the same link, or a mount of it."""
+    if entry.is_symlink():
+        os.symlink(os.readlink(entry.path), copy)
+        return
+    if entry.is_dir():
+        os.mkdir(copy)
+    else:
+        os.close(os.open(copy, os.O_CREAT | os.O_WRONLY))
+    _mount(entry.path, copy, _BIND | _RECURSIVE)
 
 
 def _mount(source: str, target: str, flags: int, kind: str = "", options: str = "") -> None:
