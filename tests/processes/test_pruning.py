@@ -141,6 +141,17 @@ def test_cached_downloads_are_deleted_by_their_last_use(jobs):
     assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
 
 
+def test_what_interrupted_removals_left_is_deleted(jobs):
+    left = [jobs.data_dir / folder / name for folder in ("sources", "fetched") for name in (".removed-1", ".removed-2")]
+    for path in left:
+        (path / "entry").mkdir(parents=True)
+        if path.name == ".removed-1":
+            os.utime(path, (LONG_AGO, LONG_AGO))
+    assert prune("--older-than", "7d", "--dry-run") == {**prune("--older-than", "7d"), "dry_run": True}
+    # The removal of the others may still run.
+    assert [path.name for path in left if path.exists()] == [".removed-2", ".removed-2"]
+
+
 def test_cached_environments_are_deleted_by_their_last_use(jobs):
     def install(path):
         (Path(path) / "bin").mkdir(parents=True)

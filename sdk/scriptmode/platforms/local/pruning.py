@@ -74,6 +74,8 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     environments = EnvironmentCache(str(store.environments))
     for each in environments.remove_unused(older_than, most_bytes=None, dry_run=dry_run):
         report.removed.append(Removed("cached environment", Path(each.path).name, each.size))
+    if not dry_run:
+        _remove_interrupted(store.sources, store.data_dir / FETCHED)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
         _prune_downloads(store.data_dir / FETCHED, before, report, dry_run=dry_run)
@@ -137,6 +139,15 @@ def _older(folder: Path, before: float) -> Iterator[Path]:
         yield from sorted(path for path in folder.iterdir() if path.name[0] != "." and _last_use(path) <= before)
 
 
+def _remove_interrupted(*folders: Path) -> None:
+    """Remove what interrupted removals left; a removal that still runs is younger."""
+    for folder in folders:
+        for left in folder.glob(f"{removal.PREFIX}*"):
+            with suppress(OSError):
+                if _last_use(left) <= time.time() - _STARTING_SECONDS:
+                    beneath.remove_tree(left)
+
+
 def _last_use(path: Path) -> float:
     with suppress(FileNotFoundError):
         return path.lstat().st_mtime
@@ -148,7 +159,7 @@ def _remove(kind: str, path: Path, report: PruneReport, *, dry_run: bool) -> Non
     size = disk_usage(path)
     if not dry_run:
         try:
-            parent = Path(tempfile.mkdtemp(prefix=".removed-", dir=path.parent))
+            parent = Path(tempfile.mkdtemp(prefix=removal.PREFIX, dir=path.parent))
             path.rename(parent / path.name)
             beneath.remove_tree(parent)
         except FileNotFoundError:  # another process removed it

@@ -22,8 +22,8 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Prefix of the directory that a job is moved to while it is removed; such names are not jobs.
-_PREFIX = ".removed-"
+#: Prefix of the directory that a job, or a source, is moved to while it is removed; such names are neither.
+PREFIX = ".removed-"
 #: Seconds in which an agent that was killed, or whose directory was renamed, has to end.
 _ENDING_SECONDS = 30.0
 #: Seconds in which killed processes finish the writes that the kernel does for them.
@@ -86,7 +86,7 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
     """Remove a job's directory under its new name, and what interrupted removals left."""
     mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
-    for left in folder.path.parent.glob(f"{_PREFIX}*"):
+    for left in folder.path.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if _was_interrupted(left):
                 beneath.remove_tree(left)
@@ -111,7 +111,7 @@ def _is_free(folder: JobFolder) -> bool:
 
 def _rename(folder: JobFolder) -> JobFolder:
     """Rename a job's directory, so that no job has its name; return the renamed directory. Raises ``OSError``."""
-    parent = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent))
+    parent = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder.path.parent))
     target = parent / folder.name
     try:
         folder.path.rename(target)
