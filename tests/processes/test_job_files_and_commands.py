@@ -135,6 +135,11 @@ def test_a_command_has_the_environment_of_the_script(here, folder):
     assert program("exec", "live", "--", "cat", input="typed").stdout == "typed"
 
 
+def test_a_module_in_the_current_directory_does_not_hide_one_of_python(here):
+    (here / "ctypes.py").write_text("raise SystemExit('hidden')")
+    assert program("exec", "live", "--", "echo", "ran").stdout == "ran\n"
+
+
 @pytest.mark.parametrize(
     ("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("nothing-like-this", 127)]
 )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
+#: Modules in the current directory do not hide those of Python.
+_ISOLATED = ("-I", "-c")
+
 
 def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: Sequence[str]) -> int:
     """Run a command as the script of a host would start it; return its exit code, 128 + n for signal n.
@@ -40,10 +43,10 @@ def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: S
         )
     program = Path(enter.__file__).read_text(encoding="utf-8")
     if job.request.resources.host_kind is HostKind.CONTAINER:
-        argv = ("python3", "-c", program, f"SM_CURRENT_HOST={host}", "--", *command)
+        argv = ("python3", *_ISOLATED, program, f"SM_CURRENT_HOST={host}", "--", *command)
         return _run_in_container(folder.label, host, argv)
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    return _run((job.python, "-c", program, *wanted, "--", *command))
+    return _run((job.python, *_ISOLATED, program, *wanted, "--", *command))
 
 
 def _run(argv: Sequence[str]) -> int:
