@@ -97,7 +97,7 @@ WRONG = {
     "the directory above": ("live:model/../../../job.json", "leads out of the directory of training job live"),
     "an absolute path": ("live:/etc/passwd", "leads out of the directory of training job live"),
     "no path": ("live", "'live' has no path; write live:PATH, where PATH is one of model, output, checkpoints"),
-    "a FIFO": ("live:model/fifo", "cannot be copied"),
+    "a FIFO": ("live:model/fifo", "'fifo' cannot be copied: it is not a regular file; copy a file that this user can read"),
     "no checkpoints": ("done:checkpoints", "training job done is Completed and has no checkpoints"),
 }  # fmt: skip
 

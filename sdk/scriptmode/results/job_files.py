@@ -185,7 +185,7 @@ def _logs(platform: Platform, name: str) -> Path:
 def _copy(directory: beneath.Directory, inside: str, status: os.stat_result, target: Path) -> CopiedFiles:
     copied = CopiedFiles(target)
     if not stat.S_ISDIR(status.st_mode):
-        _copy_file(directory, inside, target)
+        _write(_open(directory, inside), target)
         copied.files.append(target)
         return copied
     target.mkdir(exist_ok=True)
@@ -205,8 +205,14 @@ def _copy(directory: beneath.Directory, inside: str, status: os.stat_result, tar
     return copied
 
 
-def _copy_file(directory: beneath.Directory, inside: str, target: Path) -> None:
-    _write(directory.open_file(inside), target)
+def _open(directory: beneath.Directory, inside: str) -> int:
+    try:
+        return directory.open_file(inside)
+    except OSError as error:
+        name = inside.rpartition("/")[2]
+        raise DataError(
+            f"{name!r} cannot be copied: {error.strerror}", advice="copy a file that this user can read"
+        ) from error
 
 
 def _write(descriptor: int, target: Path) -> None:

@@ -66,7 +66,7 @@ def cp(source: str, target: Path, *, last: bool, host: str | None, platform: str
     job = attach_job(name or None, last=last, platform=platform)
     copied = copy_job_files(job.platform, parse_description(job.describe()), path, target, host=host)
     for each in copied.skipped:
-        output.echo(f"not copied: {escape_unprintable(each)} is not a file in the job's directory", err=True)
+        output.echo(f"not copied: {escape_unprintable(each)} is not a file of the job that can be read", err=True)
     if as_json:
         output.print_json({"job": job.name, "files": copied.files, "skipped": copied.skipped})
     else:
