@@ -184,7 +184,7 @@ def test_a_process_of_another_user_is_never_entered(tmp_path):
     ) as stranger:
         assert stranger.stdout.readline() == b"up\n"
         entered = subprocess.run(
-            (sys.executable, enter.__file__, f"MARK={tmp_path}", "--", "echo", "entered"),
+            (sys.executable, enter.__file__, "--own", f"MARK={tmp_path}", "--", "echo", "entered"),
             capture_output=True,
             text=True,
             check=False,

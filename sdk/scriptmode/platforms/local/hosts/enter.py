@@ -1,9 +1,10 @@
 """Replace this process by a command in the environment of a running process, found by its variables.
 
-``python -c <this file> NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with Python: the
-command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
-``NAME=VALUE``, and finds this interpreter first. Processes of other users, who may give theirs any variables, do not
-count. If it cannot be run, the exit code is a shell's: 126 or 127.
+``python -c <this file> [--own] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with
+Python: the command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
+``NAME=VALUE``, and finds this interpreter first. With ``--own`` processes of other users, who may give theirs any
+variables, do not count: in a container every process is the job's. If it cannot be run, the exit code is a shell's:
+126 or 127.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ import os
 import sys
 from pathlib import Path
 
+_OWN = "--own"
 _NOT_RUN, _NOT_FOUND = 126, 127
 
 
-def find_process(wanted: list[bytes]) -> tuple[Path, dict[bytes, bytes]] | None:
-    """Return the directory in ``/proc`` of the oldest process with these variables, and its variables."""
+def find_process(wanted: list[bytes], *, is_own: bool) -> tuple[Path, dict[bytes, bytes]] | None:
+    """Return the directory in ``/proc`` of the oldest process with these variables, and its variables.
+
+    With ``is_own`` it is a process of this user.
+    """
     for process in sorted(
         (each for each in Path("/proc").iterdir() if each.name.isdigit()), key=lambda at: int(at.name)
     ):
         try:
-            if process.stat().st_uid != os.geteuid():
+            if is_own and process.stat().st_uid != os.geteuid():
                 continue
             pairs = (process / "environ").read_bytes().split(b"\0")
         except OSError:
@@ -47,8 +52,8 @@ def enter_namespaces(process: Path) -> None:
 def main(words: list[str]) -> None:
     """Run the command; the process becomes it."""
     at = words.index("--")
-    wanted, command = [os.fsencode(word) for word in words[:at]], words[at + 1 :]
-    found = find_process(wanted)
+    wanted, command = [os.fsencode(word) for word in words[:at] if word != _OWN], words[at + 1 :]
+    found = find_process(wanted, is_own=_OWN in words[:at])
     if found is None:
         sys.exit(
             "scriptmode: the script of this host does not run yet, or any more; try again, or see: scriptmode list"

@@ -46,7 +46,7 @@ def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: S
         argv = ("python3", *_ISOLATED, program, f"SM_CURRENT_HOST={host}", "--", *command)
         return _run_in_container(folder.label, host, argv)
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    return _run((job.python, *_ISOLATED, program, *wanted, "--", *command))
+    return _run((job.python, *_ISOLATED, program, "--own", *wanted, "--", *command))
 
 
 def _run(argv: Sequence[str]) -> int:
