@@ -20,6 +20,7 @@ os.makedirs(f"{folder}/sub/deeper")
 open(f"{folder}/weights", "w").write(os.environ["SM_CURRENT_HOST"])
 open(f"{folder}/sub/deeper/part", "w").write("part")
 open(os.environ["SM_OUTPUT_DATA_DIR"] + "/report", "w").write("report")
+os.chmod(f"{folder}/sub/deeper/part", 0o555)
 os.symlink("../weights", f"{folder}/sub/inside")
 os.symlink("sub", f"{folder}/latest")
 if sys.argv[-1] == "wait":
@@ -81,7 +82,9 @@ def test_files_of_a_running_host_are_copied_and_no_others(here):
     assert sorted(skipped) == ["etc", "fifo", "latest", "sub/outside"]
     assert copied("live:model/latest")[0] == {"latest/deeper/part": "part", "latest/inside": "algo-1"}
     assert copied("live:model/latest/deeper")[0] == {"deeper/part": "part"}
+    assert (here / "model/sub/deeper/part").stat().st_mode & 0o700 == 0o700
     assert copied("live:model/weights")[0] == {"weights": "algo-1"}
+    assert (here / "weights").stat().st_mode & 0o111 == 0
     assert copied("live:code/train.py", "x")[0] == {"x": TRAIN}
     assert program("cp", "live:output", "o").stdout == "copied 1 file to o\n"
 
