@@ -23,6 +23,8 @@ _SOURCE_FILE = re.compile(r'(?<=File ")/opt/ml/code/')
 _SOURCE_FRAME = re.compile(r'^[ |]*(File "[^"/<\n][^"\n]*", line \d+[^\n]*)(?:\n[ |]*([^\n]*))?', re.MULTILINE)
 #: An exception of a group, without its frames.
 _IN_GROUP = re.compile(r"^ +\| (?!Traceback|Exception Group Traceback)(\S[^\n]*)", re.MULTILINE)
+#: A line of a program such as argparse or pip that names its error.
+_ERROR_LINE = re.compile(r"^[^\n]*\berror: \S[^\n]*$", re.MULTILINE | re.IGNORECASE)
 #: Lines and characters of an error that are repeated below a log that has all of it.
 _SUMMARY_LINES, _SUMMARY_CHARACTERS = 4, 600
 #: Exceptions that the same program raises again: it has to be corrected.
@@ -90,7 +92,10 @@ def may_succeed_again(failure: Failure) -> bool:
 
 
 def summarize_error(failure: Failure) -> str:
-    """Return the last frame of the source and the error, in a few lines; "" without a traceback."""
+    """Return the last frame of the source and the error, in a few lines.
+
+    Without a traceback it is the last line that names an error, as argparse and pip write it, or "".
+    """
     text = failure.traceback
     frames = list(_SOURCE_FRAME.finditer(text))
     if error := last_error(text):
@@ -99,7 +104,10 @@ def summarize_error(failure: Failure) -> str:
         frame = [f"  {frames[-1][1]}", f"    {frames[-1][2]}"] if frames else []
         return _shorten("\n".join(frame), error)
     # A program that Python cannot compile has no traceback.
-    return _shorten("", text[frames[-1].start() :]) if frames and failure.exception else ""
+    if frames and failure.exception:
+        return _shorten("", text[frames[-1].start() :])
+    named = _ERROR_LINE.findall(text)
+    return _shorten("", named[-1]) if named else ""
 
 
 def _shorten(frame: str, error: str) -> str:

@@ -234,8 +234,13 @@ def test_a_state_of_an_earlier_version_has_no_failure():
         (TRACEBACK, '  File "w.py", line 3, in <module>\n    train()\napp.Error: no\nsuch\nrate\nat [...]'),
         (f"Traceback (most recent call last):\nE: {'x' * 1000}", f"E: {'x' * 597} [...]"),
         ("the last words", ""),
+        (
+            "usage: w.py [-h]\nw.py: error: unrecognized arguments: --a\nlater",
+            "w.py: error: unrecognized arguments: --a",
+        ),
+        ("ERROR: no versions\nERROR: No matching distribution for a==9", "ERROR: No matching distribution for a==9"),
     ],
-    ids=["frames", "a long line", "no traceback"],
+    ids=["frames", "a long line", "no traceback", "argparse", "pip"],
 )
 def test_the_summary_of_an_error_is_its_location_in_the_source_and_its_first_lines(traceback, summary):
     assert summarize_error(replace(KILLED, traceback=traceback)) == summary
