@@ -1,8 +1,9 @@
 """Short tracebacks of this library's errors: the caller's own lines, and the error.
 
 Frames inside this library say nothing to its users about a job that failed or an argument that is wrong. They are left
-out of the errors that leave a public method, except in Python's development mode (``python -X dev``). Other exceptions,
-which are bugs, keep all frames. A cause is shown by its text, and not at all where the error has that text.
+out of the errors that leave a public method, and of Ctrl-C, except in Python's development mode (``python -X dev``).
+Other exceptions, which are bugs, keep all frames. A cause is shown by its text, and not at all where the error has that
+text.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _hiding(function: Callable[..., Any], kind: type[Exception]) -> Callable[...
         handled = sys.exc_info()[1]
         try:
             return function(*args, **kwargs)
-        except kind as error:
+        except (kind, KeyboardInterrupt) as error:
             if sys.flags.dev_mode:
                 raise
             if error.__context__ is not handled:

@@ -66,6 +66,12 @@ class Job:
     def bug(self):
         raise KeyError("bug")
 
+    def wait(self):
+        self._press()
+
+    def _press(self):
+        raise KeyboardInterrupt
+
     def _deeper(self):
         try:
             Path("/absent/file").stat()
@@ -83,6 +89,12 @@ def test_members_of_a_class_raise_without_their_frames_and_keep_the_cause(call):
     cause = caught.value.__cause__
     assert (type(cause), cause.__traceback__) == (FileNotFoundError, None)
     assert Job.state.__doc__ == "The state."
+
+
+def test_ctrl_c_shows_no_frames_of_the_library():
+    with pytest.raises(KeyboardInterrupt) as caught:
+        Job().wait()
+    assert "_press" not in frames(caught.value)
 
 
 def test_a_bug_keeps_its_frames():
