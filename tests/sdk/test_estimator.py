@@ -271,6 +271,11 @@ def test_containers_of_this_machine_without_an_image_are_refused(code, arguments
         estimator(code, **{"instance_type": "local", "image_uri": None, "platform": None, **arguments}).request()
 
 
+def test_a_script_in_the_place_of_the_image_is_named():
+    with pytest.raises(SpecError, match=r"image_uri is 'train.py', a script; write entry_point='train.py'"):
+        Estimator("train.py", instance_count=1, instance_type="local_process")
+
+
 def test_an_unknown_instance_type_is_named(code):
     with pytest.raises(SpecError, match="'p3' is neither"):
         estimator(code, instance_type="p3", platform=None).request()

@@ -173,6 +173,8 @@ class Algorithm:
 
     def __post_init__(self) -> None:
         _text("image_uri", self.image_uri)
+        if self.image_uri and self.image_uri.endswith(".py") and ":" not in self.image_uri:
+            raise invalid("image_uri", f"is {self.image_uri!r}, a script", f"write entry_point={self.image_uri!r}")
         if isinstance(self.framework_version, (int, float)):
             raise invalid(
                 "framework_version", f"is {self.framework_version!r}", f"give a string: {str(self.framework_version)!r}"
