@@ -168,7 +168,7 @@ def test_a_program_that_the_host_has_not_is_named(here):
         (
             ["done", "--", "ls"],
             1,
-            "training job done is Completed (Completed), and its hosts do not run; start it again",
+            "training job done is Completed, and its hosts do not run; start it again",
         ),
         (["lvie", "--", "ls"], 1, "no training job named 'lvie'"),
     ],

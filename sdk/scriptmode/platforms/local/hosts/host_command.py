@@ -37,8 +37,9 @@ def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: S
         what = f"training job {state.name} has no host {host!r}"
         raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
     if state.secondary not in ("Training", "Stopping"):
+        status = state.status if state.ended else f"{state.status} ({state.secondary})"
         raise DataError(
-            f"training job {state.name} is {state.status} ({state.secondary}), and its hosts do not run",
+            f"training job {state.name} is {status}, and its hosts do not run",
             advice=f"start it again: scriptmode rerun {state.name}" if state.ended else "wait until it is Training",
         )
     program = Path(enter.__file__).read_text(encoding="utf-8")
