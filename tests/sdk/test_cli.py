@@ -98,7 +98,7 @@ def test_the_package_runs_as_the_command():
 USAGE = {
     "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
     "a synonym misspelled": (["statsu"], "there is no command 'scriptmode statsu'; did you mean 'status'?", "scriptmode"),
-    "another word": (["kill"], "use one of attach, comp", "scriptmode"),
+    "another word": (["frobnicate"], "use one of attach, comp", "scriptmode"),
     "a synonym without a job": (["cancel"], "JOB is missing", "scriptmode stop"),
     "help of nothing": (["help", "lsit"], "did you mean 'list'?", "scriptmode"),
     "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),

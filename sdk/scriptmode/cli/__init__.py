@@ -64,10 +64,11 @@ VERBS = {
 }
 #: Words of other tools for the same verbs; the help does not list them.
 SYNONYMS = {
-    **dict.fromkeys(("submit", "launch", "train"), "run"),
+    **dict.fromkeys(("submit", "launch", "start", "train"), "run"),
     **dict.fromkeys(("ls", "ps"), "list"),
-    "status": "describe",
-    "cancel": "stop",
+    **dict.fromkeys(("inspect", "show", "status"), "describe"),
+    **dict.fromkeys(("log", "tail"), "logs"),
+    **dict.fromkeys(("cancel", "kill"), "stop"),
     "delete": "rm",
 }
 
