@@ -95,6 +95,8 @@ def init(directory: Path, *, as_json: bool) -> None:
         raise SpecError(
             f"{', '.join(existing)} exists already, and nothing was written", advice="name another DIRECTORY"
         )
+    if directory.exists() and not directory.is_dir():
+        raise SpecError(f"{directory} is not a directory, and nothing was written", advice="name another DIRECTORY")
     try:
         for path, text in zip(paths, files.values()):
             path.parent.mkdir(parents=True, exist_ok=True)
