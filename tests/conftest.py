@@ -45,9 +45,10 @@ TOGETHER = {
 
 
 def pytest_configure(config):
-    """Take signals as a terminal would send them: a shell that runs the tests in the background ignores these two."""
+    """Take signals as a terminal would send them: a shell that runs the tests in the background ignores these."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Such a process has a thread of pytest-xdist's; from Python 3.12 on a fork beside one is warned of.
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -37,6 +37,8 @@ READERS = 64
 SHARE = amount(16, smallest=1) * MIB
 SMALL_FILES = amount(2_000, smallest=20)
 SMALL = 100_000
+#: Time limit of a task, in seconds.
+TIMEOUT = 120
 RANDOM_PROGRAM = """
 import os, random, sys
 file, size, count = os.open(sys.argv[1], os.O_RDONLY), int(sys.argv[2]), int(sys.argv[3])
@@ -59,10 +61,10 @@ class Memory:
 
     content = memoryview(random.Random(1).randbytes(17 * MIB))
 
-    def read(self, item: StoredObject, start: int, end: int) -> memoryview:
+    def read(self, item: StoredObject, start: int, end: int) -> tuple[memoryview, ...]:
         del item
         at = start % MIB
-        return self.content[at : at + end - start]
+        return (self.content[at : at + end - start],)
 
 
 def run(folder: str) -> list[Figure]:
@@ -100,7 +102,8 @@ def _measure(mount: Callable[[Tree, Path], None], point: Path) -> dict[str, Take
         def take(task: str, *commands: tuple[Any, ...]) -> None:
             before, start = _cpu_seconds(pid), time.monotonic()
             running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for command in commands]
-            assert [process.wait() for process in running] == [0] * len(running)
+            # A reader of a mount whose server failed would wait forever.
+            assert [process.wait(TIMEOUT) for process in running] == [0] * len(running)
             found[task] = Taken(time.monotonic() - start, _cpu_seconds(pid) - before)
 
         # First of all: it reads nothing that is cached.

@@ -80,10 +80,13 @@ def test_a_container_is_known_by_its_resources_and_the_line_that_it_writes(jobs)
     """
     name = jobs.start(script)
     until(lambda: jobs.platform.activity(name).get("algo-1", HostActivity()).line == "\r 10%\r 20%", SOON)
+
     # Of a sample since then.
-    busy = until(
-        lambda: (found := jobs.platform.activity(name)["algo-1"]) and (found.memory_bytes or 0) > 100e6 and found
-    )
+    def is_busy():
+        found = jobs.platform.activity(name)["algo-1"]
+        return found if found.cpu_percent and (found.memory_bytes or 0) > 100e6 else None
+
+    busy = until(is_busy)
     assert 10 < busy.cpu_percent < 200
     assert busy.memory_bytes < 1e9
     assert busy.silent_seconds is not None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 #: Tag of the cell whose assignments a run may overrule, and of the cell that does; Papermill's names for them.
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
+#: Jupyter asks programs for colours by FORCE_COLOR.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Execution:
@@ -52,8 +54,8 @@ class Execution:
                 return reply["content"]["user_expressions"]
 
     def text(self) -> str:
-        """Give what all cells wrote, to stdout and stderr, and what their last lines showed."""
-        return "".join(_text(output) for output in self._outputs())
+        """Give what all cells wrote, to stdout and stderr, and what their last lines showed, without colours."""
+        return _COLOUR.sub("", "".join(_text(output) for output in self._outputs()))
 
     def pictures(self) -> list[bytes]:
         """Give the PNG files that the cells drew, in their order."""
