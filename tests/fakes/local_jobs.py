@@ -20,6 +20,14 @@ def channel(name, uri, distribution="FullyReplicated", **fields):
     return {"ChannelName": name, "DataSource": {"S3DataSource": source}, **fields}
 
 
+def damaged_manifest(folder):
+    """A channel whose data turn out to be missing while the job stages them: only then a manifest is read."""
+    (folder / "manifest").write_text("[]")
+    found = channel("train", f"file://{folder}/manifest")
+    found["DataSource"]["S3DataSource"]["S3DataType"] = "ManifestFile"
+    return found
+
+
 def request_for(name, *, source="", hosts=1, channels=(), hyperparameters=None, max_run=60, output="file:///out"):
     """A CreateTrainingJob request as a client would write it."""
     script_mode = {"sagemaker_program": "train.py", "sagemaker_submit_directory": source, **(hyperparameters or {})}

@@ -1,7 +1,7 @@
 """The failures of real jobs as values: what the runtime recorded, through the agent, to the error and the command."""
 
 import pytest
-from fakes.local_jobs import channel
+from fakes.local_jobs import damaged_manifest
 
 from scriptmode import Failure, TrainingJob, TrainingJobFailed
 
@@ -96,8 +96,7 @@ def test_a_source_without_the_script(jobs):
 
 
 def test_an_input_that_cannot_be_read(jobs):
-    (jobs.folder / "empty").mkdir()
-    failure = failure_of(jobs, "pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
+    failure = failure_of(jobs, "pass", channels=[damaged_manifest(jobs.folder)])
     assert failure.cause.startswith("Data download failed: channel 'train', file://")
     assert (failure.process, failure.exit_code) == ("", None)
 

@@ -6,18 +6,24 @@ import signal
 import time
 
 import pytest
-from fakes.local_jobs import channel
+from fakes.local_jobs import channel, damaged_manifest
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode import DataError, Estimator, JobNotFoundError, SpecError
+from scriptmode import DataError, DataNotFoundError, Estimator, JobNotFoundError, SpecError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode_runtime.processes import process_tree
 
 
-def test_an_input_folder_without_files_fails_the_job_with_its_channel(jobs):
+def test_an_input_folder_without_files_is_refused_before_anything_starts(jobs):
     (jobs.folder / "empty").mkdir()
-    description = jobs.run("pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
+    with pytest.raises(DataNotFoundError, match="channel 'train': .*there is nothing in it; put files into it"):
+        jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
+    assert jobs.platform.list() == []
+
+
+def test_a_manifest_that_cannot_be_read_fails_the_job_with_its_channel(jobs):
+    description = jobs.run("pass", channels=[damaged_manifest(jobs.folder)])
     assert description["TrainingJobStatus"] == "Failed"
     assert description["FailureReason"].startswith("ClientError: Data download failed: channel 'train', file://")
     assert description["ModelArtifacts"] == {"S3ModelArtifacts": ""}
@@ -155,7 +161,9 @@ def test_a_completed_job_that_left_no_model_is_told_where_to_save_it(jobs, progr
     name = jobs.run(program, hosts=2)["TrainingJobName"]
     lines = [line for line in jobs.lines(name) if "the script saved no files in SM_MODEL_DIR" in line]
     assert len(lines) == told
-    assert all("/opt/ml" in line and line.startswith("algo-1: scriptmode: ") for line in lines)
+    assert all(
+        "save to the directory that it names" in line and line.startswith("algo-1: scriptmode: ") for line in lines
+    )
 
 
 def test_a_job_that_was_stopped_is_not_told_that_it_left_no_model(jobs):

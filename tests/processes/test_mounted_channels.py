@@ -64,6 +64,11 @@ def said(jobs, description):
     return [line.partition(": ")[2] for line in jobs.lines(description["TrainingJobName"])]
 
 
+def serves_mount(pid):
+    opened = {str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    return mounts.DEVICE in opened
+
+
 def mounted(jobs):
     return mounts.mounted_below(jobs.data_dir)
 
@@ -167,10 +172,7 @@ def test_an_object_that_is_gone_when_it_is_read_fails_the_job(jobs, data):
 def test_a_mount_whose_server_died_fails_the_job(jobs, data):
     name = jobs.start("import time; print('up', flush=True); time.sleep(60)", channels=fast(data))
     jobs.until_line(name, "up")
-    agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
-    (server,) = set(process_tree.descendants(agent)) - {
-        below for host in hosts for below in [host, *process_tree.descendants(host)]
-    }
+    (server,) = filter(serves_mount, process_tree.descendants(jobs.agent(name).pid))
     os.kill(server, signal.SIGKILL)
     description = jobs.wait(name)
     assert "the mount at" in description["FailureReason"]
