@@ -48,7 +48,7 @@ class ContainerJob:
     def records(self):
         """What ``recorded.py`` wrote, by host and rank."""
         files = unpacked(self.delivered().with_name("output.tar.gz"))
-        return {name.removesuffix(".json"): json.loads(text) for name, text in files.items() if text}
+        return {name[: -len(".json")]: json.loads(text) for name, text in files.items() if name.endswith(".json")}
 
     def close(self):
         """End it, if it still runs."""
