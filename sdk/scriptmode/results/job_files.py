@@ -219,7 +219,7 @@ def _write(descriptor: int, target: Path) -> None:
     with os.fdopen(descriptor, "rb") as source:
         # Programs stay executable; the owner may always replace the copy.
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR
-        written = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        written = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(written, "wb") as copy:
             while piece := source.read(_PIECE):
                 copy.write(piece)
