@@ -19,6 +19,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
+from scriptmode.platforms.local.hosts.container_output import copy_output
 from scriptmode_runtime.processes import system
 from scriptmode_runtime.processes.streams import Sink
 
@@ -158,8 +159,6 @@ class ContainerHost:
 
 def _follow(container: Container, log: Path) -> dict[str, Any]:
     """Run a container to its end; return its exit code and whether it ran out of memory."""
-    from docker.utils.socket import frames_iter
-
     with with_advice(), docker_client.docker_client("the container cannot be started") as client:
         identifier = create_container(client.api, container)
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
@@ -170,8 +169,7 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
             docker_client.translate_errors("the container cannot be followed"),
         ):
             with closing(Sink(file.fileno())) as sink:
-                for _, output in frames_iter(attached, tty=False):
-                    sink.write(output)
+                copy_output(attached, sink.write)
             client.api.wait(identifier, timeout=NO_LIMIT_SECONDS)
             state = client.api.inspect_container(identifier)["State"]
         attached.close()
