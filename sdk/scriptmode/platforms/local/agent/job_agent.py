@@ -321,9 +321,9 @@ class Agent:
 
     def _find_model(self, outcome: Outcome) -> Outcome:
         """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
-        if outcome.secondary == "Completed" and artifacts.is_model_empty(list(self._sandboxes.values())):
-            misplaced = self._fleet.find_misplaced_output()
-            return _client_error(str(misplaced)) if misplaced else outcome
+        misplaced = self._fleet.find_misplaced_output() if outcome.secondary == "Completed" else None
+        if misplaced and artifacts.is_model_empty(list(self._sandboxes.values())):
+            return _client_error(str(misplaced))
         return outcome
 
     def _upload(self, outcome: Outcome) -> Outcome:
