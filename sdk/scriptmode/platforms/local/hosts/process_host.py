@@ -11,6 +11,7 @@ from scriptmode.data import regular_files
 from scriptmode.platforms.local.hosts.host_identity import describe_refusal
 from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.opt_ml import LOOPBACK
+from scriptmode.programs import ProgramResult, run_program
 from scriptmode_runtime.processes import namespace, process_tree, system
 
 if TYPE_CHECKING:
@@ -141,28 +142,26 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
 
 def versions(python: str, names: Sequence[str]) -> list[str]:
     """Return the versions of the distributions ``names`` that the interpreter ``python`` has, in their order."""
-    return _run((python, "-c", _VERSIONS, *names)).stdout.decode("utf-8", "replace").split()
+    return _run((python, "-c", _VERSIONS, *names)).output.split()
 
 
 def python_version(python: str) -> tuple[int, int]:
     """Return the major and minor version of the interpreter ``python``; zeros if it cannot be run."""
-    words = _run((python, "-c", "import sys; print(*sys.version_info[:2])")).stdout.split()
+    words = _run((python, "-c", "import sys; print(*sys.version_info[:2])")).output.split()
     return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
 
 
 def check_import(python: str, module: str) -> None:
     """Raise ``ImportError`` if the interpreter ``python`` cannot import ``module``."""
     result = _run((python, "-c", f"import {module}"))
-    if result.returncode:
-        lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise ImportError(lines[-1] if lines else f"exit code {result.returncode}")
+    if result.code:
+        lines = result.errors.strip().splitlines()
+        raise ImportError(lines[-1] if lines else f"exit code {result.code}")
 
 
-def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+def _run(argv: Sequence[str]) -> ProgramResult:
     """Run a program to its end; the result of one that cannot be run has the reason as its error output."""
     try:
-        return subprocess.run(
-            argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(argv, 1, b"", str(error).encode())
+        return run_program(argv, START_SECONDS)
+    except OSError as error:  # TimeoutError is one
+        return ProgramResult(1, "", str(error))
