@@ -14,6 +14,8 @@ from fakes.host_folders import write_host
 from processes.launchers import alive, holding, until
 from processes.small_disk import train_on_small_disk
 
+from scriptmode_runtime.requirements import __main__ as requirements
+from scriptmode_runtime.requirements import content, environment_cache
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
 pytestmark = pytest.mark.slow
@@ -286,6 +288,25 @@ def test_without_a_cache_that_can_be_written_the_job_installs_for_itself(jobs):
     log = jobs.run()
     assert "installing the requirements for this host alone: /proc/environments cannot be written: " in log
     assert f"number 7 {jobs.folder}/job-1/overlay\n" in log
+
+
+def test_a_job_installs_for_itself_where_another_installation_hangs(tmp_path, monkeypatch, capfd):
+    for name, value in {**NO_INDEX, "PIP_FIND_LINKS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "extra-1-py3-none-any.whl").write_bytes(wheel())
+    (tmp_path / "requirements.txt").write_text("extra==1\n")
+    arguments = ("-r", f"{tmp_path}/requirements.txt")
+    monkeypatch.setattr(environment_cache, "WAIT_SECONDS", 0.0)
+    key = content.read_content(str(tmp_path), arguments).digest
+
+    def install(path):
+        requirements.main(f"{tmp_path}/overlay", str(tmp_path), f"{tmp_path}/environments", "1", *arguments)
+        raise environment_cache.InstallationError(1)
+
+    with pytest.raises(environment_cache.InstallationError):
+        EnvironmentCache(f"{tmp_path}/environments").obtain(key, lambda _: True, install, lambda: None)
+    assert list(tmp_path.glob("overlay/lib/*/site-packages/extra.py"))
+    assert "for this host alone: another host or job is not done after 10 minutes" in capfd.readouterr().out
 
 
 def test_requirements_without_a_known_content_are_installed_for_the_host_alone(jobs):

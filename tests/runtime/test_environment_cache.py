@@ -129,6 +129,37 @@ def test_environments_that_were_given_to_a_job_a_moment_ago_or_are_being_install
     assert {each.key for each in cache.real.environments()} == set(KEYS[:2])
 
 
+def test_an_installation_that_hangs_is_waited_for_ten_minutes(cache):
+    times = iter([0.0, 1.0, 599.0, 600.0])
+    waiting = EnvironmentCache(str(cache.folder), clock=lambda: next(times))
+    waits = []
+
+    def install(path):
+        with pytest.raises(TimeoutError):
+            waiting.obtain(KEYS[0], lambda _: True, Path.mkdir, lambda: waits.append(path))
+        Path(path, "bin").mkdir(parents=True)
+        Path(path, "bin", "python").write_text("")
+
+    found = cache.real.obtain(KEYS[0], lambda _: True, install, lambda: None)
+    assert waits == [found.path]
+    assert list(times) == []
+
+
+def test_a_cached_environment_is_used_where_its_refresh_hangs(cache):
+    first = cache.obtain(KEYS[0])
+    times = iter([0.0, 600.0])
+    waiting = EnvironmentCache(str(cache.folder), clock=lambda: next(times))
+    seen = []
+
+    def install(path):
+        seen.append(waiting.obtain(KEYS[0], lambda _: True, Path.mkdir, lambda: None).path)
+        raise InstallationError(3)
+
+    with pytest.raises(InstallationError):
+        cache.real.obtain(KEYS[0], lambda _: False, install, lambda: None)
+    assert seen == [first.path]
+
+
 def test_the_record_names_a_directory_only_once_it_is_complete(cache):
     def install(path):
         assert not (cache.folder / f"{KEYS[0]}.json").exists()

@@ -14,6 +14,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.requirements import content, overlay
 from scriptmode_runtime.requirements.environment_cache import (
     LINK,
+    WAIT_SECONDS,
     CachedEnvironment,
     EnvironmentCache,
     InstallationError,
@@ -37,6 +38,10 @@ def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
         found = _obtain(EnvironmentCache(cache), wanted, code, arguments, refresh=mode == contract.REFRESH)
     except InstallationError as error:
         return error.exit_code
+    except TimeoutError:
+        waited = f"{WAIT_SECONDS / 60:.0f} minutes"
+        _log(f"installing the requirements for this host alone: another host or job is not done after {waited}")
+        return overlay.install(folder, code, arguments)
     except OSError as error:
         _log(f"installing the requirements for this host alone: {cache} cannot be written: {error.strerror or error}")
         return overlay.install(folder, code, arguments)

@@ -13,6 +13,7 @@ job used it. It is removed by the next process that gets the key's lock, once no
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -32,8 +33,12 @@ LINK = "cached"
 UNUSED_SECONDS = 30 * 24 * 3600.0
 #: The size of all environments above which the least recently used are removed by the next installation.
 MOST_BYTES = 20 * 10**9
+#: Seconds to wait for another process that installs the same environment; an installer may hang.
+WAIT_SECONDS = 600.0
 #: Seconds for a launcher to hold an environment that was just given to it.
 _HANDOVER_SECONDS = 60.0
+#: Between two attempts to get a lock, which the kernel waits for without a deadline.
+_POLL_SECONDS = 0.05
 _IN_USE = "in_use"
 _NAME = re.compile(r"(?P<key>[0-9a-f]{20})-[0-9a-f]{8}")
 
@@ -61,8 +66,9 @@ class InstallationError(Exception):
 class EnvironmentCache:
     """The environments in one directory, for jobs of this user on this machine."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
+        self._clock = clock
 
     def obtain(
         self,
@@ -73,7 +79,8 @@ class EnvironmentCache:
     ) -> CachedEnvironment:
         """Return the environment of a key, which is installed first where none is usable.
 
-        ``install`` raises `InstallationError`. Raises ``OSError`` where the cache cannot be written.
+        ``install`` raises `InstallationError`. Raises ``TimeoutError`` where another process installs it for longer
+        than `WAIT_SECONDS`, another ``OSError`` where the cache cannot be written.
         """
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -215,6 +222,7 @@ class EnvironmentCache:
     def _lock(self, key: str, on_wait: Callable[[], None] | None = None) -> int:
         """Lock a key; without ``on_wait`` raise ``BlockingIOError`` where another process has it locked."""
         path = os.path.join(self._folder, f"{key}.lock")
+        deadline = self._clock() + WAIT_SECONDS
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
@@ -224,7 +232,7 @@ class EnvironmentCache:
                     if on_wait is None:
                         raise
                     on_wait()
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                    self._wait(descriptor, deadline)
                 # The process that had it may have removed the file.
                 with contextlib.suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(descriptor), os.stat(path)):
@@ -233,6 +241,18 @@ class EnvironmentCache:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+
+    def _wait(self, descriptor: int, deadline: float) -> None:
+        """Lock a file that another process has locked; raise ``TimeoutError`` at the deadline."""
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if self._clock() >= deadline:
+                    raise TimeoutError(errno.ETIMEDOUT, "another process is still installing") from error
+            else:
+                return
+            time.sleep(_POLL_SECONDS)
 
 
 def hold(overlay: str) -> None:
