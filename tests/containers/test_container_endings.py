@@ -3,11 +3,12 @@
 import os
 import shutil
 import signal
+import subprocess
 import time
 
 import pytest
 from containers.conftest import docker
-from fakes.command_line import program
+from fakes.command_line import PROGRAM, program
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
@@ -191,3 +192,20 @@ def test_a_command_runs_in_the_containers_of_a_running_job(jobs, monkeypatch):
     assert program("exec", name, "--", "sh", "-c", "echo wrong >&2; exit 7").returncode == 7
     assert program("exec", name, "--", "sh", "-c", "echo wrong >&2; exit 7").stderr == "wrong\n"
     assert program("exec", name, "--", "nothing-like-this").returncode == 127
+    assert program("exec", name, "--", "sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_a_command_in_a_container_ends_with_the_client_that_started_it(jobs, monkeypatch):
+    name = jobs.start(SLEEP)
+    until_up(jobs, name)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+    script = "trap 'echo interrupted; exit 9' INT; echo up; sleep 6543"
+    words = (PROGRAM, "exec", name, "--", "sh", "-c", script)
+    shown = ("exec", name, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    for number, output in ((signal.SIGINT, "interrupted\n"), (signal.SIGKILL, "")):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout.readline() == "up\n"
+            client.send_signal(number)
+            rest, _ = client.communicate(timeout=SOON)
+        assert (rest, client.returncode) == (output, 9 if output else -signal.SIGKILL)
+        until(lambda: "sleep 6543" not in program(*shown).stdout, SOON)

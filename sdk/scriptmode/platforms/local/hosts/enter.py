@@ -1,20 +1,29 @@
 """Replace this process by a command in the environment of a running process, found by its variables.
 
-``python -c <this file> [--own] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with
+``python -c <this file> [--own] [--tied] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with
 Python: the command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
 ``NAME=VALUE``, and finds this interpreter first. With ``--own`` processes of other users, who may give theirs any
 variables, do not count: in a container every process is the job's. If it cannot be run, the exit code is a shell's:
 126 or 127.
+
+With ``--tied``, which a container needs, this process stays: each byte of its input is the number of a signal for the
+command, and the end of its input, when the client that wrote it is gone, ends the command.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
+import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
-_OWN = "--own"
+_OWN, _TIED = "--own", "--tied"
+#: Time for a command to end after SIGTERM before it is killed.
+_GRACE_SECONDS = 5.0
 _NOT_RUN, _NOT_FOUND = 126, 127
 
 
@@ -49,10 +58,29 @@ def enter_namespaces(process: Path) -> None:
             raise OSError(ctypes.get_errno(), "its namespaces cannot be entered")
 
 
+def run_tied(command: list[str], variables: dict[bytes, bytes]) -> int:
+    """Run the command in its own session, without input; return its exit code, 128 + n for signal n."""
+    process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+    threading.Thread(target=_forward_signals, args=(process,), daemon=True).start()
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _forward_signals(process: subprocess.Popen[bytes]) -> None:
+    """Send the signals of the input to a command and its children; at the end of the input end them."""
+    with suppress(ProcessLookupError):
+        while number := os.read(0, 1):
+            os.killpg(process.pid, number[0])
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def main(words: list[str]) -> None:
-    """Run the command; the process becomes it."""
+    """Run the command; the process becomes it, or with ``--tied`` waits for it."""
     at = words.index("--")
-    wanted, command = [os.fsencode(word) for word in words[:at] if word != _OWN], words[at + 1 :]
+    wanted, command = [os.fsencode(word) for word in words[:at] if word not in (_OWN, _TIED)], words[at + 1 :]
     found = find_process(wanted, is_own=_OWN in words[:at])
     if found is None:
         sys.exit(
@@ -65,6 +93,8 @@ def main(words: list[str]) -> None:
         directory = os.open(process / "cwd", os.O_RDONLY | os.O_DIRECTORY)
         enter_namespaces(process)
         os.fchdir(directory)
+        if _TIED in words[:at]:
+            sys.exit(run_tied(command, variables))
         os.execvpe(command[0], command, variables)  # noqa: S606 - no shell: the words are the user's
     except OSError as error:
         sys.stderr.write(f"scriptmode: {command[0]}: {error.strerror}; name a program that the host has\n")

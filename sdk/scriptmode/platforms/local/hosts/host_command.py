@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client
 from scriptmode.errors import DataError, SpecError
@@ -16,7 +19,7 @@ from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
@@ -44,7 +47,7 @@ def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: S
         )
     program = Path(enter.__file__).read_text(encoding="utf-8")
     if job.request.resources.host_kind is HostKind.CONTAINER:
-        argv = ("python3", *_ISOLATED, program, f"SM_CURRENT_HOST={host}", "--", *command)
+        argv = ("python3", *_ISOLATED, program, "--tied", f"SM_CURRENT_HOST={host}", "--", *command)
         return _run_in_container(folder.label, host, argv)
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
     return _run((job.python, *_ISOLATED, program, "--own", *wanted, "--", *command))
@@ -69,16 +72,41 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
-    """Run a program in a container, without input; copy its output to this process's standard streams."""
+    """Run a program in a container, without input; copy its output to this process's standard streams.
+
+    Docker starts it apart from this process: its input carries the signals that it would get otherwise.
+    """
     with docker_client.docker_client(f"the command cannot be run on {host}") as client:
+        from docker.utils.socket import frames_iter
+
         for each in client.api.containers(filters={"label": f"{LABEL}={label}"}):
             if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
-                started = client.api.exec_create(each["Id"], list(argv))
-                for output, errors in client.api.exec_start(started, stream=True, demux=True):
-                    _write(1, output or b"")
-                    _write(2, errors or b"")
+                started = client.api.exec_create(each["Id"], list(argv), stdin=True)
+                stream = client.api.exec_start(started, socket=True)
+                with closing(stream), _forwarded_interrupts(stream):
+                    for descriptor, output in frames_iter(stream, tty=False):
+                        _write(descriptor, output)
                 return int(client.api.exec_inspect(started)["ExitCode"])
     raise DataError(f"the container of host {host} does not run yet, or any more", advice="see: scriptmode list")
+
+
+@contextmanager
+def _forwarded_interrupts(stream: Any) -> Iterator[None]:
+    """Write SIGINT to a stream as a byte instead of raising it, where this thread is the one that gets it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    connection = getattr(stream, "_sock", stream)
+
+    def forward(number: int, _frame: object) -> None:
+        with suppress(OSError):  # the program has ended
+            connection.sendall(bytes([number]))
+
+    before = signal.signal(signal.SIGINT, forward)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _write(descriptor: int, content: bytes) -> None:
