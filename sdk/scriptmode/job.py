@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.display import log_lines
@@ -17,7 +18,8 @@ from scriptmode.errors import (
 from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
 from scriptmode.request.inputs import job_inputs
-from scriptmode.request.parse import parse_description
+from scriptmode.request.parse import parse_description, parse_request
+from scriptmode.spec.hosts import HostKind
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
@@ -475,11 +477,19 @@ class TrainingJob:
 
 
 def create_job(platform: Platform, request: Mapping[str, Any], source_dir: str = "") -> TrainingJob:
-    """Create a training job from a validated request and return its handle; an interrupt prints how to look for it."""
+    """Create a training job from a validated request and return its handle.
+
+    An interrupt prints how to follow the job, or to look for it where its platform is not this machine.
+    """
     job = TrainingJob(str(request["TrainingJobName"]), platform, source_dir=source_dir)
     try:
         platform.create(request)
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
+        if parse_request(request).resources.host_kind is HostKind.CLOUD:
+            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
+        else:
+            with suppress(ScriptmodeError):
+                job.describe()
+                job._print_how_to_follow_again()  # noqa: SLF001 - the module's own
         raise
     return job

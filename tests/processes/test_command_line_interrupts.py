@@ -8,6 +8,8 @@ import sys
 import pytest
 from fakes.processes import until
 
+from scriptmode import TrainingJob
+
 pytestmark = pytest.mark.slow
 COMPLETION = {"_SCRIPTMODE_COMPLETE": "bash_complete", "COMP_WORDS": "scriptmode describe ", "COMP_CWORD": "2"}
 PROGRAM = "import sys; sys.argv[0] = 'scriptmode'; from scriptmode.__main__ import main; main()"
@@ -71,3 +73,55 @@ def test_a_command_in_the_background_of_a_shell_ignores_ctrl_c(tmp_path):
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "AttributeError" in errors
+
+
+#: Presses Ctrl-C twice as soon as an audit event of Python has this text.
+PRESS = """
+import os, signal, sys
+event, text = os.environ.pop("AT").split()
+
+def press(name, arguments):
+    global event
+    if name == event and text in str(arguments[:2]):
+        event = ""
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+if sys.argv[0] == "-c":
+    sys.addaudithook(press)
+"""
+MOMENTS = {
+    "draft": "tempfile.mkdtemp .new-",
+    "folder": "os.rename jobs/pressed",
+    "agent": "subprocess.Popen scriptmode.platforms.local.agent",
+}
+
+
+def run_and_press(folder, moment):
+    """Run a job, and press Ctrl-C at that moment; return the command's exit code and errors."""
+    (folder / "train.py").write_text("print('trained')")
+    (folder / "sitecustomize.py").write_text(PRESS)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "AT": moment}, timeout=60,
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=list(MOMENTS))
+def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch, moment):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    code, errors = run_and_press(tmp_path, moment)
+    assert code == 130
+    assert "Training job pressed is still running. Follow it again: scriptmode logs -f pressed" in errors
+    assert "Stop it: scriptmode stop pressed" in errors
+    assert "Traceback" not in errors
+    assert TrainingJob.attach("pressed").wait()["TrainingJobStatus"] == "Completed"
+
+
+def test_a_job_that_meets_ctrl_c_before_its_start_does_not_exist(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    code, errors = run_and_press(tmp_path, "os.mkdir data/sources")
+    assert (code, errors.strip()) == (130, "scriptmode: interrupted")
+    assert list(TrainingJob.list("local")) == []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,6 @@ from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, mark_used, path_within
 from scriptmode.errors import (
     DataError,
-    PlatformError,
     SpecError,
     TrainingJobError,
     UnreadableJobError,
@@ -39,7 +36,6 @@ from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
-from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -225,6 +221,7 @@ class LocalPlatform(DeprecatedMethods):
 
         """
         from scriptmode.platforms.local import validation
+        from scriptmode.platforms.local.agent import start
 
         self.validate(request)
         parsed = parse_request(request)
@@ -236,8 +233,7 @@ class LocalPlatform(DeprecatedMethods):
             require_built(str(parsed.algorithm.image_uri))
         job = self._job(parsed)
         state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0)
-        with self._store.create(job, state) as (folder, lock):
-            _start_agent(folder, lock)
+        start.start_job(self._store, job, state)
         return job.arn
 
     def describe(self, name: str) -> dict[str, Any]:
@@ -434,22 +430,6 @@ class LocalPlatform(DeprecatedMethods):
             )
         if spec.algorithm.py_version is not None:
             host_software.check_python(spec.algorithm.py_version, host_software.find_interpreter(self._python))
-
-
-def _start_agent(folder: JobFolder, lock: int) -> None:
-    from scriptmode.platforms.local.hosts.process_host import start_detached
-
-    argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
-    try:
-        start_detached(argv, log=folder.agent_log, keep=lock)
-    except OSError as error:
-        log = folder.agent_log_tail()
-        with suppress(OSError):
-            beneath.remove_tree(folder.path)
-        raise PlatformError(
-            f"the job's agent did not start: {error}",
-            advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{log}" if log else ""),
-        ) from error
 
 
 def _log_events(
