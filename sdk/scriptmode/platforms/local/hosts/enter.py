@@ -1,9 +1,9 @@
 """Replace this process by a command in the environment of a running process, found by its variables.
 
-``python -c <this file> [--own] [--tied] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with
-Python: the command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
-``NAME=VALUE``, and finds this interpreter first. With ``--own`` processes of other users, who may give theirs any
-variables, do not count: in a container every process is the job's. If it cannot be run, the exit code is a shell's:
+``python -c <this file> [--own] [--tied] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image
+with Python: the command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has
+all of ``NAME=VALUE``, and finds this interpreter first. With ``--own`` processes of other users, who may give theirs
+any variables, do not count: in a container every process is the job's. If it cannot be run, the exit code is a shell's:
 126 or 127.
 
 With ``--tied``, which a container needs, this process stays: each byte of its input is the number of a signal for the
@@ -60,7 +60,7 @@ def enter_namespaces(process: Path) -> None:
 
 def run_tied(command: list[str], variables: dict[bytes, bytes]) -> int:
     """Run the command in its own session, without input; return its exit code, 128 + n for signal n."""
-    process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603
+    process = subprocess.Popen(command, env=variables, stdin=subprocess.DEVNULL, start_new_session=True)
     threading.Thread(target=_forward_signals, args=(process,), daemon=True).start()
     code = process.wait()
     return code if code >= 0 else 128 - code
