@@ -104,7 +104,7 @@ def run_and_press(folder, moment):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed"],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "AT": moment}, timeout=60,
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        check=False, capture_output=True, text=True,
     )  # fmt: skip
     return done.returncode, done.stderr
 
