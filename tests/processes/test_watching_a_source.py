@@ -78,12 +78,31 @@ def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_pac
     assert "-- words.py changed: running again" in output()
 
 
+def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save_awaited(folder, watch):
+    (folder / "train.py").write_text("print('first')")
+    data = folder.parent / "data"
+    data.mkdir()
+    (data / "part").write_text("x")
+    process, output = watch("train.py", "--input", f"train={data}")
+    until(lambda: "algo-1 | first" in output() and "waiting until" in output())
+    (data / "part").unlink()
+    (folder / "train.py").write_text("print('second')")
+    until(lambda: output().count("waiting until") == 2)
+    assert "there is nothing in it; put files into it" in output()
+    (data / "part").write_text("x")
+    (folder / "train.py").write_text("print('third')")
+    until(lambda: "algo-1 | third" in output())
+    assert "algo-1 | second" not in output()
+    assert process.poll() is None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["missing.py"], "entry_point 'missing.py' does not exist"),
         (["train.py", "--json"], "--watch follows its jobs; leave --json out"),
         (["train.py", "--no-wait"], "--watch follows its jobs; leave --no-wait out"),
+        (["train.py", "--input", "train=nowhere"], "nowhere"),
         (["train.py", "--job-name", "x"], "--watch starts several jobs, but --job-name 'x' is the name of one"),
     ],
 )

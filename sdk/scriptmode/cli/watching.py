@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJobError
+from scriptmode import ScriptmodeError, SourceError, SpecError
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.source.archive import file_versions
@@ -23,14 +23,17 @@ _POLL_SECONDS = 0.3
 def run_again_on_save(options: RunOptions, *, is_plain: bool) -> NoReturn:
     """Start a job, follow it, and start another one when its source was saved; until Ctrl-C.
 
-    A job that still runs is stopped first. An error of the source or of the job is printed, and the next save awaited.
-    Raises `SpecError` for a job that cannot be started again.
+    A job that still runs is stopped first. An error of the source or of the job is printed, and the next save awaited,
+    and from the second job on every error. Raises `SpecError` for a job that cannot be started again.
     """
     estimator = options.estimator()
     _require_local_source(estimator, options.job_name)
+    correctable: type[ScriptmodeError] = SourceError
     while True:
         before = _versions(estimator)
-        changed = _run_once(estimator, options, before, is_plain=is_plain)
+        changed = _run_once(estimator, options, before, correctable, is_plain=is_plain)
+        # The options were accepted: what fails now may be mended before the next save.
+        correctable = ScriptmodeError
         if not changed:
             output.echo("-- waiting until a file of the source is saved; Ctrl-C ends this")
             while not changed:
@@ -52,11 +55,21 @@ def _require_local_source(estimator: Estimator, job_name: str | None) -> None:
     file_versions(script)
 
 
-def _run_once(estimator: Estimator, options: RunOptions, before: _Versions, *, is_plain: bool) -> list[str]:
-    """Start a job and follow it until it ends or the source is saved; return the names of the files that changed."""
+def _run_once(
+    estimator: Estimator,
+    options: RunOptions,
+    before: _Versions,
+    correctable: type[ScriptmodeError],
+    *,
+    is_plain: bool,
+) -> list[str]:
+    """Start a job and follow it until it ends or the source is saved; return the names of the files that changed.
+
+    An error of the start that is ``correctable`` is printed, and another one is raised.
+    """
     try:
         job = estimator.fit(options.inputs, wait=False)
-    except SourceError as error:
+    except correctable as error:
         report_error(error, as_json=False)
         return []
     watcher = _Watcher(estimator, before, job)
@@ -64,7 +77,7 @@ def _run_once(estimator: Estimator, options: RunOptions, before: _Versions, *, i
     try:
         output.echo(f"training job {job.name} started")
         following.follow_job(job, is_plain=is_plain)
-    except TrainingJobError as error:
+    except ScriptmodeError as error:
         if not watcher.changed:
             report_error(error, as_json=False)
     finally:
