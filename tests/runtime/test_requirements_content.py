@@ -111,6 +111,25 @@ def test_requirements_without_a_known_content_say_why(code, text, reason):
         content(code, text)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git+https://host/${HELD}/b",
+        "b @ git+https://host/${HELD}/b",
+        "-r https://host/${HELD}/more.txt",
+        "-e https://host/${HELD}",
+        "--unknown ${HELD} '",
+        "./${HELD}.whl",
+    ],
+)
+def test_a_message_has_the_names_of_variables_and_not_their_values(code, monkeypatch, line):
+    monkeypatch.setenv("HELD", "s3cr3t")
+    with pytest.raises(NoDigestError) as caught:
+        content(code, line)
+    assert "${HELD}" in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+
+
 def test_a_source_that_is_a_package_has_no_digest(code):
     (code / "requirements.txt").write_text("numpy==1")
     with pytest.raises(NoDigestError, match="the source is a package"):

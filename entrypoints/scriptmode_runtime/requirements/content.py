@@ -78,6 +78,8 @@ class _Reader:
         self._files: set[str] = set()
         self._unpinned: set[str] = set()
         self._constrained: set[str] = set()
+        #: The current line as it is written, where variables are replaced in it; else "".
+        self._written = ""
         self.add("version", _VERSION)
 
     @property
@@ -95,19 +97,21 @@ class _Reader:
         if path in self._files:
             return
         self._files.add(path)
-        text = _VARIABLE.sub(lambda found: os.environ.get(found["name"]) or found[0], _read(path))
-        self.add("constraints" if is_constraint else "requirements", text)
-        for line in _logical_lines(text):
+        text = _read(path)
+        self.add("constraints" if is_constraint else "requirements", _with_variables(text))
+        for written in _logical_lines(text):
+            line = _with_variables(written)
+            self._written = written if line != written else ""
             if line.startswith("-"):
                 self._add_options(line, os.path.dirname(path))
             else:
                 self._add_requirement(line, is_constraint=is_constraint)
 
     def _add_options(self, line: str, folder: str) -> None:
-        for name, value in _options(line):
+        for name, value in _options(line, self._shown(line)):
             if name in (*_REQUIREMENTS, *_CONSTRAINTS):
                 if "://" in value:
-                    raise NoDigestError(f"{_shown(value)!r} is not a file of this machine")
+                    raise NoDigestError(f"{self._shown(value)!r} is not a file of this machine")
                 self.add_file(os.path.join(folder, value), is_constraint=name in _CONSTRAINTS)
             elif name in _FIND_LINKS and "://" not in value:
                 # As pip does: relative to the file, or else to the code directory.
@@ -120,7 +124,7 @@ class _Reader:
         address = direct["url"] if direct else text.partition(" ;")[0].strip()
         if _VCS.match(address):
             if not _COMMIT.search(address):
-                raise NoDigestError(f"{_shown(address)!r} names no commit")
+                raise NoDigestError(f"{self._shown(address)!r} names no commit")
         elif address.startswith("file:"):
             from urllib.parse import unquote, urlsplit
 
@@ -142,12 +146,12 @@ class _Reader:
         """Add the content of a file or a directory of this machine."""
         path = os.path.normpath(path)
         if os.path.commonpath([path, self._code]) == path:
-            raise NoDigestError(f"{shown!r} is the source itself")
+            raise NoDigestError(f"{self._shown(shown)!r} is the source itself")
         if os.path.isfile(path):
             self._add_content(path, os.path.basename(path))
             return
         if not os.path.isdir(path):
-            raise NoDigestError(f"{_shown(shown)!r} does not exist")
+            raise NoDigestError(f"{self._shown(shown)!r} does not exist")
         for folder, folders, files in os.walk(path):
             folders[:] = sorted(set(folders) - _NOT_SOURCE)
             for name in sorted(files):
@@ -162,6 +166,14 @@ class _Reader:
         except OSError as error:
             raise NoDigestError(f"{path!r} cannot be read: {error.strerror}") from error
         self.add(name, content.hexdigest())
+
+    def _shown(self, text: str) -> str:
+        """Return a text of the current line for a message: without secrets, which variables may hold too."""
+        return _CREDENTIALS.sub("://", self._written or text)
+
+
+def _with_variables(text: str) -> str:
+    return _VARIABLE.sub(lambda found: os.environ.get(found["name"]) or found[0], text)
 
 
 def _read(path: str) -> str:
@@ -188,12 +200,15 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield start.strip()
 
 
-def _options(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the options of a line with their values; raise `NoDigestError` for one that may name unknown content."""
+def _options(line: str, shown: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of a line with their values; raise `NoDigestError` for one that may name unknown content.
+
+    ``shown`` is the line for messages.
+    """
     try:
         words = iter(shlex.split(line))
     except ValueError as error:
-        raise NoDigestError(f"{_shown(line)!r} cannot be parsed: {error}") from error
+        raise NoDigestError(f"{shown!r} cannot be parsed: {error}") from error
     for word in words:
         name, equals, value = word.partition("=")
         if not word.startswith("--"):
@@ -203,15 +218,11 @@ def _options(line: str) -> Iterator[tuple[str, str]]:
         elif name in (*_REQUIREMENTS, *_CONSTRAINTS, *_FIND_LINKS, *_WITH_VALUE):
             yield name, value if equals else next(words, "")
         else:
-            raise NoDigestError(f"{_shown(line)!r} cannot be shared by jobs")
+            raise NoDigestError(f"{shown!r} cannot be shared by jobs")
 
 
 def _is_path(text: str) -> bool:
     return os.sep in text or text.startswith(".") or text.lower().endswith(_ARCHIVES)
-
-
-def _shown(text: str) -> str:
-    return _CREDENTIALS.sub("://", text)
 
 
 def _interpreter() -> Iterator[str]:
