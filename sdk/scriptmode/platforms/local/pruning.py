@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -159,9 +158,7 @@ def _remove(kind: str, path: Path, report: PruneReport, *, dry_run: bool) -> Non
     size = disk_usage(path)
     if not dry_run:
         try:
-            parent = Path(tempfile.mkdtemp(prefix=removal.PREFIX, dir=path.parent))
-            path.rename(parent / path.name)
-            beneath.remove_tree(parent)
+            beneath.remove_tree(removal.rename_for_removal(path).parent)
         except FileNotFoundError:  # another process removed it
             return
         except OSError as error:

@@ -109,19 +109,26 @@ def _is_free(folder: JobFolder) -> bool:
         return True
 
 
+def rename_for_removal(path: Path) -> Path:
+    """Move a file or directory into a new directory beside it, which has `PREFIX`, and return its path there.
+
+    Raises ``OSError``.
+    """
+    target = Path(tempfile.mkdtemp(prefix=PREFIX, dir=path.parent)) / path.name
+    try:
+        return path.rename(target)
+    except OSError:
+        with suppress(OSError):
+            target.parent.rmdir()
+        raise
+
+
 def _rename(folder: JobFolder) -> JobFolder:
     """Rename a job's directory, so that no job has its name; return the renamed directory. Raises ``OSError``."""
-    parent = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder.path.parent))
-    target = parent / folder.name
     try:
-        folder.path.rename(target)
-    except OSError as error:
-        with suppress(OSError):
-            parent.rmdir()
-        if isinstance(error, FileNotFoundError):
-            raise folder.gone() from error
-        raise
-    return JobFolder(target)
+        return JobFolder(rename_for_removal(folder.path))
+    except FileNotFoundError as error:
+        raise folder.gone() from error
 
 
 def _step(folder: JobFolder, error: OSError) -> str:
