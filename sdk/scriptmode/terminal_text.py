@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
 
 #: Control sequences (ECMA-48): CSI, strings such as titles (OSC, DCS ...), two-byte escapes; then single controls, the
 #: marks that change the direction of writing; the rest is text.
@@ -129,3 +133,13 @@ def escape_unprintable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+
+
+def align_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Return a line for each row, with columns as wide as their widest cell; ``right`` are those aligned right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+
+    def align(index: int, cell: str) -> str:
+        return cell.rjust(widths[index]) if index in right else cell.ljust(widths[index])
+
+    return ["  ".join(align(index, cell) for index, cell in enumerate(row)).rstrip() for row in rows]

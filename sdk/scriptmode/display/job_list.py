@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from scriptmode.messages import format_duration
-from scriptmode.terminal_text import escape_unprintable
+from scriptmode.terminal_text import align_columns, escape_unprintable
 
 #: Number of jobs that are displayed.
 _MOST_JOBS = 40
@@ -32,10 +32,7 @@ class JobList(list[dict[str, Any]]):
     def __str__(self) -> str:
         if not self:
             return "no training jobs"
-        heads, *rows = self._shown()
-        widths = [max(map(len, column)) for column in zip(heads, *rows)]
-        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (heads, *rows))
-        return "\n".join([*lines, *self._left_out()])
+        return "\n".join([*align_columns(self._shown()), *self._left_out()])
 
     __repr__ = __str__
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from scriptmode import messages
 from scriptmode.display.live_region import LiveRegion
 from scriptmode.platforms.base import HostActivity
-from scriptmode.terminal_text import render_line
+from scriptmode.terminal_text import align_columns, render_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,19 +32,12 @@ def usage_lines(jobs: Sequence[tuple[JobDescription, Mapping[str, HostActivity]]
     """Return the table: a head, and a line for each host, or for a job of whose hosts nothing is known."""
     rows = [row for description, activity in jobs for row in _rows(description, activity)]
     columns = [
-        (name, cells)
+        (name, *cells)
         for name, *cells in zip(_HEAD, *rows)
         if name not in _OPTIONAL or any(cell != _NONE for cell in cells)
     ]
-    widths = [max(map(len, (name, *cells))) for name, cells in columns]
-    lines = zip(*((name, *cells) for name, cells in columns))
-    return [
-        "  ".join(
-            cell.ljust(width) if name in _TEXTS else cell.rjust(width)
-            for cell, width, (name, _) in zip(line, widths, columns)
-        )
-        for line in lines
-    ]
+    numbers = [index for index, (name, *_) in enumerate(columns) if name not in _TEXTS]
+    return align_columns(list(zip(*columns)), right=numbers)
 
 
 def _rows(description: JobDescription, activity: Mapping[str, HostActivity]) -> list[tuple[str, ...]]:

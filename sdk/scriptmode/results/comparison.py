@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError, SpecError
 from scriptmode.messages import did_you_mean, format_duration
 from scriptmode.spec.inputs import FileSystemInput, TrainingInput
+from scriptmode.terminal_text import align_columns
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -97,12 +98,9 @@ class Comparison:
         return metric_plot.draw(drawn, with_mean=False)
 
     def __str__(self) -> str:
-        rows = self.table()
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        lines = align_columns(self.table())
         if same := self.same():
-            width = max(len(name) for name, _ in same)
-            lines += ["", "the same:", *(f"{name:<{width}}  {value}" for name, value in same)]
+            lines += ["", "the same:", *align_columns(same)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError, MissingPackageError, SpecError
 from scriptmode.messages import did_you_mean, pluralize
 from scriptmode.spec import metric_definitions
+from scriptmode.terminal_text import align_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -192,10 +193,9 @@ def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:
 
 
 def _aligned(lines: Iterable[Sequence[Any]]) -> str:
-    """Return lines as text, in columns as wide as their widest cell."""
+    """Return lines as text, in columns aligned right."""
     cells = [[_text(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+    return "\n".join(align_columns(cells, right=range(len(cells[0]))))
 
 
 def _text(cell: Any) -> str:
