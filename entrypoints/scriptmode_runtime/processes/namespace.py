@@ -8,9 +8,9 @@ namespace.
 from __future__ import annotations
 
 import os
-import sys
 
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
+from scriptmode_runtime.processes import system
 
 # unshare(2), umount(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
@@ -29,7 +29,7 @@ def enter(base_dir: str, hosts_file: str = "") -> None:
         hosts_file: The file that is ``/etc/hosts``; "" for that of the machine.
     """
     uid, gid = os.geteuid(), os.getegid()
-    _call("unshare", _NEW_MOUNTS | (_NEW_USERS if uid else 0))
+    system.call("unshare", _NEW_MOUNTS | (_NEW_USERS if uid else 0))
     if uid:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{uid} {uid} 1")
@@ -65,7 +65,7 @@ def _add_directory(parent: str, name: str) -> None:
             _mount("", parent, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
         except OSError:
             # The program runs without a directory of its own then, but not without the rest.
-            _call("umount2", os.fsencode(parent), _DETACH)
+            system.call("umount2", os.fsencode(parent), _DETACH)
             raise
     finally:
         os.close(old)
@@ -85,21 +85,9 @@ def _copy_entry(entry: os.DirEntry[str], copy: str) -> None:
 
 def _mount(source: str, target: str, flags: int, kind: str = "", options: str = "") -> None:
     try:
-        _call("mount", os.fsencode(source), os.fsencode(target), kind.encode(), flags, options.encode())
+        system.call("mount", os.fsencode(source), os.fsencode(target), kind.encode(), flags, options.encode())
     except OSError as error:
         raise OSError(error.errno, error.strerror, target) from None
-
-
-def _call(name: str, *arguments: int | bytes) -> None:
-    """Run a function of the C library; raise ``OSError`` where it fails."""
-    if sys.platform != "linux":
-        raise OSError(0, "this system is not Linux")
-    import ctypes
-
-    library = ctypes.CDLL(None, use_errno=True)
-    passed = [ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments]
-    if getattr(library, name)(*passed) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _write(path: str, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
@@ -137,12 +138,20 @@ def _read(process: int, name: str) -> str:
         return ""
 
 
-def _prctl(option: int, value: int) -> None:
+def call(name: str, *arguments: int | bytes) -> None:
+    """Run a function of the C library; raise ``OSError`` where it fails or is missing."""
     if sys.platform != "linux":
-        return
+        raise OSError(0, "this system is not Linux")
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-    except (ImportError, OSError, AttributeError):  # a Python without ctypes, a C library without prctl
-        return
+        function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    except (ImportError, AttributeError) as error:  # a Python without ctypes, a C library without the function
+        raise OSError(0, f"Python cannot call {name}()") from error
+    if function(*(ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)) < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(OSError):
+        call("prctl", option, value, 0, 0, 0)
