@@ -13,6 +13,7 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import encode
 
 ENDED = ("Completed", "Failed", "Stopped")
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def channel(name, uri, distribution="FullyReplicated", **fields):

@@ -14,3 +14,22 @@ def launch():
     yield start
     for launcher in started:
         launcher.close()
+
+
+@pytest.fixture
+def jobs_of_the_command(jobs, tmp_path, monkeypatch):
+    """The command finds the jobs of ``jobs``, and they are deleted afterwards, whatever they do."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in [each["TrainingJobName"] for each in jobs.platform.list()]:
+        jobs.platform.delete(name)
+
+
+@pytest.fixture
+def here(jobs_of_the_command, tmp_path, monkeypatch):
+    """An empty current directory; the jobs that the command starts in it are deleted afterwards."""
+    folder = tmp_path / "user"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder

@@ -6,15 +6,6 @@ import pytest
 from fakes.command_line import program
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
-    folder = tmp_path / "user"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
-
-
 @pytest.mark.tf
 def test_the_job_runs_as_it_is(here):
     done = program("init", "my first")

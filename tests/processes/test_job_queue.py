@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from fakes.command_line import program
-from fakes.local_jobs import LocalJobs
+from fakes.local_jobs import SLEEPS
 from fakes.processes import until
 
 from scriptmode import SpecError
@@ -14,17 +14,7 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobStore
 
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
-
-
-@pytest.fixture
-def jobs(tmp_path, monkeypatch):
-    found = LocalJobs(tmp_path)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
-    monkeypatch.chdir(tmp_path)
-    yield found
-    for name in [each["TrainingJobName"] for each in found.platform.list()]:
-        found.platform.delete(name)
+pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
 
 def queued(jobs, script=SLEEPS, most=1, **fields):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakes.command_line import PROGRAM, invoke, program
-from fakes.local_jobs import LocalJobs
+from fakes.local_jobs import SLEEPS
 from fakes.processes import until
 
 from scriptmode import JobNotFoundError
@@ -18,18 +18,9 @@ from scriptmode.platforms.local.agent import removal
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
+
 LONG_AGO = time.time() - 30 * 86400
-
-
-@pytest.fixture
-def jobs(tmp_path, monkeypatch):
-    found = LocalJobs(tmp_path)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
-    monkeypatch.chdir(tmp_path)
-    yield found
-    for name in [each["TrainingJobName"] for each in found.platform.list()]:
-        found.platform.delete(name)
 
 
 def end_long_ago(jobs, name):

@@ -8,11 +8,12 @@ import threading
 
 import pytest
 from fakes.command_line import invoke, program
-from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode import JobNotFoundError
 from scriptmode_runtime.processes import process_tree
+
+pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
 WRITES = """
     import itertools, os, signal
@@ -25,15 +26,6 @@ WRITES = """
 """
 #: Times that a job is deleted while it writes.
 ROUNDS = 12
-
-
-@pytest.fixture
-def jobs(tmp_path, monkeypatch):
-    found = LocalJobs(tmp_path)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
-    yield found
-    for name in [each["TrainingJobName"] for each in found.platform.list()]:
-        found.platform.delete(name)
 
 
 def test_a_job_that_writes_is_deleted_whole_every_time(jobs):

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from fakes.command_line import invoke
-from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import heartbeat
 from scriptmode_runtime.processes import process_tree
+
+pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
 SAVES = """
     import os, signal, sys, time
@@ -44,15 +45,6 @@ with heartbeat.Heartbeat(lock).beating():
 print(heartbeat.silent_since(path) is not None)
 print(signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0))
 """
-
-
-@pytest.fixture
-def jobs(tmp_path, monkeypatch):
-    found = LocalJobs(tmp_path, stop_grace=10.0)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
-    yield found
-    for name in [each["TrainingJobName"] for each in found.platform.list()]:
-        found.platform.delete(name)
 
 
 def a_stopped_agent(jobs, **fields):

@@ -11,26 +11,15 @@ from scriptmode import TrainingJob
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
-    source = tmp_path / "source"
-    source.mkdir()
-    monkeypatch.chdir(source)
-    yield source
-    for job in TrainingJob.list("local"):
-        program("rm", "--force", job["TrainingJobName"])
-
-
-@pytest.fixture
-def watch(folder):
+def watch(here):
     """Start the command in the background; return what it wrote so far as a function."""
     started = []
 
     def start(*words):
-        with (folder.parent / "output").open("w") as output:
+        with (here.parent / "output").open("w") as output:
             process = subprocess.Popen([PROGRAM, "run", *words, "--watch", "--plain"], stdout=output, stderr=output)
         started.append(process)
-        return process, (folder.parent / "output").read_text
+        return process, (here.parent / "output").read_text
 
     yield start
     for process in started:
@@ -42,14 +31,14 @@ def statuses():
     return [job["TrainingJobStatus"] for job in reversed(TrainingJob.list("local"))]
 
 
-def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_saved(folder, watch):
-    script = folder / "train.py"
+def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_saved(here, watch):
+    script = here / "train.py"
     script.write_text("import time; print('first', flush=True); time.sleep(600)")
     process, output = watch("train.py")
     until(lambda: "algo-1 | first" in output())
     # As editors save: another file gets the name.
-    (folder / "draft").write_text("print('second')")
-    (folder / "draft").replace(script)
+    (here / "draft").write_text("print('second')")
+    (here / "draft").replace(script)
     until(lambda: "algo-1 | second" in output())
     assert "-- train.py changed: running again" in output()
     until(lambda: "waiting until a file of the source is saved" in output())
@@ -66,14 +55,14 @@ def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_sav
     assert "Traceback (most recent call last)" not in output()
 
 
-def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_packed(folder, watch):
-    (folder / "train.py").write_text("import words; print(words.SAID)")
-    (folder / "words.py").write_text("SAID = 'before'")
-    (folder / ".scriptmodeignore").write_text("*.tmp\n")
-    _, output = watch("train.py", "--source-dir", str(folder))
+def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_packed(here, watch):
+    (here / "train.py").write_text("import words; print(words.SAID)")
+    (here / "words.py").write_text("SAID = 'before'")
+    (here / ".scriptmodeignore").write_text("*.tmp\n")
+    _, output = watch("train.py", "--source-dir", str(here))
     until(lambda: "algo-1 | before" in output() and "waiting until" in output())
-    (folder / "other.tmp").write_text("ignored")
-    (folder / "words.py").write_text("SAID = 'after it'")
+    (here / "other.tmp").write_text("ignored")
+    (here / "words.py").write_text("SAID = 'after it'")
     until(lambda: "algo-1 | after it" in output())
     assert "-- words.py changed: running again" in output()
 
@@ -106,8 +95,8 @@ def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save
         (["train.py", "--job-name", "x"], "--watch starts several jobs, but --job-name 'x' is the name of one"),
     ],
 )
-def test_a_job_that_cannot_be_started_again_is_an_error(folder, words, message):
-    (folder / "train.py").touch()
+def test_a_job_that_cannot_be_started_again_is_an_error(here, words, message):
+    (here / "train.py").touch()
     done = program("run", *words, "--watch")
     assert done.returncode == 2
     assert message in done.stderr
