@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import time
 
 import pytest
 from fakes.command_line import invoke, program
@@ -51,9 +52,12 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs):
     ended = threading.Event()
 
     def write():
-        number = 0
-        while not ended.is_set():
+        number, pause_from = 0, float("inf")
+        # Without pauses at first, so that the first removal finds new files; then even a busy machine finds none.
+        while not ended.wait(0.002 if time.monotonic() > pause_from else 0):
             number += 1
+            if pause_from == float("inf") and not folder.exists():
+                pause_from = time.monotonic() + 0.3
             try:
                 os.close(os.open(f"file-{number % 100}", os.O_CREAT | os.O_WRONLY, dir_fd=place))
             except FileNotFoundError:
