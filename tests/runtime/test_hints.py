@@ -65,6 +65,29 @@ MESSAGES = [
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
         "or has it in Pipe mode, as FIFOs <channel>_0, <channel>_1",
     ),
+    # tf.keras.datasets, requests under tensorflow_datasets, urllib and TensorFlow's own gs://, without a network.
+    (
+        "Exception: URL fetch failure on https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz: None -- [Errno -3] Temporary failure in name resolution",
+        "give data that the script downloads as a channel",
+    ),
+    (
+        """requests.exceptions.ConnectionError: HTTPSConnectionPool(host='storage.googleapis.com', port=443): Max retries exceeded with url: /x (Caused by NameResolutionError("HTTPSConnection(host='storage.googleapis.com', port=443): Failed to resolve 'storage.googleapis.com' ([Errno -2] Name or service not known)"))""",
+        "give data that the script downloads as a channel",
+    ),
+    (
+        "urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>",
+        "give data that the script downloads as a channel",
+    ),
+    (
+        "tensorflow.python.framework.errors_impl.FailedPreconditionError: Error executing an HTTP request: libcurl code 6 meaning 'Couldn't resolve host name', error details: Could not resolve host: www.googleapis.com",
+        "give data that the script downloads as a channel",
+    ),
+    (
+        "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/polars/\n"
+        "ERROR: Could not find a version that satisfies the requirement polars>=9 (from versions: none)\n"
+        "ERROR: No matching distribution found for polars>=9\n",
+        "pip found no polars>=9: correct its name or version",
+    ),
     ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
     ("ModuleNotFoundError: No module named 'pandas'", "pandas is not installed in /venv/bin/python"),

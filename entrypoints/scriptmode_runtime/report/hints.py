@@ -129,6 +129,17 @@ _TABLE = (
         r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
         "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
     ),
+    # In the words of Python, and of libcurl in TensorFlow. (The C library's own text is in ssh's message, too.)
+    _Row(
+        r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
+        r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable",
+        "An internet address could not be resolved: give data that the script downloads as a channel, or allow its network",
+    ),
+    # It follows such an error of pip.
+    _Row(
+        r"No matching distribution found for ([^\s;]{1,200})",
+        "pip found no {0}: correct its name or version, or let this host reach a package index",
+    ),
     _Row(r"No space left on device|Disk quota exceeded", "The disk is full: use a larger volume, or fewer files"),
     _Row(
         r"Address already in use|Could not start gRPC server",
