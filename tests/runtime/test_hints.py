@@ -83,9 +83,11 @@ MESSAGES = [
         "give data that the script downloads as a channel",
     ),
     (
-        "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/polars/\n"
-        "ERROR: Could not find a version that satisfies the requirement polars>=9 (from versions: none)\n"
-        "ERROR: No matching distribution found for polars>=9\n",
+        (
+            "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')': /simple/polars/\n"
+            "ERROR: Could not find a version that satisfies the requirement polars>=9 (from versions: none)\n"
+            "ERROR: No matching distribution found for polars>=9\n"
+        ),
         "pip found no polars>=9: correct its name or version",
     ),
     ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),

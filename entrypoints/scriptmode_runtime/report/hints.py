@@ -133,7 +133,7 @@ _TABLE = (
     _Row(
         r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
         r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable",
-        "An internet address could not be resolved: give data that the script downloads as a channel, or allow its network",
+        "This host could not look up an internet address: give data that the script downloads as a channel",
     ),
     # It follows such an error of pip.
     _Row(
