@@ -58,7 +58,11 @@ def main() -> int:
         sys.stderr.write(f"scriptmode: {error}\n")
         return _COMMAND_NOT_STARTED
     # Processes that the program left hold the rank's output open, and mpirun waits for its end.
-    process_tree.kill_all(process_tree.descendants(os.getpid()))
+    left = children.orphans()
+    if text := "" if status else children.describe_killed(left):
+        sys.stderr.write(f"scriptmode: {text}\n")
+        sys.stderr.flush()
+    process_tree.kill_all(left)
     if status < 0:
         _end_by_signal(-status)
     return status

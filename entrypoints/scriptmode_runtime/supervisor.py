@@ -225,7 +225,7 @@ class Supervisor:
             self._log_killed(_signal_of(failure))
         self._processes.kill()
         self._processes.reap_killed()
-        self._processes.drain()
+        self._processes.drain(log_killed=failure is None)
 
     def _wait_for_saving(self, deadline: float) -> None:
         """Wait until all processes of the trainers of every host have ended."""

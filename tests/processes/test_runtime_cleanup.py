@@ -50,6 +50,35 @@ with launcher(described) as it:
     assert ran.stdout == b"deaf\ntold\n", ran
 
 
+def test_the_log_names_the_processes_that_a_script_left_running():
+    ran = drive("""
+leaves = "import subprocess; [subprocess.Popen(('sleep', '60'), stdout=-3, stderr=-3) for _ in range(2)]"
+with launcher(described) as it:
+    it.run(LaunchPlan(spec("script", leaves)))
+print(children.has_children())
+""")
+    assert ran.stdout == b"False\n", ran
+    assert ran.stderr.endswith(b"scriptmode: processes that were left running are killed: sleep (2)\n"), ran
+
+
+def test_a_name_in_the_log_has_no_arguments_and_is_one_short_line():
+    ran = drive("""
+command = [sys.executable, "-c", "import time; time.sleep(60)", "--password=1"]
+import subprocess
+named = [(["sleep", "60"], "bad\\nname" + "x" * 90), (command, "python3"), ([*command[:1], "/dev/stdin"], "python3")]
+started = [subprocess.Popen([name, *words[1:]], executable=sys.executable if words[0] != "sleep" else "sleep",
+                            stdin=subprocess.PIPE) for words, name in named]
+print(children.describe_killed([each.pid for each in started]))
+print(children.describe_killed([started[1].pid, 0]))
+for each in started:
+    each.kill()
+print(repr(children.describe_killed([])))
+""")
+    lines = ran.stdout.decode().splitlines()
+    assert lines[0].endswith(f"killed: bad?name{'x' * 52}, python3, python3 stdin"), ran
+    assert lines[1:] == ["a process that was left running is killed: python3", "''"]
+
+
 def test_an_error_in_the_launcher_leaves_no_process_and_no_descriptor():
     ran = drive("""
 before = opened()

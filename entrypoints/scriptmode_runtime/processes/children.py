@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 TRAINER, SERVICE, DAEMON = "trainer", "service", "daemon"
 #: Signals that Python ignores for itself and a program expects at their default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+#: Programs in the log's line on orphaned processes, and characters of a name.
+_MOST_NAMES, _LONGEST_NAME = 8, 60
 
 
 class Child:
@@ -143,13 +146,35 @@ def has_children() -> bool:
     return True
 
 
+def orphans() -> list[int]:
+    """Reap the children that ended; return all descendants of this process, which are adopted orphans then."""
+    reap()
+    return process_tree.descendants(os.getpid()) if has_children() else []
+
+
 def kill_orphans() -> bool:
     """Reap the children that ended, and kill all descendants of this process; return whether there were any."""
-    reap()
-    if not has_children():
-        return False
-    process_tree.kill_all(process_tree.descendants(os.getpid()))
-    return True
+    process_tree.kill_all(orphans())
+    return has_children()
+
+
+def describe_killed(pids: Iterable[int]) -> str:
+    """Return a line for the log on running processes that a program left and that are killed now; "" for none."""
+    names = Counter(filter(None, map(_program_name, pids)))
+    if not names:
+        return ""
+    shown = [f"{name} ({count})" if count > 1 else name for name, count in names.most_common(_MOST_NAMES)]
+    more = ["..."] if len(names) > _MOST_NAMES else []
+    head = "a process that was left running is" if sum(names.values()) == 1 else "processes that were left running are"
+    return f"{head} killed: {', '.join(shown + more)}"
+
+
+def _program_name(pid: int) -> str:
+    """Return the name of a process's program, and of its script for Python; "" where it has ended. No arguments."""
+    program, *words = [os.path.basename(word) for word in system.command_line(pid)] or [""]
+    is_script = program.startswith("python") and words and not words[0].startswith("-")
+    text = f"{program} {words[0]}" if is_script else program
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:_LONGEST_NAME]
 
 
 def _signal_rank(rank: int, number: int, starter: int) -> None:

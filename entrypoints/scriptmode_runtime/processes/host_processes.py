@@ -106,11 +106,14 @@ class HostProcesses:
         """Wait until the killed processes have ended, with a deadline; the loop's signals `reap` them."""
         self.loop.until(lambda: not self.running(), self.loop.clock() + _KILL_SECONDS)
 
-    def drain(self) -> None:
+    def drain(self, *, log_killed: bool) -> None:
         """Relay the remaining output of ended processes, kill their orphaned processes, and forget them."""
         loop, relay = self.loop, self.output.relay
         loop.until(lambda: relay.idle, loop.clock() + _DRAIN_SECONDS)
         loop.until(lambda: relay.flushed, loop.clock() + FLUSH_SECONDS)
+        left = children.describe_killed(children.orphans()) if log_killed else ""
+        if left:
+            self.output.log_line(left)
         deadline = loop.clock() + _KILL_SECONDS
         while loop.clock() < deadline and children.kill_orphans():
             loop.once(loop.clock() + 0.01)
