@@ -1,11 +1,10 @@
 import json
-import logging
 import os
 import subprocess
 import sys
 import textwrap
-import warnings
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,26 @@ from scriptmode.errors import SpecError
 from scriptmode.installation import install_command
 
 ROOT = Path(__file__).parents[2]
-#: Answers with what it was asked, as a URI; knows one version and one Region.
-IMAGE_URIS = """
-    def retrieve(framework, *, region, version, py_version, instance_type, image_scope):
-        if version != "2.13":
-            raise ValueError(f"Unsupported tensorflow version: {version}. Supported tensorflow version(s): 2.13.")
-        if region == "nowhere-1":
-            raise TypeError("'NoneType' object is not subscriptable")
-        return f"{region}/{framework}-{image_scope}:{version}-{instance_type}-{py_version}"
-"""
-#: As version 2 does it: it announces itself, and takes the exception hook.
-TALKATIVE = """
-    import logging, sys, warnings
-    warnings.warn("the old version", DeprecationWarning)
-    warnings.warn("pydantic's field shadows another", UserWarning)
-    logging.getLogger("sagemaker.deprecations").warning("the old version")
-    logging.getLogger("sagemaker.config").setLevel(logging.INFO)
-    logging.getLogger("sagemaker.config").info("no config file")
-    sys.excepthook = lambda *_: None
-"""
+#: Of two Regions, one release with one Python and one with an entry for each Python.
+TABLE = {
+    "training": {
+        "processors": ["cpu", "gpu"],
+        "version_aliases": {"1.13": "1.13.1", "2.13": "2.13.0"},
+        "versions": {
+            "1.13.1": {
+                "py2": {"registries": {"eu-west-1": "111111111111"}, "repository": "old"},
+                "py3": {"registries": {"eu-west-1": "222222222222"}, "repository": "new"},
+            },
+            "2.13.0": {
+                "py_versions": ["py310"],
+                "registries": {"eu-west-1": "333333333333", "cn-north-1": "444444444444"},
+                "repository": "tensorflow-training",
+            },
+        },
+    }
+}
+#: A package that must not be imported, with its table.
+BREAKS = "raise RuntimeError('imported')"
 
 
 @pytest.fixture
@@ -66,51 +66,88 @@ def ask(**changes):
     return look_up_image(**{**wanted, **changes})
 
 
-VERSION_2 = {"__init__.py": "", "image_uris.py": IMAGE_URIS}
-VERSION_3 = {"__init__.py": "", "core/__init__.py": "", "core/image_uris.py": IMAGE_URIS}
+VERSION_2 = {"__init__.py": BREAKS, "image_uri_config/tensorflow.json": json.dumps(TABLE)}
+VERSION_3 = {"core/__init__.py": BREAKS, "core/image_uri_config/tensorflow.json": json.dumps(TABLE)}
 
 
 @pytest.mark.parametrize("files", [VERSION_2, VERSION_3], ids=["version 2", "version 3"])
-def test_the_installed_sagemaker_is_asked(installed, files):
+def test_the_table_of_the_installed_sagemaker_is_read_without_an_import(installed, files):
     installed(files)
-    assert ask() == "eu-west-1/tensorflow-training:2.13-ml.m5.large-py310"
-    assert ask(py_version=None) == "eu-west-1/tensorflow-training:2.13-ml.m5.large-None"
+    assert ask() == "333333333333.dkr.ecr.eu-west-1.amazonaws.com/tensorflow-training:2.13-cpu-py310"
+    assert ask(py_version=None) == ask()
+    assert ask(region="cn-north-1").startswith("444444444444.dkr.ecr.cn-north-1.amazonaws.com.cn/")
+    assert "sagemaker" not in sys.modules
+
+
+def test_each_python_of_a_release_may_have_a_repository_of_its_own(installed):
+    installed(VERSION_2)
+    asked = {"framework_version": "1.13", "region": "eu-west-1"}
+    assert ask(**asked, py_version="py2").endswith("/old:1.13-cpu-py2")
+    assert ask(**asked, py_version="py3").startswith("222222222222.")
 
 
 @pytest.mark.parametrize(
-    ("types", "deciding"),
+    ("types", "processor"),
     [
-        (["ml.m5.large"], "ml.m5.large"),
-        (["local_gpu"], "local_gpu"),
-        (["ml.m5.large", "ml.c5.large"], "ml.m5.large"),
-        (["ml.m5.large", "ml.p3.2xlarge"], "ml.p3.2xlarge"),
-        (["ml.m5.large", "ml.g5.2xlarge", "ml.p3.2xlarge"], "ml.g5.2xlarge"),
-        (["ml.c5.large", "ml_p4d"], "ml_p4d"),
+        (["ml.m5.large"], "cpu"),
+        (["local"], "cpu"),
+        (["local_gpu"], "gpu"),
+        (["ml.m5.large", "ml.c5.large"], "cpu"),
+        (["ml.m5.large", "ml.p3.2xlarge"], "gpu"),
+        (["ml.c5.large", "ml_p4d"], "gpu"),
+        (["ml.m7i-flex.large"], "cpu"),
     ],
     ids=lambda value: "+".join(value) if isinstance(value, list) else "",
 )
-def test_a_gpu_among_the_instance_types_decides(installed, types, deciding):
+def test_a_gpu_among_the_instance_types_decides(installed, types, processor):
     installed(VERSION_2)
-    assert f"-{deciding}-" in ask(instance_types=types)
+    assert f":2.13-{processor}-" in ask(instance_types=types)
 
 
-def test_what_sagemaker_does_not_know_is_an_error_with_its_words(installed):
+WRONG = {
+    "a version": (
+        {"framework_version": "2.99"},
+        ("framework_version is '2.99', which is not among AWS's training images in the installed sagemaker package; give one "
+        "of them (2.13, 1.13), upgrade the package, or give image_uri="),
+    ),
+    "a Python": (
+        {"py_version": "py27"},
+        "py_version is 'py27', but AWS has no image of TensorFlow 2.13 with that Python; give 'py310'",
+    ),
+    "no Python": (
+        {"framework_version": "1.13", "py_version": None},
+        "py_version is not given, but AWS has images of TensorFlow 1.13 for several; give 'py2' or 'py3'",
+    ),
+    "a Region": (
+        {"region": "eu-west-9"},
+        ("framework_version is '2.13', whose images AWS does not have in Region 'eu-west-9'; did you mean 'eu-west-1'? Or "
+        "give image_uri="),
+    ),
+    "a Region unlike any": (
+        {"region": "nowhere"},
+        "framework_version is '2.13', whose images AWS does not have in Region 'nowhere'; give image_uri=",
+    ),
+    "an instance type": (
+        {"instance_types": ["m5.large"]},
+        "instance_type is 'm5.large'; give one such as 'ml.m5.xlarge'",
+    ),
+    **{
+        name: (
+            {"instance_types": [name]},
+            (f"instance_type is {name!r}, for which AWS has no training image with TensorFlow 2.13; give another type, or "
+            "image_uri="),
+        )
+        for name in ("ml.trn1.2xlarge", "ml.inf2.xlarge", "ml.c7gn.xlarge", "ml.p2.xlarge")
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
+def test_an_image_that_aws_does_not_have_is_refused_with_its_reason(installed, wrong, message):
     installed(VERSION_2)
     with pytest.raises(SpecError) as caught:
-        ask(framework_version="2.99")
-    assert str(caught.value) == (
-        "no image is known for framework_version '2.99', py_version 'py310', instance type 'ml.m5.large' in Region "
-        "'eu-west-1': Unsupported tensorflow version: 2.99. Supported tensorflow version(s): 2.13; correct them, or give "
-        "image_uri="
-    )
-    assert isinstance(caught.value.__cause__, ValueError)
-
-
-def test_a_look_up_that_breaks_is_an_error_of_ours(installed):
-    installed(VERSION_2)
-    with pytest.raises(SpecError, match="in Region 'nowhere-1': TypeError: 'NoneType' object") as caught:
-        ask(region="nowhere-1")
-    assert isinstance(caught.value.__cause__, TypeError)
+        ask(**wrong)
+    assert str(caught.value) == message
 
 
 def test_without_sagemaker_both_ways_out_are_named(installed, monkeypatch):
@@ -123,44 +160,20 @@ def test_without_sagemaker_both_ways_out_are_named(installed, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        (
-            {**VERSION_2, "__init__.py": "import no_such_module"},
-            "ModuleNotFoundError: No module named 'no_such_module'",
-        ),
-        ({**VERSION_2, "image_uris.py": "from sagemaker import gone"}, "ImportError: cannot import name 'gone'"),
-        ({**VERSION_2, "__init__.py": "None.attribute"}, "AttributeError: 'NoneType' object"),
-        ({**VERSION_3, "core/__init__.py": "import no_such_module"}, "ModuleNotFoundError: No module named 'no_such_"),
-    ],
-    ids=["a part is missing", "a name is missing", "it breaks", "version 3"],
-)
-def test_a_broken_sagemaker_differs_from_a_missing_one(installed, files, message):
+@pytest.mark.parametrize("text", ["", "[]", '{"training": {}}', "null"])
+def test_a_damaged_table_is_named(installed, text):
+    installed({**VERSION_2, "image_uri_config/tensorflow.json": text})
+    with pytest.raises(
+        SpecError, match="table of AWS's images cannot be read: .*tensorflow.json: .*give image_uri=, or"
+    ):
+        ask()
+
+
+@pytest.mark.parametrize("files", [{"train.py": ""}, {"__init__.py": ""}], ids=["a directory", "a package"])
+def test_another_package_of_that_name_is_named_by_its_place(installed, files):
     installed(files)
-    with pytest.raises(SpecError, match="which is installed but cannot be imported: ") as caught:
+    with pytest.raises(SpecError, match="in version 2 or 3, but 'sagemaker' in .* is neither; give image_uri="):
         ask()
-    assert message in str(caught.value)
-    assert "give image_uri=, or repair it" in str(caught.value)
-
-
-def test_another_package_of_that_name_is_named_by_its_place(installed, tmp_path):
-    installed({"train.py": ""})
-    with pytest.raises(SpecError, match="in version 2 or 3, but 'sagemaker' is .*, which is neither; give image_uri="):
-        ask()
-
-
-def test_the_import_disturbs_nothing(installed, caplog, monkeypatch):
-    installed({**VERSION_2, "__init__.py": TALKATIVE})
-    caplog.set_level(logging.INFO)
-    before = sys.excepthook
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ask()
-    assert (caught, caplog.records) == ([], [])
-    assert sys.excepthook is before
-    logging.getLogger("sagemaker.config").info("read s3://b/config.yaml")
-    assert caplog.messages == ["read s3://b/config.yaml"]
 
 
 DEBUGGER = """
@@ -177,7 +190,7 @@ DEBUGGER = """
 
 @pytest.fixture
 def rule_class(installed):
-    installed({**VERSION_2, "debugger.py": DEBUGGER})
+    installed({"__init__.py": "", "debugger.py": DEBUGGER})
     from sagemaker.debugger import RuleBase
 
     return RuleBase
@@ -216,11 +229,24 @@ def test_a_rule_of_an_unknown_class_is_an_error():
 
 #: Every row: framework version, Python, Region, instance types.
 MATRIX = [
-    (version, python, region, types)
-    for version in (*(f"2.{minor}" for minor in range(10, 21)), "2.12.0", "2.14.1")
-    for python in ("py39", "py310", "py312")
-    for region in ("eu-west-1", "cn-north-1", "us-gov-west-1", "ap-east-2", "nowhere-1")
-    for types in (["ml.m5.large"], ["ml.p4d.24xlarge"], ["ml.m5.large", "ml.g5.xlarge"], ["ml.p2.xlarge"])
+    *product(
+        (*(f"2.{minor}" for minor in range(10, 21)), "2.12.0", "2.14.1"),
+        ("py39", "py310", "py312"),
+        ("eu-west-1", "cn-north-1", "nowhere-1"),
+        (["ml.m5.large"], ["ml.p4d.24xlarge"], ["ml.m5.large", "ml.g5.xlarge"], ["ml.p2.xlarge"]),
+    ),
+    *product(
+        ("1.5", "1.12", "1.13", "1.15", "1.15.4", "2.0.1", "2.3", "2.3.0", "2.3.1", "2.4.3"),
+        ("py2", "py3", "py37", None),
+        ("us-west-2",),
+        (["ml.c5.large"], ["ml.p4d.24xlarge"]),
+    ),
+    *product(
+        ("2.13",),
+        ("py310", None),
+        ("ap-east-2", "ca-west-1", "il-central-1", "us-gov-east-1", "us-iso-east-1", "us-isob-east-1"),
+        (["ml.m5.large"], ["ml.trn1.2xlarge"], ["ml_p3"], ["local"], ["local_gpu"]),
+    ),
 ]
 #: The URI for each row, or None.
 OURS = """
@@ -234,6 +260,7 @@ OURS = """
 """
 THEIRS = """
     import logging
+    from sagemaker import image_uris
     from sagemaker.instance_group import InstanceGroup
     from sagemaker.tensorflow import TensorFlow
     logging.disable(logging.CRITICAL)
@@ -241,15 +268,18 @@ THEIRS = """
         local_mode, sagemaker_config, settings, default_bucket_prefix = False, {}, None, None
         def __init__(self, region):
             self.boto_region_name = region
-    def answer(version, python, region, types):
-        one = {"instance_type": types[0], "instance_count": 1}
-        groups = {"instance_groups": [InstanceGroup(str(i), each, 1) for i, each in enumerate(types)]}
-        estimator = TensorFlow(
+    def image(version, python, region, types):
+        if len(types) == 1:
+            asked = {"version": version, "py_version": python, "instance_type": types[0], "image_scope": "training"}
+            return image_uris.retrieve("tensorflow", region, **asked)
+        return TensorFlow(
             entry_point="x.py", framework_version=version, py_version=python, role="arn:aws:iam::123456789012:role/r",
-            sagemaker_session=Session(region), **(groups if len(types) > 1 else one)
-        )
+            sagemaker_session=Session(region),
+            instance_groups=[InstanceGroup(str(i), each, 1) for i, each in enumerate(types)],
+        ).training_image_uri()
+    def answer(*row):
         try:
-            return estimator.training_image_uri()
+            return image(*row)
         except ValueError:
             return None
 """

@@ -1,27 +1,53 @@
-"""AWS's own images, as an installed ``sagemaker`` package knows them: no table of accounts is kept here."""
+"""AWS's own images, as an installed ``sagemaker`` package lists them: no table of accounts is kept here.
+
+Its JSON files are read; the package is not imported, which would take two seconds of CPU time.
+"""
 
 from __future__ import annotations
 
-import importlib
-import logging
+import functools
+import importlib.util
+import json
 import re
 import sys
-import warnings
-from contextlib import contextmanager
-from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.installation import install_command
+from scriptmode.messages import suggest_similar
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+#: Where the package has the table of TensorFlow's images: version 2, version 3.
+_TABLES = ("image_uri_config/tensorflow.json", "core/image_uri_config/tensorflow.json")
+#: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.
+_FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
+#: Families without a TensorFlow image that trains: AWS's own chips, and ARM processors (m6g, c7gn).
+_WITHOUT_IMAGE = re.compile(r"trn|inf|[a-z]+\d+g[a-z]*$")
 #: Families of GPU types begin with g or p, as the SageMaker SDK tells them apart.
-_GPU_TYPE = re.compile(r"ml[._][gp]")
-#: What the SageMaker SDK announces while it is imported: the files it read, the end of its version 2.
-_TALKATIVE = ("sagemaker.config", "sagemaker.deprecations")
+_GPU_FAMILY = re.compile(r"[gp]")
+#: The first TensorFlow whose image does not support P2 hosts (SageMaker SDK).
+_WITHOUT_P2 = (2, 12)
+#: Endings of the tags for P4d hosts, whose GPUs need a newer CUDA than these versions' images have (SageMaker SDK).
+_P4D_ENDINGS = {
+    "1.15-gpu-py37": "cu110-ubuntu18.04-v8",
+    "1.15.4-gpu-py37": "cu110-ubuntu18.04",
+    "1.15.5-gpu-py37": "cu110-ubuntu18.04",
+    "2.3-gpu-py37": "cu110-ubuntu18.04-v3",
+    "2.3.1-gpu-py37": "cu110-ubuntu18.04",
+    "2.3.2-gpu-py37": "cu110-ubuntu18.04",
+}
+_NAMED = 12
+
+
+class _Image(NamedTuple):
+    """The images of a TensorFlow release with one Python: the account of each Region's registry, the repository."""
+
+    registries: dict[str, str]
+    repository: str
 
 
 def look_up_image(*, framework_version: str, py_version: str | None, region: str, instance_types: Sequence[str]) -> str:
@@ -29,28 +55,22 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
 
     Among several instance types, a heterogeneous cluster, the first with GPUs decides. Without ``py_version`` the
     TensorFlow release must be there for one Python alone. Raises `SpecError` for what AWS has no image for, and where
-    no ``sagemaker`` package (version 2 or 3) can be asked.
+    no ``sagemaker`` package (version 2 or 3) is installed.
     """
-    instance_type = next((each for each in instance_types if _GPU_TYPE.match(each)), instance_types[0])
-    image_uris = _image_uris(f"framework_version {framework_version!r}")
-    try:
-        uri = image_uris.retrieve(
-            "tensorflow",
-            region=region,
-            version=framework_version,
-            py_version=py_version,
-            instance_type=instance_type,
-            image_scope="training",
-        )
-    # Another program's code: whatever it raises leaves as ours.
-    except Exception as error:
-        raise SpecError(
-            f"no image is known for framework_version {framework_version!r}, py_version {py_version!r}, "
-            f"instance type {instance_type!r} in Region {region!r}: {_text_of(error)}",
-            argument="framework_version",
-            advice="correct them, or give image_uri=",
-        ) from error
-    return str(uri)
+    releases = _read_table(_find_table(f"framework_version {framework_version!r}"))
+    if framework_version not in releases:
+        raise _unknown_version(framework_version, releases)
+    family, processor = _hardware(framework_version, instance_types)
+    python = _choose_python(framework_version, py_version, releases[framework_version])
+    image = releases[framework_version][python]
+    if region not in image.registries:
+        what = f"is {framework_version!r}, whose images AWS does not have in Region {region!r}"
+        near = suggest_similar(region, image.registries)
+        raise invalid("framework_version", what, f"{near} Or give image_uri=" if near else "give image_uri=")
+    tag = f"{framework_version}-{processor}-{python}"
+    if family == "p4d" and tag in _P4D_ENDINGS:
+        tag = f"{tag}-{_P4D_ENDINGS[tag]}"
+    return f"{image.registries[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{image.repository}:{tag}"
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:
@@ -80,57 +100,105 @@ def debugger_rule_image(rule: Any, region: str) -> str:
     )
 
 
-def _image_uris(wanted: str) -> Any:
-    """Import the module of ``sagemaker`` that knows the images: version 2 and 3 keep it in different places."""
-    try:
-        with _undisturbed():
-            package = importlib.import_module("sagemaker")
-            # Looked for by file: version 3 answers an import of version 2's modules with warnings.
-            if PathFinder.find_spec("sagemaker.image_uris", package.__path__):
-                return importlib.import_module("sagemaker.image_uris")
-            if PathFinder.find_spec("sagemaker.core", package.__path__):
-                return importlib.import_module("sagemaker.core.image_uris")
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == "sagemaker":
-            raise SpecError(
-                f"{wanted} needs the sagemaker package, which knows AWS's images",
-                argument="image_uri",
-                advice=f"give image_uri=, or {install_command('sagemaker')}",
-            ) from error
+def _find_table(wanted: str) -> Path:
+    """Return the path of the installed package's table of TensorFlow's images."""
+    # Finds a package without importing it, also where only a part of version 3 (sagemaker-core) is installed.
+    spec = importlib.util.find_spec("sagemaker")
+    if spec is None:
         raise SpecError(
-            f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}",
+            f"{wanted} needs the sagemaker package, which knows AWS's images",
             argument="image_uri",
-            advice=f"give image_uri=, or repair it, for example in a new environment: {install_command('sagemaker')}",
-        ) from error
+            advice=f"give image_uri=, or {install_command('sagemaker')}",
+        )
+    places = [Path(place) for place in spec.submodule_search_locations or ()]
+    for path in (place / name for name in _TABLES for place in places):
+        if path.is_file():
+            return path
+    where = ", ".join(map(str, places)) or spec.origin
     raise SpecError(
-        f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' is {list(package.__path__)}, "
-        "which is neither",
+        f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' in {where} is neither",
         argument="image_uri",
         advice=f"give image_uri=, or {install_command('sagemaker')}",
     )
 
 
+@functools.lru_cache(maxsize=4)
+def _read_table(path: Path) -> dict[str, dict[str, _Image]]:
+    """Return the images that train, by the version of TensorFlow (``2.13`` is also ``2.13.0``) and of Python."""
+    try:
+        table = json.loads(path.read_bytes())["training"]
+        releases = {version: _by_python(entry) for version, entry in table["versions"].items()}
+        return {**releases, **{short: releases[release] for short, release in table["version_aliases"].items()}}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise SpecError(
+            f"framework_version needs the sagemaker package, whose table of AWS's images cannot be read: {path}: "
+            f"{_text_of(error)}",
+            argument="image_uri",
+            advice=f"give image_uri=, or repair it, for example in a new environment: {install_command('sagemaker')}",
+        ) from error
+
+
+def _by_python(entry: dict[str, Any]) -> dict[str, _Image]:
+    """Return a release's images: the table has one entry for all versions of Python, or one for each."""
+    each = dict.fromkeys(entry["py_versions"], entry) if "repository" in entry else entry
+    return {python: _Image(its["registries"], its["repository"]) for python, its in each.items()}
+
+
+def _unknown_version(version: str, known: Iterable[str]) -> SpecError:
+    newest = sorted({".".join(each.split(".")[:2]) for each in known}, key=_numbers, reverse=True)
+    what = f"is {version!r}, which is not among AWS's training images in the installed sagemaker package"
+    listed = f"{', '.join(newest[:_NAMED])}{' and older' if len(newest) > _NAMED else ''}"
+    return invalid("framework_version", what, f"give one of them ({listed}), upgrade the package, or give image_uri=")
+
+
+def _choose_python(version: str, python: str | None, known: Collection[str]) -> str:
+    if python is None and len(known) == 1:
+        return next(iter(known))
+    if python is None or python not in known:
+        what = f"is {python!r}, but AWS has no image of TensorFlow {version} with that Python"
+        if python is None:
+            what = f"is not given, but AWS has images of TensorFlow {version} for several"
+        raise invalid("py_version", what, f"give {' or '.join(map(repr, known))}")
+    return python
+
+
+def _hardware(version: str, instance_types: Sequence[str]) -> tuple[str, str]:
+    """Return the family of the instance type that decides, "" on this machine, and its processor: cpu or gpu."""
+    families = [_family(each) for each in instance_types]
+    deciding, family = next(
+        (pair for pair in zip(instance_types, families) if _GPU_FAMILY.match(pair[1])), (instance_types[0], families[0])
+    )
+    if not family:
+        return "", "cpu" if deciding == "local" else "gpu"
+    if _WITHOUT_IMAGE.match(family) or (family == "p2" and _numbers(version) >= _WITHOUT_P2):
+        what = f"is {deciding!r}, for which AWS has no training image with TensorFlow {version}"
+        raise invalid("instance_type", what, "give another type, or image_uri=")
+    return family, "gpu" if _GPU_FAMILY.match(family) else "cpu"
+
+
+def _family(instance_type: str) -> str:
+    """Return the family of an instance type of Amazon SageMaker, "" for a host of this machine."""
+    found = _FAMILY.fullmatch(instance_type)
+    if found is None and not instance_type.startswith("local"):
+        raise invalid("instance_type", f"is {instance_type!r}", "give one such as 'ml.m5.xlarge'")
+    return found[1] if found else ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+
+
+@functools.lru_cache(maxsize=64)
+def _dns_suffix(region: str) -> str:
+    """Return the domain of a Region's services, from botocore's data; botocore's code would take longer to import."""
+    spec = importlib.util.find_spec("botocore")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        for partition in json.loads(Path(place, "data", "partitions.json").read_bytes())["partitions"]:
+            if region in partition["regions"] or re.fullmatch(partition["regionRegex"], region):
+                return str(partition["outputs"]["dnsSuffix"])
+    raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
+
+
 def _text_of(error: Exception) -> str:
     text = str(error).rstrip(" .")
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Import without the announcements, and keep ``sys.excepthook``, which sagemaker's version 2 replaces."""
-    loggers = [logging.getLogger(name) for name in _TALKATIVE]
-    hook = sys.excepthook
-    for logger in loggers:
-        logger.addFilter(_is_error)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        sys.excepthook = hook
-        for logger in loggers:
-            logger.removeFilter(_is_error)
-
-
-def _is_error(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.ERROR
