@@ -92,10 +92,10 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
         '{"a": 1}',
         '{"a": ["x"]}',
         "\x00",
-        '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0, 1, "", ""]}',
-        '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0, 1, "", ""]}',
-        '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0, 1, "", ""]}',
-        '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300, 1, "", ""]}',
+        '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0, 1, "", "", null]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0, 1, "", "", null]}',
+        '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0, 1, "", "", null]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300, 1, "", "", null]}',
         "[" * 100_000,
     ],
     ids=["empty", "half", "list", "number", "short", "nul", "type", "status", "infinite", "late", "deep"],
@@ -105,7 +105,21 @@ def test_a_broken_file_is_created_again(store, content):
     ((_, version),) = store.versions()
     store.ended_jobs.write_text(with_checksum(content.replace("VERSION", ", ".join(map(str, version)))))
     assert listed(store) == [("a", "Completed")]
-    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", ""]
+    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", "", None]
+
+
+@pytest.mark.parametrize("value", [-1.5, 1e300])
+def test_the_last_value_of_a_metric_is_known_without_the_log(store, value):
+    definitions = {"MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.+)"}]}
+    with_metric = {"TrainingJobName": "a", "ResourceConfig": RESOURCES, "AlgorithmSpecification": definitions}
+    job = replace(JOB, request=parse_request(with_metric))
+    with store.create(job, starting_state("a", "arn/a", 0.0).with_status("Completed", 9.0)) as (folder, _):
+        folder.log("algo-1").write_text(f"loss={value}\n")
+    platform = LocalPlatform(data_dir=store.data_dir)
+    first = platform.list()
+    folder.log("algo-1").write_text("")
+    assert platform.list() == first
+    assert first[0]["LastMetric"] == {"MetricName": "loss", "Value": value}
 
 
 def test_a_changed_digit_is_found_by_the_checksum(store):

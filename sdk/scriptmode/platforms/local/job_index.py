@@ -20,6 +20,7 @@ from scriptmode.platforms.local.system.durable import replace_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scriptmode.platforms.base import Metric
     from scriptmode.platforms.local.store.job_record import JobFacts
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 
@@ -42,9 +43,10 @@ _COLUMNS: tuple[set[type], ...] = (
     {int},
     {str},
     {str},
+    {*_TIME, type(None)},
 )
 _NOTE = JobSummary._fields.index("note")
-_FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
+_FIRST_TIME, _STATUS, _HOSTS = _VERSION + 1, _VERSION + 3, _VERSION + 5
 
 
 def job_summaries(store: JobStore) -> list[JobSummary]:
@@ -84,9 +86,9 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
     try:
         # A damaged request would be met by every verb of the job alone.
         facts = folder.read_facts()
-        summary = recovery.reconcile(folder).summary
-        metric = _last_metric(folder, facts) if facts.metrics else ""
-        return summary._replace(hosts=facts.hosts, distribution=facts.distribution, last_metric=metric)
+        summary = recovery.reconcile(folder).summary._replace(hosts=facts.hosts, distribution=facts.distribution)
+        metric = _last_metric(folder, facts) if facts.metrics else None
+        return summary._replace(metric_name=metric.name, metric_value=metric.value) if metric else summary
     except JobNotFoundError:  # removed meanwhile
         return None
     except DataError as error:
@@ -94,15 +96,15 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
         return JobSummary(name, "", created, modified, UNREADABLE, note=str(error))
 
 
-def _last_metric(folder: JobFolder, facts: JobFacts) -> str:
-    """Return the value that one of the metrics had last in the end of a host's log, as ``NAME=VALUE``."""
+def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:
+    """Return the value that one of the metrics had last in the end of a host's log; None without any."""
     from scriptmode.platforms.local.outputs.metrics import last_value
 
-    for host in range(1, min(facts.hosts, _MOST_LOGS) + 1):
-        end = logs.last_lines(folder.log(f"algo-{host}"), _LOG_LINES, _LOG_CHARACTERS)
+    for host in facts.host_names[:_MOST_LOGS]:
+        end = logs.last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
         if found := last_value(end, facts.metrics):
-            return f"{found.name}={found.value!r}"
-    return ""
+            return found
+    return None
 
 
 def _times(folder: Path) -> tuple[float, float]:
@@ -136,6 +138,7 @@ def _read(path: Path) -> dict[str, list[Any]]:
         return {}
     # By columns, which takes a third of the time for thousands of jobs.
     is_sound = all({*map(type, column)} <= types for column, types in zip(zip(*rows), _COLUMNS))
-    if not all(is_time(moment) for row in rows for moment in row[_FIRST_TIME:] if isinstance(moment, (int, float))):
+    times = (each for row in rows for each in row[_FIRST_TIME:_HOSTS] if isinstance(each, (int, float)))
+    if not all(map(is_time, times)):
         return {}
     return content if is_sound and {row[_STATUS] for row in rows} <= STATUS_OF.keys() else {}

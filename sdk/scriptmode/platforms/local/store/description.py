@@ -69,9 +69,8 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
         summary["InstanceCount"] = job.hosts
     if job.distribution:
         summary["Distribution"] = job.distribution
-    if job.last_metric:
-        name, _, value = job.last_metric.rpartition("=")
-        summary["LastMetric"] = {"MetricName": name, "Value": float(value)}
+    if job.metric_name:
+        summary["LastMetric"] = {"MetricName": job.metric_name, "Value": job.metric_value}
     if job.position:
         summary["QueuePosition"] = job.position
     if job.note:

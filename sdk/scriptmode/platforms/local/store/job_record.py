@@ -121,6 +121,11 @@ class JobFacts(NamedTuple):
     #: Names and regular expressions.
     metrics: tuple[tuple[str, str], ...]
 
+    @property
+    def host_names(self) -> tuple[str, ...]:
+        """The names of the hosts, in the order of their numbers."""
+        return tuple(f"algo-{number}" for number in range(1, self.hosts + 1))
+
 
 def summarize_job_record(content: Any, name: str) -> JobFacts:
     """Return the facts of a record, in less time than `parse_job` takes; raise what `validate_job_record` raises."""

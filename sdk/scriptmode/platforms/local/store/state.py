@@ -82,8 +82,9 @@ class JobSummary(NamedTuple):
     #: Number of hosts, and their distribution as the command line names it; 0 and "" where they are unknown.
     hosts: int = 0
     distribution: str = ""
-    #: The value of a metric that was printed last, as ``NAME=VALUE``; "" without one.
-    last_metric: str = ""
+    #: The metric whose value was printed last, and that value; "" and None without one.
+    metric_name: str = ""
+    metric_value: float | None = None
     #: A problem of the job that its status does not tell; "" without one.
     note: str = ""
     #: Position among the jobs that wait for others, from 1 on; 0 for a job that does not.
