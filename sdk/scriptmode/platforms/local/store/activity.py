@@ -42,7 +42,7 @@ def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
         return {}
     usage = _read_usage(folder.usage_file)
     found = {}
-    for host in folder.read_job().request.resources.hosts:
+    for host in folder.read_facts().host_names:
         log = folder.log(host)
         activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log))
         if host in usage:
