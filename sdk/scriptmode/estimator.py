@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -254,6 +255,7 @@ class Estimator(Arguments):
         from scriptmode.planning import planner
 
         submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
+        log_lines.unused(parse.parse_request(submission.request), sys.stderr)
         job = None if against is None else _resolve_job(against, self.platform)
         return planner.create_plan(self.platform, submission, job)
 
@@ -295,6 +297,9 @@ class Estimator(Arguments):
             # A wrong value is reported before the job is created.
             display.choose_view(live)
         body, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        if arguments.shows_logs(logs):
+            # The caller may read the output.
+            log_lines.unused(parse.parse_request(body), sys.stdout if shown else sys.stderr)
         if source is not None:
             _pack_and_store(*source, partial(self._store, body), shown=shown)
         for file in rule_files:
@@ -305,7 +310,6 @@ class Estimator(Arguments):
         self._latest = arguments.of_latest_job(parse.parse_request(body), getattr(self.platform, "session", None))
         if shown:
             log_lines.started(job.name)
-            log_lines.unused(parse.parse_request(body))
         if wait:
             job.follow(logs=shown, live=live)
         return job

@@ -18,6 +18,7 @@ from scriptmode.cli.cloud_ml_engine.config import parse_settings
 from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
+from scriptmode.spec.unused_settings import LAUNCHER_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,6 +114,32 @@ def test_an_image_that_processes_have_no_use_for_is_kept_and_said_once(made, cap
     assert job.describe()["AlgorithmSpecification"]["TrainingImage"] == "team/tf:1"
     made().fit()
     assert "is not used" not in capsys.readouterr().out
+
+
+UNUSED = {
+    "role": ({"role": "trainer"}, "role trainer is not used: jobs of this machine have the rights of the user who"),
+    "volume_size": ({"volume_size": 50}, "volume_size 50 is not used: the hosts have this machine's own disks"),
+    "variable": ({"environment": {"SM_HOSTS": "1"}}, "variable SM_HOSTS is not used: the launcher sets its own on"),
+    "hyperparameter": (
+        {"environment": {"SM_HP_EPOCHS": "1"}, "hyperparameters": {"epochs": 2}},
+        "environment variable SM_HP_EPOCHS is not used",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), UNUSED.values(), ids=list(UNUSED))
+def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, capsys, arguments, said):
+    made(**arguments).plan()
+    assert said in capsys.readouterr().err
+    made(environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x"}).plan()
+    assert capsys.readouterr().err == ""
+
+
+def test_every_variable_of_the_launcher_is_known_as_one(made):
+    variables = made().plan().hosts["algo-1"].variables
+    # A plan leaves out those that repeat the others.
+    repeated = {"SM_TRAINING_ENV", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
+    assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - repeated
 
 
 def test_another_interpreters_tensorflow_is_compared_too(made, tmp_path):

@@ -10,7 +10,8 @@ from scriptmode import messages, terminal_text
 from scriptmode.colours import colours_enabled
 from scriptmode.progress_line import ProgressLine
 from scriptmode.request.parse import parse_description
-from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
+from scriptmode.spec.hosts import HostKind
+from scriptmode.spec.unused_settings import unused_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,10 +79,9 @@ def started(name: str, stream: TextIO | None = None) -> None:
 
 
 def unused(job: JobRequest, stream: TextIO | None = None) -> None:
-    """Write which settings have no effect: an image, if the hosts are processes of this machine."""
-    image = job.algorithm.image_uri
-    if image and job.resources.host_kind is HostKind.PROCESS:
-        _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
+    """Write which settings have no effect."""
+    for text in unused_settings(job):
+        _say(text, stream)
 
 
 def ended(description: JobDescription, stream: TextIO | None = None) -> None:

@@ -35,6 +35,7 @@ from scriptmode.platforms.local.system.durable import ChangedDirectories, replac
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind
+from scriptmode.spec.unused_settings import LOCAL_ROLE
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
-DEFAULT_ROLE = "scriptmode-local"
 
 
 class LocalPlatform(DeprecatedMethods):
@@ -134,7 +134,7 @@ class LocalPlatform(DeprecatedMethods):
             self._check_script(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
-            role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
+            role = f"arn:aws:iam::{ACCOUNT}:role/{role or LOCAL_ROLE}"
         output = replace(
             spec.output,
             path=spec.output.path or f"{file_uris.SCHEME}{self._store.jobs}",

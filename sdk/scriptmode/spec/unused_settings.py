@@ -1,0 +1,49 @@
+"""Settings of a job that have no effect on its hosts. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
+from scriptmode.spec.training_job import Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.spec.job_request import JobRequest
+
+#: The role of a job of this machine that names none.
+LOCAL_ROLE = "scriptmode-local"
+#: The script's variables that the launcher sets for each job, in place of those of the same names.
+LAUNCHER_VARIABLES = frozenset(
+    {
+        "SM_HOSTS", "SM_CURRENT_HOST", "SM_NUM_CPUS", "SM_NUM_GPUS", "SM_NUM_NEURONS", "SM_NETWORK_INTERFACE_NAME",
+        "SM_CURRENT_INSTANCE_TYPE", "SM_CURRENT_INSTANCE_GROUP", "SM_CURRENT_INSTANCE_GROUP_HOSTS",
+        "SM_INSTANCE_GROUPS", "SM_INSTANCE_GROUPS_DICT", "SM_DISTRIBUTION_INSTANCE_GROUPS", "SM_IS_HETERO",
+        "SM_RESOURCE_CONFIG", "SM_TRAINING_ENV", "SM_HPS", "SM_USER_ARGS", "SM_USER_ENTRY_POINT", "SM_MODULE_NAME",
+        "SM_MODULE_DIR", "SM_LOG_LEVEL", "SM_FRAMEWORK_PARAMS", "SM_FRAMEWORK_MODULE", "SM_INPUT_DATA_CONFIG",
+        "SM_CHANNELS", "SM_INPUT_DIR", "SM_INPUT_CONFIG_DIR", "SM_OUTPUT_DIR", "SM_OUTPUT_DATA_DIR",
+        "SM_OUTPUT_INTERMEDIATE_DIR", "SM_MODEL_DIR", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST",
+    }
+)  # fmt: skip
+
+
+def unused_settings(job: JobRequest) -> Iterator[str]:
+    """Yield a sentence for each setting that was given and has no effect."""
+    kind, image = job.resources.host_kind, job.algorithm.image_uri
+    if image and kind is HostKind.PROCESS:
+        yield f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine"
+    if kind is not HostKind.CLOUD:
+        role = (job.role or "").rpartition("/")[2]
+        if role not in ("", LOCAL_ROLE):
+            yield f"role {role} is not used: jobs of this machine have the rights of the user who starts them"
+        if job.resources.volume_size != Resources.volume_size:
+            yield f"volume_size {job.resources.volume_size} is not used: the hosts have this machine's own disks"
+    for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
+        yield f"environment variable {name} is not used: the launcher sets its own on each host"
+
+
+def _launcher_variables(job: JobRequest) -> set[str]:
+    own = [f"SM_CHANNEL_{channel.name}" for channel in job.channels]
+    own += [f"SM_HP_{name}" for name in job.hyperparameters]
+    return {*LAUNCHER_VARIABLES, *map(str.upper, own)}
