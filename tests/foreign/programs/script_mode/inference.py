@@ -1,0 +1,1 @@
+"""A handler for requests, which training copies beside the model."""
