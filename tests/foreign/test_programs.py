@@ -15,7 +15,15 @@ import numpy as np
 import pytest
 from awscrt.checksums import crc32c
 
-from scriptmode import MPI, Estimator, MultiWorkerMirrored, ParameterServer, TensorFlow, TrainingInput, TrainingJobFailed
+from scriptmode import (
+    MPI,
+    Estimator,
+    MultiWorkerMirrored,
+    ParameterServer,
+    TensorFlow,
+    TrainingInput,
+    TrainingJobFailed,
+)
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMMAND = str(Path(sys.executable).with_name("scriptmode"))
