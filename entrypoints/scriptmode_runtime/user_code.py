@@ -22,6 +22,8 @@ _S3 = "s3://"
 _FILE = "file://"
 _SHELL = ".sh"
 _SHOWN_NAMES = 8
+#: A directory for ``PYTHONPATH``: modules of AWS's images, where they are not installed.
+_FALLBACK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fallback")
 #: The job's region, as the script sees it.
 _REGION = "SAGEMAKER_REGION"
 
@@ -99,7 +101,9 @@ def command(environment: TrainingEnvironment) -> Command:
     inherited = environment.inherited
     env = script_variables(environment)
     env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path)))
+    # The preview of a host does not know where the runtime is there.
+    fallback = _FALLBACK if environment.source is None else ""
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path, fallback)))
     env["PYTHONUNBUFFERED"] = "1"
     return Command((*start, *program_arguments(environment)), env, code, python)
 

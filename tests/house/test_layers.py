@@ -52,7 +52,7 @@ RUNTIME_NAMES = {
 }
 #: Distributions, and the modules that import them.
 DISTRIBUTIONS = {
-    "tensorflow": ("entrypoints/scriptmode_runtime/tensorflow/",),
+    "tensorflow": ("entrypoints/scriptmode_runtime/tensorflow/", "entrypoints/scriptmode_runtime/fallback/"),
     "horovod": ("entrypoints/scriptmode_runtime/tensorflow/horovod.py",),  # its stand-in where it meets Keras
     "boto3": (
         "sdk/scriptmode/aws/s3.py",

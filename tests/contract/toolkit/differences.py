@@ -36,8 +36,9 @@ def promised(case: Case, record: Record) -> tuple[Record, set[str]]:
 
 
 OF_VARIABLES = [
-    Difference("PYTHONPATH", "the toolkit writes its own whole sys.path there; we the code folder and what was there",
-               "the rest is the interpreter's own, and wrong for another one that the script starts", runs.python_path),
+    Difference("PYTHONPATH", "the toolkit writes its own whole sys.path there; we the code folder, what was there and "
+               "modules of AWS's images", "the rest is the interpreter's own, and wrong for another one that the script "
+               "starts; programs for AWS's images import sagemaker_tensorflow", runs.python_path),
     Difference("PATH", "we put the interpreter's folder first", "what requirements.txt brought is found by its name",
                runs.path),
     Difference("PYTHONUNBUFFERED", "we set it", "a line in the log when it is printed, not 8 KiB later", runs.unbuffered),

@@ -17,6 +17,8 @@ TUNING, MODEL_DIR = "_tuning_objective_metric", "model_dir"
 ADAPTERS = ("S3_REGION", "S3_USE_HTTPS", "TF_CPP_MIN_LOG_LEVEL")
 #: What the toolkit takes in a program's name, if neither "-" nor "/" comes first and no part is "." or "..".
 PLAIN = {*string.ascii_letters, *string.digits, *"._+-/"}
+#: Where our launcher has modules of AWS's images.
+FALLBACK = Path(__file__).parents[3] / "entrypoints" / "scriptmode_runtime" / "fallback"
 NO_INTERPRETER = "executable: no interpreter named"
 
 
@@ -36,7 +38,7 @@ def python_path(_case: Case, record: Record) -> None:
     theirs = env(record).get("PYTHONPATH", "").split(os.pathsep)
     promise = [theirs[0], *given(record).get("PYTHONPATH", "").split(os.pathsep)]
     if "PYTHONPATH" in env(record) and set(promise) <= set(theirs):
-        env(record)["PYTHONPATH"] = os.pathsep.join(promise)
+        env(record)["PYTHONPATH"] = os.pathsep.join([*promise, str(FALLBACK)])
 
 
 def path(_case: Case, record: Record) -> None:
