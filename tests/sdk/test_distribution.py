@@ -66,6 +66,10 @@ DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluato
         pytest.param(
             {"mpi": {"enabled": True}, "instance_groups": ["a", "b"]}, MPI(instance_groups=("a", "b")), id="groups"
         ),
+        pytest.param({"smdistributed": {"dataparallel": {"enabled": False}}}, None, id="AWS's own, disabled"),
+        pytest.param(
+            {"torch_distributed": {"enabled": False}, "mpi": {"enabled": True}}, MPI(), id="AWS's own beside another"
+        ),
     ],
 )
 def test_the_dict_spelling_gives_the_value(spelling, value):
@@ -106,7 +110,13 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param({"mpi": {"enabled": "yes"}}, "['enabled'] is 'yes'", id="a word for a switch"),
         pytest.param({"mpi": True}, "distribution['mpi'] is True", id="no dict"),
         pytest.param("mpi", "distribution is 'mpi'", id="a word"),
-        pytest.param({"smdistributed": {"dataparallel": {"enabled": True}}}, "is not supported", id="AWS's own"),
+        pytest.param({"smdistributed": {"dataparallel": {"enabled": True}}}, "needs AWS's own library", id="AWS's own"),
+        pytest.param({"smdistributed": {}}, "needs AWS's own library", id="AWS's own without a switch"),
+        pytest.param(
+            {"smdistributed": {"dataparallel": {"enabled": False}, "modelparallel": {"enabled": True}}},
+            "needs AWS's own library",
+            id="one of AWS's own",
+        ),
         pytest.param({"instance_groups": ["a"]}, "enables nothing", id="groups alone"),
         pytest.param({"mpi": {"enabled": True}, "instance_groups": "a"}, "give a list", id="groups as a word"),
         pytest.param(

@@ -152,6 +152,9 @@ def script(
                 advice="give it: the file in source_dir that is run",
             )
         return None
+    if re.match(r"[a-z][a-z0-9+.-]*://", str(entry_point)):
+        what = f"is {str(entry_point)!r}, but a script is a file of this machine"
+        raise invalid("entry_point", what, "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it")
     folder = None if source_dir is None else str(source_dir)
     git = parse_git_config(git_config)
     return Script(

@@ -210,17 +210,9 @@ def parse_distribution(value: object) -> Distribution | None:
     groups = _group_names(value.get("instance_groups", ()))
     enabled = {}
     for kind, options in value.items():
-        if kind == "instance_groups":
+        if kind == "instance_groups" or (kind in _AWS_ONLY and _is_disabled(options)):
             continue
-        if kind in _AWS_ONLY:
-            raise SpecError(
-                f"distribution[{kind!r}] is not supported",
-                argument="distribution",
-                advice=f"use one of {', '.join(map(repr, KINDS))}",
-            )
-        if kind == "horovod":
-            raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
-        validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
+        _validate_kind(kind)
         parsed = _parse_kind(kind, options, groups)
         if parsed is not None:
             enabled[kind] = parsed
@@ -233,6 +225,27 @@ def parse_distribution(value: object) -> Distribution | None:
             "distribution", "names instance_groups but enables nothing to run on them", "add one of its kinds"
         )
     return next(iter(enabled.values()), None)
+
+
+def _validate_kind(kind: str) -> None:
+    """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
+    if kind in _AWS_ONLY:
+        raise SpecError(
+            f"distribution[{kind!r}] needs AWS's own library, which is in AWS's images alone, and is not supported",
+            argument="distribution",
+            advice=f"use one of {', '.join(map(repr, KINDS))}",
+        )
+    if kind == "horovod":
+        raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
+    validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
+
+
+def _is_disabled(options: object) -> bool:
+    """Return whether a kind of AWS's own is disabled, as a whole or in each of its libraries."""
+    if not isinstance(options, Mapping):
+        return False
+    switched = [options] if "enabled" in options else list(options.values())
+    return bool(switched) and all(isinstance(each, Mapping) and each.get("enabled") is False for each in switched)
 
 
 def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribution | None:
