@@ -66,7 +66,8 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     if region not in image.registries:
         what = f"is {framework_version!r}, whose images AWS does not have in Region {region!r}"
         near = suggest_similar(region, image.registries)
-        raise invalid("framework_version", what, f"{near} Or give image_uri=" if near else "give image_uri=")
+        advice = f"{near} Or give image_uri=" if near else "give image_uri="
+        raise invalid("framework_version", what, advice)
     tag = f"{framework_version}-{processor}-{python}"
     if family == "p4d" and tag in _P4D_ENDINGS:
         tag = f"{tag}-{_P4D_ENDINGS[tag]}"
