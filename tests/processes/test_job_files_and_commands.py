@@ -4,14 +4,21 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from fakes.command_line import program
+from fakes.local_jobs import request_for
 from fakes.processes import until
 
 from scriptmode import TrainingJob
-from scriptmode.platforms.local.hosts import enter
+from scriptmode.platforms.local.hosts import host_command
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.request.parse import parse_request
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 TRAIN = """
 import os, sys, time
@@ -180,18 +187,16 @@ def test_a_command_that_cannot_run_is_an_error(here, words, code, message):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
-def test_a_process_of_another_user_is_never_entered(tmp_path):
+def test_a_process_of_another_user_is_never_entered(tmp_path, capfd):
+    job = Job(parse_request(request_for("job-1")), "arn", "us-east-1", sys.executable, 1.0)
+    state = starting_state("job-1", "arn", time.time()).with_status("Training", time.time())
+    with JobStore(tmp_path).create(job, state) as (folder, _):
+        variables = {BASE_DIR_VARIABLE: str(folder.host("algo-1")), "SM_CURRENT_HOST": "algo-1"}
     command = ("/bin/sh", "-c", "echo up; exec sleep 600")
-    with subprocess.Popen(
-        command, env={"MARK": str(tmp_path)}, user=65534, cwd="/", stdout=subprocess.PIPE
-    ) as stranger:
+    with subprocess.Popen(command, env=variables, user=65534, cwd="/", stdout=subprocess.PIPE) as stranger:
         assert stranger.stdout.readline() == b"up\n"
-        entered = subprocess.run(
-            (sys.executable, enter.__file__, "--own", f"MARK={tmp_path}", "--", "echo", "entered"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        code = host_command.run_on_host(folder, state, "algo-1", ["echo", "entered"])
         stranger.kill()
-    assert entered.stdout == ""
-    assert "the script of this host does not run" in entered.stderr
+    output, errors = capfd.readouterr()
+    assert (code, output) == (1, "")
+    assert "the script of this host does not run" in errors
