@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fakes.processes import until
 from scriptmode import JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.agent import removal
+from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
@@ -118,6 +120,20 @@ def test_a_source_that_was_just_stored_is_kept_for_the_job_that_starts_with_it(j
     end_long_ago(jobs, "first")
     assert names(prune("--older-than", "0s"), "sources") == set()
     assert (source / "sourcedir.tar.gz").exists()
+
+
+def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
+    # An interrupted client left the directory.
+    source = jobs.data_dir / "sources" / "abc"
+    source.mkdir(parents=True)
+    archive = source / "sourcedir.tar.gz"
+    storing = threading.Thread(target=LocalPlatform().put_source, args=(b"archive", f"file://{archive}"))
+    with locked_directory(source.parent):
+        storing.start()
+        until(lambda: f"-> FLOCK  ADVISORY  READ {os.getpid()} " in Path("/proc/locks").read_text())
+        source.rmdir()
+    storing.join()
+    assert archive.read_bytes() == b"archive"
 
 
 def test_cached_downloads_are_deleted_by_their_last_use(jobs):

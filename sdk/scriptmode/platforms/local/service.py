@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -191,13 +192,8 @@ class LocalPlatform(DeprecatedMethods):
                 bucket.upload_bytes(archive, uri, kms_key=kms_key)
             return
         try:
-            path = file_uris.file_path(uri)
-            if self._store.sources in path.parents:
-                close_to_others(self._store.sources)
-            if not self._is_stored(path):
-                entries = ChangedDirectories()
-                for folder in path_within(path.parent, self._store.data_dir) or [path.parent]:
-                    entries.make_directory(folder, mode=0o700)
+            path, entries = file_uris.file_path(uri), ChangedDirectories()
+            if not self._reserve_source(path, entries):
                 replace_file(path, archive, directory=True)
                 entries.sync()
         except (OSError, ValueError) as error:
@@ -388,12 +384,20 @@ class LocalPlatform(DeprecatedMethods):
         newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
         return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
 
-    def _is_stored(self, source: Path) -> bool:
-        """Return whether a source archive exists; mark one of the data directory as used, so that none prunes it."""
-        if self._store.sources not in source.parents or not source.exists():
-            return source.exists()
-        with locked_directory(self._store.sources, shared=True):
-            mark_used(self._store.sources / source.relative_to(self._store.sources).parts[0])
+    def _reserve_source(self, source: Path, entries: ChangedDirectories) -> bool:
+        """Create the directory of a source archive; return whether the archive exists.
+
+        One of the data directory is marked as used under the lock of `pruning`, which then keeps it.
+        """
+        sources = self._store.sources
+        with ExitStack() as lock:
+            for folder in path_within(source.parent, self._store.data_dir) or [source.parent]:
+                entries.make_directory(folder, mode=0o700)
+                if folder == sources:
+                    close_to_others(sources)
+                    lock.enter_context(locked_directory(sources, shared=True))
+            if sources in source.parents:
+                mark_used(sources / source.relative_to(sources).parts[0])
             return source.exists()
 
     def _require_new(self, name: str) -> None:
