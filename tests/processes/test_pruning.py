@@ -1,5 +1,6 @@
 """``scriptmode prune`` removes what ended and is not needed, beside running jobs and other processes."""
 
+import fcntl
 import json
 import os
 import signal
@@ -212,6 +213,18 @@ def test_a_job_that_ended_is_kept_while_its_agent_lives(jobs):
         assert not removal.delete_ended_job(folder)
     finally:
         os.kill(agent.pid, signal.SIGCONT)
+
+
+def test_a_job_is_deleted_though_another_process_looks_whether_it_has_an_agent(jobs):
+    name = jobs.start("pass")
+    end_long_ago(jobs, name)
+    # As `JobFolder.has_agent`, which holds the lock for a moment.
+    with jobs.job_folder(name).lock_file.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        release = threading.Timer(0.1, fcntl.flock, (lock, fcntl.LOCK_UN))
+        release.start()
+        assert removal.delete_ended_job(jobs.job_folder(name))
+        release.join()
 
 
 def test_a_damaged_job_is_kept_and_named(jobs):

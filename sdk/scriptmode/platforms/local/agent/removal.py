@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 PREFIX = ".removed-"
 #: Seconds in which an agent that was killed, or whose directory was renamed, has to end.
 _ENDING_SECONDS = 30.0
+#: Seconds in which processes that look whether a job has an agent, and hold its lock for that, release the lock.
+_LOOKING_SECONDS = 1.0
 #: Seconds in which killed processes finish the writes that the kernel does for them.
 _WRITING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
@@ -61,13 +63,20 @@ def delete_ended_job(folder: JobFolder) -> bool:
     A job that another process started under the same name in the meantime is left as it is. Raises `JobNotFoundError`,
     and `DataError` where the directory cannot be read or removed.
     """
-    # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
-    with _jobs_locked(folder), folder.try_lock() as is_locked:
-        if not is_locked or not folder.read_state().ended:
+    deadline = time.monotonic() + _LOOKING_SECONDS
+    while (moved := _rename_ended(folder)) is None:
+        if time.monotonic() > deadline:
             return False
-        moved = _rename(folder)
+        time.sleep(_POLL_SECONDS)
     _remove_moved(folder, moved)
     return True
+
+
+def _rename_ended(folder: JobFolder) -> JobFolder | None:
+    """Rename the directory of a job that has ended; return the renamed directory, None where its lock is held."""
+    # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
+    with _jobs_locked(folder), folder.try_lock() as is_locked:
+        return _rename(folder) if is_locked and folder.read_state().ended else None
 
 
 @contextmanager
