@@ -1,7 +1,8 @@
 """Train a TensorFlow script on many processes and machines by one call.
 
-Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.containers``, ``scriptmode.doctor`` and
-``scriptmode.platforms.local.LocalPlatform``. Every other module may change without notice.
+Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.containers``, ``scriptmode.doctor``,
+``scriptmode.aws.S3Uploader``, ``scriptmode.aws.S3Downloader`` and ``scriptmode.platforms.local.LocalPlatform``. Every
+other module may change without notice.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     #: The installed version.
     __version__: str
     from scriptmode.aws.iam_role import get_execution_role
+    from scriptmode.aws.sagemaker_session import Session
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.failure import Failure
     from scriptmode.job import TrainingJob
@@ -62,6 +64,7 @@ else:
         "HostActivity": "platforms.base",
         "LogEvent": "platforms.base",
         "get_execution_role": "aws.iam_role",
+        "Session": "aws.sagemaker_session",
         "InstanceGroup": "spec.training_job",
     }
 
@@ -107,6 +110,7 @@ __all__ = [
     "QuotaError",
     "RequestError",
     "ScriptmodeError",
+    "Session",
     "ShuffleConfig",
     "SourceError",
     "SpecError",

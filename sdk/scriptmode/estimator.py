@@ -94,7 +94,7 @@ class Estimator(Arguments):
         framework_version: TensorFlow's version, which chooses the image where ``image_uri`` is not given.
         py_version: Python's version of that image, such as ``py310``.
         platform: ``"local"``, ``"sagemaker"`` or a platform, in place of the one that ``instance_type`` chooses.
-        sagemaker_session: A boto3 session, or a session of an installed ``sagemaker`` package, v2 or v3.
+        sagemaker_session: A `Session`, a boto3 session, or a session of an installed ``sagemaker`` package, v2 or v3.
         model_uri: URI of a pretrained model, which is an input channel of the job.
         model_channel_name: The name of that channel; by default ``model``.
         git_config: The Git repository that ``source_dir`` and ``entry_point`` are in: ``repo``, ``branch``, ``commit``
@@ -334,7 +334,8 @@ class Estimator(Arguments):
 
         Args:
             training_job_name: The job's name.
-            sagemaker_session: A session as the constructor takes it; only Amazon SageMaker is asked then.
+            sagemaker_session: A session as the constructor takes it; only Amazon SageMaker is asked then, or only this
+                machine for a session of local mode.
             platform: The platform that has the job; by default this machine is asked, then Amazon SageMaker.
 
         Raises:

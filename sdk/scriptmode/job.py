@@ -16,7 +16,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.platforms.base import JobFilter
-from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
+from scriptmode.platforms.registry import find_job_platform, resolve_platform, session_platform
 from scriptmode.request.inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request
 from scriptmode.spec.hosts import HostKind
@@ -62,7 +62,8 @@ class TrainingJob:
 
         Args:
             name: The job's name.
-            sagemaker_session: A session as the estimators take it; only Amazon SageMaker is asked then.
+            sagemaker_session: A session as the estimators take it; only Amazon SageMaker is asked then, or only this
+                machine for a session of local mode.
             platform: ``"local"``, ``"sagemaker"`` or a platform; by default this machine is asked, then Amazon
                 SageMaker.
 
@@ -455,7 +456,8 @@ class TrainingJob:
 
         Args:
             platform: ``"local"`` (this machine, the default), ``"sagemaker"``, or a platform.
-            sagemaker_session: A session as the estimators take it; the jobs are Amazon SageMaker's then.
+            sagemaker_session: A session as the estimators take it; the jobs are Amazon SageMaker's then, or those of
+                this machine for a session of local mode.
             name_contains: A part of the name.
             status: One of the values of `status`.
             created_after: A datetime with a time zone.
@@ -472,7 +474,7 @@ class TrainingJob:
         from scriptmode.display.job_list import JobList
 
         which = JobFilter(name_contains, status, created_after, created_before, limit)
-        where = resolve_platform(platform) if sagemaker_session is None else sagemaker_platform(sagemaker_session)
+        where = resolve_platform(platform) if sagemaker_session is None else session_platform(sagemaker_session)
         return JobList(where.list(which))
 
 

@@ -1,13 +1,33 @@
 """AWS: sessions and clients, their errors, and the services beside training.
 
+sagemaker_session  `scriptmode.Session`
+s3_transfers       `S3Uploader` and `S3Downloader`, which this package exports
+local_bucket       the bucket of a session without an account: a directory of this machine
 session            clients of a boto3 session or a ``sagemaker`` session
 error_translation  boto3's errors, translated into `scriptmode.errors`
 iam_role           ARNs of roles, and the role of this notebook
 ecr                repositories and registry logins
-s3             objects and buckets, through boto3
-s3_errors      botocore's errors, translated into `scriptmode.errors`
-retry          retries with backoff and jitter
-config         the SageMaker config file
-images         look-up of AWS's images by an installed ``sagemaker`` package
-image_support  options that a job on one of AWS's TensorFlow images cannot have
+s3                 objects and buckets, through boto3
+s3_errors          botocore's errors, translated into `scriptmode.errors`
+retry              retries with backoff and jitter
+config             the SageMaker config file
+images             look-up of AWS's images by an installed ``sagemaker`` package
+image_support      options that a job on one of AWS's TensorFlow images cannot have
 """
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scriptmode.aws.s3_transfers import S3Downloader, S3Uploader
+else:
+
+    def __getattr__(name: str) -> Any:
+        # Imported at the first use: the other modules of this package do not need them.
+        if name not in __all__:
+            raise AttributeError(f"module 'scriptmode.aws' has no attribute {name!r}")
+        from scriptmode.aws import s3_transfers
+
+        return getattr(s3_transfers, name)
+
+
+__all__ = ["S3Downloader", "S3Uploader"]

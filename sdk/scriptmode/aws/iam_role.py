@@ -9,6 +9,7 @@ from typing import Any
 
 from scriptmode.aws.session import Connection
 from scriptmode.errors import CredentialsError, JobNotFoundError, invalid
+from scriptmode.spec.hosts import LOCAL_ROLE_ARN
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")
@@ -60,14 +61,16 @@ def _read(metadata: Path) -> dict[str, Any]:
 def get_execution_role(sagemaker_session: object = None) -> str:
     """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
 
+    Without AWS credentials it is the role of jobs on this machine, which Amazon SageMaker does not accept.
+
     Args:
-        sagemaker_session: A boto3 or ``sagemaker`` session, as the estimators take it; by default boto3's own settings.
+        sagemaker_session: A session as the estimators take it; by default boto3's own settings.
 
     Returns:
         The role's ARN.
 
     Raises:
-        CredentialsError: There are no credentials, or they are those of an IAM user.
+        CredentialsError: The credentials are those of an IAM user, or AWS does not accept them.
     """
     return find_execution_role(sagemaker_session)
 
@@ -75,12 +78,16 @@ def get_execution_role(sagemaker_session: object = None) -> str:
 def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
     """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
 
-    ``metadata`` is the file that SageMaker writes on its notebooks. Raises `CredentialsError` for a user.
+    ``metadata`` is the file that SageMaker writes on its notebooks. It is the role of jobs on this machine for a
+    session of local mode, and where there are no credentials. Raises `CredentialsError` for a user.
     """
-    connection = Connection(sagemaker_session)
+    is_local = getattr(sagemaker_session, "local_mode", False)
+    connection = Connection(None if is_local else sagemaker_session)
     about = _read(metadata)
     if about.get("ExecutionRoleArn"):
         return str(about["ExecutionRoleArn"])
+    if is_local or (sagemaker_session is None and not connection.credentials_source):
+        return LOCAL_ROLE_ARN
     notebook = about.get("ResourceName")
     if notebook and "DomainId" not in about:
         found = connection.call(

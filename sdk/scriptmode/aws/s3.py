@@ -12,7 +12,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translate_s3_errors
 from scriptmode.aws.s3_reader import BucketSettings
-from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
+from scriptmode.errors import (
+    CredentialsError,
+    DataAccessError,
+    DataError,
+    DataNotFoundError,
+    ScriptmodeError,
+    invalid,
+)
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -170,11 +177,21 @@ class S3:
         with self._translated(uri), _unwrapped():
             self._connected(uri).download_file(item.location.bucket, item.location.key, str(path))
 
-    def upload_file(self, path: Path, uri: str) -> None:
-        """Store a file's bytes at ``uri``."""
+    def uris(self, prefix: str) -> list[str]:
+        """Return the URI of every object whose key begins with the URI's, in the order of keys."""
+        return [str(item.location) for item in self.objects(prefix)]
+
+    def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:
+        """Store a file's bytes at ``uri``; ``extra`` are boto3's ``ExtraArgs``, whose names it checks (`SpecError`)."""
         location = parse_s3_uri(uri)
-        with self._translated(uri), _unwrapped():
-            self._connected(uri).upload_file(str(path), location.bucket, location.key)
+        settings = {"ExtraArgs": dict(extra)} if extra else {}
+        try:
+            with self._translated(uri), _unwrapped():
+                self._connected(uri).upload_file(str(path), location.bucket, location.key, **settings)
+        except ValueError as error:
+            if isinstance(error, ScriptmodeError) or not extra:
+                raise
+            raise invalid("extra_args", f"is {dict(extra)!r}", f"{error}") from error
 
     def read_bytes(self, uri: str) -> bytes:
         """Return an object's bytes; read at most `READ_ATTEMPTS` times if the connection breaks while they come."""

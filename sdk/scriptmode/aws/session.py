@@ -32,8 +32,9 @@ class Connection:
         if getattr(session, "local_mode", False):
             raise invalid(
                 "sagemaker_session",
-                f"is {session!r}, a session of local mode, but the instance type is Amazon SageMaker's",
-                "give a boto3.Session, or instance_type='local_process' to train on this machine",
+                f"is {session!r}, a session of local mode (of this machine, as without AWS credentials), but the "
+                "instance type is Amazon SageMaker's",
+                "give a session with credentials, or instance_type='local_process' to train on this machine",
             )
         if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
             raise invalid(
@@ -132,5 +133,5 @@ class Connection:
             import boto3
 
             with translate_setup_errors("the AWS settings"):
-                self._boto_session = boto3.session.Session()
+                self._boto_session = boto3.session.Session(region_name=self._region)
         return self._boto_session

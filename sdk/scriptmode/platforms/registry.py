@@ -36,7 +36,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
             advice="use one",
         )
     if kinds <= {LOCAL_PROCESS, _CONTAINER}:
-        if session is not None and not getattr(session, "local_mode", False):
+        if session is not None and not _is_for_this_machine(session):
             raise invalid(
                 "sagemaker_session",
                 f"is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
@@ -50,13 +50,13 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
 def find_job_platform(job_name: str, session: object = None) -> Platform:
     """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
     """
-    cloud = sagemaker_platform(session)
+    platform = session_platform(session)
     if session is not None:
-        cloud.describe(job_name)
-        return cloud
-    return local_platform_or(cloud, job_name)
+        platform.describe(job_name)
+        return platform
+    return local_platform_or(platform, job_name)
 
 
 def local_platform_or(other: Platform, job_name: str) -> Platform:
@@ -90,6 +90,11 @@ def sagemaker_platform(session: object) -> Platform:
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
     return SageMakerPlatform(session)
+
+
+def session_platform(session: object) -> Platform:
+    """Return this machine for a session of local mode, else Amazon SageMaker as `sagemaker_platform` does."""
+    return local_platform() if getattr(session, "local_mode", False) else sagemaker_platform(session)
 
 
 def resolve_platform(platform: Platform | str | None) -> Platform:
@@ -147,6 +152,11 @@ def prune_local_jobs(older_than: float, *, dry_run: bool) -> PruneReport:
 
 def _runs_local_jobs() -> bool:
     return sys.platform.startswith("linux")
+
+
+def _is_for_this_machine(session: object) -> bool:
+    """Return whether hosts of this machine see S3 as the session does: they have boto3's own settings."""
+    return bool(getattr(session, "local_mode", False)) or not getattr(session, "uses_own_settings", True)
 
 
 def _kind(instance_type: str) -> str:

@@ -10,6 +10,11 @@ LOCAL_PROCESS = "local_process"
 #: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_GPU = "local_gpu"
 LOCAL_CONTAINER = ("local", LOCAL_GPU)
+#: The account of jobs on this machine, their Region if AWS's settings name none, and the role of those without one.
+LOCAL_ACCOUNT = "000000000000"
+LOCAL_REGION = "us-east-1"
+LOCAL_ROLE = "scriptmode-local"
+LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
 
 
 class HostKind(Enum):

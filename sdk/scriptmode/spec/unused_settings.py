@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
+from scriptmode.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE, HostKind
 from scriptmode.spec.training_job import Resources
 
 if TYPE_CHECKING:
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from scriptmode.spec.job_request import JobRequest
 
-#: The role of a job of this machine that names none.
-LOCAL_ROLE = "scriptmode-local"
 #: The script's variables that the launcher sets for each job, in place of those of the same names.
 LAUNCHER_VARIABLES = frozenset(
     {

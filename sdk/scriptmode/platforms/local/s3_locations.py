@@ -1,21 +1,58 @@
-"""The check of a job's S3 locations before its start: what does not exist is an error of the call, not of the job."""
+"""A job's S3 locations before its start: the bucket that is a directory, and a check of what is in S3.
+
+What does not exist is an error of the call, not of the job.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from scriptmode.aws.local_bucket import to_file_uri
 from scriptmode.data.channel_source import source_of
 from scriptmode.data.listing import require_data
 from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
+from scriptmode.spec.inputs import TrainingInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
 _SECONDS = 3.0
+
+
+def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
+    """Replace the URIs of objects in the bucket that is a directory of this machine by ``file://`` URIs."""
+    output, script, model = spec.output, spec.script, spec.model
+    return replace(
+        spec,
+        channels=tuple(map(_resolve_channel, spec.channels)),
+        output=replace(
+            output,
+            path=_resolve(output.path),
+            code_location=_resolve(output.code_location),
+            checkpoint_uri=_resolve(output.checkpoint_uri),
+        ),
+        script=replace(script, source_dir=_resolve(script.source_dir)) if script else None,
+        model=replace(model, uri=to_file_uri(model.uri)) if model else None,
+        model_dir=to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
+    )
+
+
+def _resolve_channel(channel: Channel) -> Channel:
+    source = channel.source
+    if not isinstance(source, TrainingInput):
+        return channel
+    return replace(channel, source=replace(source, s3_data=to_file_uri(source.s3_data)))
+
+
+def _resolve(uri: str | None) -> str | None:
+    return None if uri is None else to_file_uri(uri)
 
 
 def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:

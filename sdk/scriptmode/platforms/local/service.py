@@ -22,7 +22,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
-from scriptmode.platforms.local import host_software
+from scriptmode.platforms.local import host_software, s3_locations
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
@@ -35,8 +35,7 @@ from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind
-from scriptmode.spec.unused_settings import LOCAL_ROLE
+from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_CONTAINER, LOCAL_REGION, LOCAL_ROLE, HostKind
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -49,9 +48,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.logs import LogReader
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
-
-ACCOUNT = "000000000000"
-DEFAULT_REGION = "us-east-1"
 
 
 class LocalPlatform(DeprecatedMethods):
@@ -108,7 +104,7 @@ class LocalPlatform(DeprecatedMethods):
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
         self._stop_grace = stop_grace
-        self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or DEFAULT_REGION
+        self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
 
     @property
     def region(self) -> str:
@@ -119,7 +115,8 @@ class LocalPlatform(DeprecatedMethods):
         """Fill in output path and code location below the data directory, a role, and the image of containers.
 
         The role is one of the local account, unless the spec has an ARN. Containers get this project's image for
-        ``framework_version`` unless one is named. The SageMaker config file belongs to an account of Amazon SageMaker
+        ``framework_version`` unless one is named. Locations in the bucket of sessions without an account become the
+        directories that they are. The SageMaker config file belongs to an account of Amazon SageMaker
         and is not read.
 
         Raises:
@@ -133,9 +130,10 @@ class LocalPlatform(DeprecatedMethods):
             image_support.check_aws_image(spec)
         else:
             self._check_script(spec)
+        spec = s3_locations.resolve_local_bucket(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
-            role = f"arn:aws:iam::{ACCOUNT}:role/{role or LOCAL_ROLE}"
+            role = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{role or LOCAL_ROLE}"
         output = replace(
             spec.output,
             path=spec.output.path or f"{file_uris.SCHEME}{self._store.jobs}",
@@ -408,7 +406,7 @@ class LocalPlatform(DeprecatedMethods):
         """Return the part of a job that does not change after its creation."""
         return Job(
             request,
-            f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{request.name}",
+            f"arn:aws:sagemaker:{self._region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
             self._region,
             host_software.find_interpreter(self._python),
             self._stop_grace,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
+from scriptmode.aws.local_bucket import is_in_bucket, is_on_this_machine
 from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm
+from scriptmode.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
@@ -31,11 +33,12 @@ _T = TypeVar("_T")
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     for what, uri in _locations(spec):
-        if uri is not None and uri.startswith("file://"):
+        if uri is not None and is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
                 argument="inputs" if what.startswith("channel") else what,
-                advice="Amazon SageMaker needs it in S3: give an s3:// URI",
+                advice="Amazon SageMaker needs it in S3: "
+                + ("upload it with AWS credentials" if is_in_bucket(uri) else "give an s3:// URI"),
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
@@ -57,6 +60,12 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
             "is missing",
             "give the name or ARN of the IAM role of the training job, or set "
             "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
+        )
+    if account_of_role(role) == LOCAL_ACCOUNT:
+        raise invalid(
+            "role",
+            f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)",
+            "give the name or ARN of an IAM role",
         )
     network = _network(spec, config)
     role = resolve_role_arn(role, connection)

@@ -1,0 +1,175 @@
+"""The bucket of sessions without AWS credentials: a directory of this machine that is read and written like S3.
+
+`LocalBucket` has the methods of `scriptmode.aws.s3.S3`, for the bucket's URIs and for ``file://`` URIs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.aws.s3 import SCHEME
+from scriptmode.data_dir import default_data_dir, make_private
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import BinaryIO
+
+#: S3 does not allow underscores in the names of buckets, so this cannot be the name of anyone's bucket there.
+NAME = "scriptmode_local"
+URI = f"{SCHEME}{NAME}"
+_DIRECTORY = "bucket"
+_FILE_SCHEME = "file://"
+
+
+def is_in_bucket(uri: str) -> bool:
+    """Return whether a URI names this bucket or an object of it."""
+    return uri == URI or uri.startswith(f"{URI}/")
+
+
+def is_on_this_machine(uri: str) -> bool:
+    """Return whether `LocalBucket` has what a URI names: an object of the bucket, or a ``file://`` location."""
+    return is_in_bucket(uri) or uri.startswith(_FILE_SCHEME)
+
+
+def bucket_folder() -> Path:
+    """Return the bucket's directory below the data directory; raise `DataError` where that cannot be found."""
+    return default_data_dir() / _DIRECTORY
+
+
+def to_file_uri(uri: str) -> str:
+    """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
+    if not is_in_bucket(uri):
+        return uri
+    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(URI) :].lstrip('/'))}"
+
+
+class LocalBucket:
+    """Files of this machine as objects: the bucket's, and those of ``file://`` URIs.
+
+    A key is the path below the directory, so it cannot be both a file's and a directory's.
+    """
+
+    def uris(self, prefix: str) -> list[str]:
+        """Return the URIs of all objects that begin with the URI ``prefix``, in the order of their keys."""
+        root_uri, root, key = _split(prefix)
+        with _translated(prefix):
+            below = key.rpartition("/")[0]
+            found = [f"{below}/{name}".lstrip("/") for name in _files_below(root / below)]
+        return sorted(f"{root_uri}{name}" for name in found if name.startswith(key))
+
+    def read_bytes(self, uri: str) -> bytes:
+        """Return an object's bytes."""
+        with _translated(uri), _opened(uri) as reader:
+            return reader.read()
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
+        _, root, key = _split(uri)
+        written = []
+        with _translated(uri):
+            path = root / key
+            names = [path.name] if path.is_file() else sorted(_files_below(path))
+            for name in names:
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with _opened(uri if path.is_file() else f"{uri.rstrip('/')}/{name}") as reader:
+                    _replace(target, reader)
+                written.append(target)
+        if not written:
+            raise DataNotFoundError(f"{uri}: there is no such object", advice=f"list {str(root)!r}, or correct the URI")
+        return written
+
+    def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:  # noqa: ARG002 - S3's
+        """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have."""
+        with _translated(uri), path.open("rb") as reader:
+            _replace(_target(uri), reader)
+
+    def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
+        """Store bytes at ``uri``; a directory has no ``kms_key``."""
+        import io
+
+        with _translated(uri):
+            _replace(_target(uri), io.BytesIO(content))
+
+
+def _split(uri: str) -> tuple[str, Path, str]:
+    """Return the URI and the path of the trusted directory that has a URI's object, and the object's key in it."""
+    if is_in_bucket(uri):
+        return f"{URI}/", bucket_folder(), _checked(uri, uri[len(URI) :].lstrip("/"))
+    path = uri[len(_FILE_SCHEME) :]
+    if not path.startswith("/"):
+        raise DataError(f"{uri!r} has no absolute path", advice=f"write {_FILE_SCHEME}/ and the path from the root")
+    root, _, name = path.rstrip("/").rpartition("/")
+    return f"{_FILE_SCHEME}{root}/", Path(f"{root}/"), _checked(uri, name)
+
+
+def _checked(uri: str, key: str) -> str:
+    try:
+        return beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
+    except beneath.EscapeError as error:
+        raise DataError(f"{uri}: the key leads out of the bucket's directory", advice="leave '..' out") from error
+
+
+def _target(uri: str) -> Path:
+    """Return the path to write an object to, in a directory that exists."""
+    _, root, key = _split(uri)
+    if not key or key.endswith("/"):
+        raise DataError(f"{uri}: this is not the key of an object", advice="end the URI with the object's name")
+    if is_in_bucket(uri):
+        make_private(root, default_data_dir())
+    path = root / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _files_below(folder: Path) -> list[str]:
+    """Return the relative paths of the regular files below a directory; none where it does not exist."""
+    if not folder.is_dir():
+        return []
+    with beneath.Directory(folder) as directory:
+        return [entry.path for entry in directory.walk() if not entry.is_directory and (folder / entry.path).is_file()]
+
+
+@contextmanager
+def _opened(uri: str) -> Iterator[BinaryIO]:
+    """Open an object for reading; a link that leads out of the directory is an ``OSError``, and a FIFO is too."""
+    _, root, key = _split(uri)
+    with beneath.Directory(root) as directory, os.fdopen(directory.open_file(key), "rb") as reader:
+        yield reader
+
+
+def _replace(path: Path, content: BinaryIO) -> None:
+    """Write a file completely or not at all: a job may read the one that is there."""
+    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as writer:
+            shutil.copyfileobj(content, writer)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def _translated(uri: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI") from error
+    except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        raise DataError(
+            f"{uri}: the bucket is a directory of this machine, where {error.filename!r} cannot be both a file and a "
+            "directory",
+            advice="use another key",
+        ) from error
+    except OSError as error:
+        raise DataError(f"{uri}: {error}", advice=f"check {str(_split(uri)[1])!r}") from error

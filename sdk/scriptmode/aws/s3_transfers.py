@@ -1,0 +1,144 @@
+"""`S3Uploader` and `S3Downloader`, with the names and methods of the SageMaker SDK v2's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.aws import local_bucket
+from scriptmode.aws.s3 import S3, parse_s3_uri
+from scriptmode.aws.sagemaker_session import Store, decode_text, upload_path
+from scriptmode.aws.session import Connection
+from scriptmode.errors import invalid
+
+if TYPE_CHECKING:
+    import os
+
+
+class S3Uploader:
+    """Uploads to S3, and to the bucket of a session without an account.
+
+    ``sagemaker_session`` is a session as the estimators take it, by default boto3's own settings; ``kms_key`` encrypts
+    the objects, where they are in S3.
+    """
+
+    @staticmethod
+    def upload(
+        local_path: str | os.PathLike[str],
+        desired_s3_uri: str,
+        kms_key: str | None = None,
+        sagemaker_session: object = None,
+    ) -> str:
+        """Upload a file, or all files below a directory, below a URI.
+
+        Args:
+            local_path: The file or the directory.
+            desired_s3_uri: The prefix. A file keeps its name below it.
+            kms_key: The KMS key that encrypts the objects.
+            sagemaker_session: A session as the estimators take it.
+
+        Returns:
+            The URI of the object, or for a directory that of the prefix.
+
+        Raises:
+            DataNotFoundError: There is no such file or directory, or no such bucket.
+            DataError: The directory is empty, or a file cannot be read or stored.
+        """
+        extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else None
+        return upload_path(_store_of(desired_s3_uri, sagemaker_session), Path(local_path), desired_s3_uri, extra)
+
+    @staticmethod
+    def upload_bytes(b: bytes, s3_uri: str, kms_key: str | None = None, sagemaker_session: object = None) -> str:
+        """Store bytes at a URI and return it.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+        """
+        content = b.getvalue() if hasattr(b, "getvalue") else b
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise invalid("b", f"is {type(b).__name__}", "give bytes; upload_string_as_file_body stores a string")
+        _store_of(s3_uri, sagemaker_session).upload_bytes(bytes(content), s3_uri, kms_key=kms_key)
+        return s3_uri
+
+    @staticmethod
+    def upload_string_as_file_body(
+        body: str, desired_s3_uri: str, kms_key: str | None = None, sagemaker_session: object = None
+    ) -> str:
+        """Store a text at a URI, as UTF-8, and return the URI.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+        """
+        if not isinstance(body, str):
+            raise invalid("body", f"is {type(body).__name__}", "give a string; upload_bytes stores bytes")
+        return S3Uploader.upload_bytes(body.encode(), desired_s3_uri, kms_key, sagemaker_session)
+
+
+class S3Downloader:
+    """Downloads from S3, from the bucket of a session without an account, and from ``file://`` URIs of local jobs.
+
+    ``sagemaker_session`` is a session as the estimators take it, by default boto3's own settings.
+    """
+
+    @staticmethod
+    def download(
+        s3_uri: str,
+        local_path: str | os.PathLike[str],
+        kms_key: str | None = None,
+        sagemaker_session: object = None,
+    ) -> list[str]:
+        """Download an object, or all objects below a prefix, into a directory; return the paths of the files.
+
+        Args:
+            s3_uri: The object's URI, or a prefix as a directory.
+            local_path: The directory, which is created if it does not exist.
+            kms_key: Refused: S3 decrypts what it encrypted with a KMS key by itself.
+            sagemaker_session: A session as the estimators take it.
+
+        Raises:
+            SpecError: ``kms_key`` is given.
+            DataNotFoundError: There is no such object or bucket.
+            DataError: The files cannot be written.
+        """
+        if kms_key is not None:
+            raise invalid("kms_key", f"is {kms_key!r}", "leave it out: S3 decrypts by itself what KMS keys encrypt")
+        return [str(file) for file in _store_of(s3_uri, sagemaker_session).fetch(s3_uri, Path(local_path))]
+
+    @staticmethod
+    def read_bytes(s3_uri: str, sagemaker_session: object = None) -> bytes:
+        """Return an object's bytes.
+
+        Raises:
+            DataNotFoundError: There is no such object or bucket.
+        """
+        return _store_of(s3_uri, sagemaker_session).read_bytes(s3_uri)
+
+    @staticmethod
+    def read_file(s3_uri: str, sagemaker_session: object = None) -> str:
+        """Return an object's text.
+
+        Raises:
+            DataNotFoundError: There is no such object or bucket.
+            DataError: The object is not UTF-8 text.
+        """
+        return decode_text(S3Downloader.read_bytes(s3_uri, sagemaker_session), s3_uri)
+
+    @staticmethod
+    def list(s3_uri: str, sagemaker_session: object = None) -> list[str]:
+        """Return the URIs of the objects that begin with a URI, in the order of their keys.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+        """
+        return _store_of(s3_uri, sagemaker_session).uris(s3_uri)
+
+
+def _store_of(uri: Any, session: Any) -> Store:
+    if not isinstance(uri, str):
+        raise invalid("the URI", f"is {uri!r}", "give a string such as 's3://bucket/key'")
+    if local_bucket.is_on_this_machine(uri):
+        return local_bucket.LocalBucket()
+    parse_s3_uri(uri)
+    # Sessions of local mode have settings for S3 as well.
+    connection = Connection(session.boto_session if getattr(session, "local_mode", False) else session)
+    return S3(connection.call("Amazon S3", lambda: connection.client("s3")))

@@ -1,0 +1,407 @@
+"""`scriptmode.Session`: with an account (a fake one), and without one, where its bucket is a directory."""
+
+import os
+import stat
+
+import pytest
+
+from scriptmode import (
+    CredentialsError,
+    DataAccessError,
+    DataError,
+    DataNotFoundError,
+    Estimator,
+    JobNotFoundError,
+    PlatformError,
+    Session,
+    SpecError,
+    TensorFlow,
+    TrainingInput,
+    TrainingJob,
+    get_execution_role,
+)
+from scriptmode.aws import S3Downloader, S3Uploader
+from scriptmode.testing import FakeSageMaker
+
+BUCKET = "s3://scriptmode_local"
+LOCAL_ROLE = "arn:aws:iam::000000000000:role/scriptmode-local"
+
+
+@pytest.fixture
+def fake():
+    return FakeSageMaker(region_name="ap-south-1")
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+    """The data directory of a machine without an account."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
+    return tmp_path / "data dir"
+
+
+@pytest.fixture
+def local(data_dir, no_credentials):
+    return Session(local_mode=True)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A directory of data."""
+    (tmp_path / "images/a").mkdir(parents=True)
+    (tmp_path / "images/one.txt").write_text("1")
+    (tmp_path / "images/a/ü 'two'").write_text("22")
+    return tmp_path / "images"
+
+
+def test_a_session_names_the_account_the_region_and_a_bucket_that_exists(fake):
+    fake.buckets.clear()
+    session = Session(fake)
+    assert (session.boto_region_name, session.account_id(), session.local_mode) == ("ap-south-1", fake.account, False)
+    assert session.boto_session is fake
+    assert session.default_bucket() == f"sagemaker-ap-south-1-{fake.account}"
+    assert fake.buckets == {session.default_bucket(): fake.account}
+    assert session.sagemaker_client.list_training_jobs()["TrainingJobSummaries"] == []
+
+
+def test_the_default_bucket_is_the_arguments_else_the_config_files(fake):
+    assert Session(fake, default_bucket="mine").default_bucket() == "mine"
+    module = {"Session": {"DefaultS3Bucket": "ours", "DefaultS3ObjectKeyPrefix": "team"}}
+    fake.sagemaker_config = {"SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": module}}}
+    assert Session(fake).default_bucket() == "ours"
+    assert Session(fake).upload_string("x", "key") == "s3://ours/team/key"
+    assert Session(fake, default_bucket_prefix="other").upload_string("x", "key") == "s3://ours/other/key"
+    assert {"mine", "ours"} <= set(fake.buckets)
+
+
+def test_a_default_bucket_of_another_account_is_refused(fake):
+    fake.buckets[f"sagemaker-ap-south-1-{fake.account}"] = "999999999999"
+    with pytest.raises(DataAccessError, match=r"access denied.*; name a bucket: Session\(default_bucket=\.\.\.\)"):
+        Session(fake).default_bucket()
+
+
+@pytest.fixture(params=["account", "machine"])
+def session(request, data_dir, no_credentials):
+    """A session of a fake account, and one of this machine: their buckets behave alike."""
+    return Session(FakeSageMaker()) if request.param == "account" else Session(local_mode=True)
+
+
+def test_data_go_to_a_bucket_and_come_back(session, folder, tmp_path):
+    bucket = session.default_bucket()
+    assert session.upload_data(str(folder)) == f"s3://{bucket}/data"
+    assert session.upload_data(folder / "one.txt", bucket=bucket, key_prefix="/p/q/") == f"s3://{bucket}/p/q/one.txt"
+    assert session.list_s3_files(bucket, "") == ["data/a/ü 'two'", "data/one.txt", "p/q/one.txt"]
+    assert session.list_s3_files(bucket, "data/o") == ["data/one.txt"]
+    assert session.list_s3_files(bucket, "data/one.txt/") == session.list_s3_files(bucket, "dat/") == []
+    assert session.list_s3_files(bucket, "nothing") == []
+    assert session.download_data(tmp_path / "down", bucket, "data") == [
+        str(tmp_path / "down/a/ü 'two'"),
+        str(tmp_path / "down/one.txt"),
+    ]
+    assert (tmp_path / "down/a/ü 'two'").read_text() == "22"
+    assert session.download_data(str(tmp_path / "one"), bucket, "data/one.txt") == [str(tmp_path / "one/one.txt")]
+
+
+def test_texts_go_to_a_bucket_and_come_back(session):
+    bucket = session.default_bucket()
+    assert session.upload_string_as_file_body("ä", bucket, "a/b.txt") == f"s3://{bucket}/a/b.txt"
+    assert session.upload_string("again", "a/b.txt") == f"s3://{bucket}/a/b.txt"
+    assert session.read_s3_file(bucket, "a/b.txt") == "again"
+    assert session.upload_string_as_file_body("", bucket, "empty", "alias/key") == f"s3://{bucket}/empty"
+    assert session.read_s3_file(bucket=bucket, key_prefix="empty") == ""
+
+
+def test_uploader_and_downloader_do_the_same_by_uri(session, folder, tmp_path):
+    prefix = f"s3://{session.default_bucket()}/x"
+    own = {"sagemaker_session": session}
+    assert S3Uploader.upload(str(folder), f"{prefix}/data/", **own) == f"{prefix}/data"
+    assert S3Uploader.upload(str(folder / "one.txt"), f"{prefix}/one", "alias/key", **own) == f"{prefix}/one/one.txt"
+    assert S3Uploader.upload_string_as_file_body("ä", f"{prefix}/text", **own) == f"{prefix}/text"
+    assert S3Uploader.upload_bytes(b"\xff", f"{prefix}/bytes", **own) == f"{prefix}/bytes"
+    assert S3Downloader.read_file(f"{prefix}/text", **own) == "ä"
+    assert S3Downloader.read_bytes(f"{prefix}/bytes", **own) == b"\xff"
+    assert S3Downloader.list(f"{prefix}/data", **own) == [f"{prefix}/data/a/ü 'two'", f"{prefix}/data/one.txt"]
+    assert S3Downloader.download(f"{prefix}/text", str(tmp_path / "down"), **own) == [str(tmp_path / "down/text")]
+    with pytest.raises(DataError, match=r"/bytes: the object is not UTF-8 text: .*; use S3Downloader\.read_bytes"):
+        S3Downloader.read_file(f"{prefix}/bytes", **own)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda s, _: s.upload_data("/no/such"), DataNotFoundError, "path '/no/such' does not exist; give a file or"),
+        (
+            lambda s, f: s.upload_data(f / "one.tx"),
+            DataNotFoundError,
+            "one.tx' does not exist; did you mean 'one.txt'?",
+        ),
+        (lambda s, f: s.upload_data(f / "empty"), DataError, "empty' is an empty directory; put files there"),
+        (
+            lambda s, f: s.upload_data(f, bucket="s3://b/x"),
+            SpecError,
+            "bucket is 's3://b/x'; give the bucket's name: 'b'",
+        ),
+        (lambda s, f: s.upload_data(f, bucket=""), SpecError, "bucket is ''; give a bucket's name"),
+        (lambda s, f: s.upload_data(f, key_prefix=None), SpecError, "key_prefix is None; give a string"),
+        (lambda s, f: s.download_data(f, s.default_bucket(), "no"), DataNotFoundError, "/no: there is no such object"),
+        (lambda s, _: s.read_s3_file(s.default_bucket(), "no"), DataNotFoundError, "/no: there is no such object"),
+        (lambda s, _: s.upload_string(b"x", "k"), SpecError, "body is bytes; give a string; S3Uploader.upload_bytes"),
+        (lambda s, _: S3Downloader.list("b/k", s), DataError, "'b/k' is not an S3 URI; write s3://bucket/key"),
+        (
+            lambda s, _: S3Downloader.list(None, s),
+            SpecError,
+            "the URI is None; give a string such as 's3://bucket/key'",
+        ),
+        (lambda s, _: S3Downloader.download("s3://b", ".", "key", s), SpecError, "kms_key is 'key'; leave it out"),
+        (
+            lambda s, _: S3Uploader.upload_bytes("x", "s3://b/k", None, s),
+            SpecError,
+            "b is str; give bytes; upload_string",
+        ),
+        (
+            lambda s, _: s.logs_for_job,
+            AttributeError,
+            "Session has no 'logs_for_job'; use TrainingJob.attach(name).foll",
+        ),
+        (lambda s, _: s.uplaod_data, AttributeError, "'Session' object has no attribute 'uplaod_data'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_calls_name_what_is_wrong_and_the_next_step(session, folder, call, error, text):
+    (folder / "empty").mkdir()
+    with pytest.raises(error) as caught:
+        call(session, folder)
+    assert text in str(caught.value)
+
+
+def test_what_is_not_a_file_is_refused_before_anything_is_uploaded(session, folder):
+    os.mkfifo(folder / "z-fifo")
+    with pytest.raises(DataError, match="z-fifo' is not a regular file; remove it, or name another path"):
+        session.upload_data(folder)
+    assert session.list_s3_files(session.default_bucket(), "") == []
+
+
+def test_a_bucket_that_is_missing_is_named(fake, folder):
+    with pytest.raises(DataNotFoundError, match="s3://nothing/data/a/.*there is no bucket 'nothing'"):
+        Session(fake).upload_data(folder, bucket="nothing")
+    with pytest.raises(DataNotFoundError, match="there is no bucket 'nothing'"):
+        S3Downloader.list("s3://nothing/x", fake)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"boto_session": "eu-west-1"}, "boto_session is 'eu-west-1'; give boto3.Session"),
+        ({"boto_session": FakeSageMaker}, "boto_session is <class"),
+        ({"local_mode": "yes"}, "local_mode is 'yes'; give True or False"),
+        ({"local_mode": True, "default_bucket": "b"}, "default_bucket is 'b', but local_mode is True"),
+        ({"default_bucket": "s3://b", "local_mode": False}, "default_bucket is 's3://b'; give the bucket's name: 'b'"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_named(arguments, text):
+    with pytest.raises(SpecError) as caught:
+        Session(**arguments)
+    assert text in str(caught.value)
+
+
+def test_without_credentials_a_session_is_one_of_this_machine_and_warns(data_dir, no_credentials):
+    with pytest.warns(UserWarning, match="no AWS credentials: this session's bucket is a directory of this machine"):
+        session = Session()
+    assert (session.local_mode, session.default_bucket()) == (True, "scriptmode_local")
+    assert (session.boto_region_name, session.account_id()) == ("us-east-1", "000000000000")
+    assert session.boto_session.region_name == "us-east-1"
+    assert repr(session) == "Session(local_mode=True)"
+    with pytest.raises(
+        CredentialsError, match=r"sagemaker_client calls Amazon SageMaker.*TrainingJob\.attach.*aws conf"
+    ):
+        session.sagemaker_client  # noqa: B018 - to look is what is tested
+
+
+def test_a_boto3_session_without_credentials_is_one_of_this_machine_in_its_region(data_dir, no_credentials):
+    import boto3
+
+    given = boto3.session.Session(region_name="eu-west-1")
+    with pytest.warns(UserWarning, match="no AWS credentials"):
+        session = Session(given)
+    assert (session.local_mode, session.boto_region_name, session.boto_session) == (True, "eu-west-1", given)
+
+
+def test_without_credentials_a_bucket_in_s3_is_refused(data_dir, no_credentials, folder):
+    with pytest.raises(CredentialsError, match="default_bucket is 'mine', a bucket in S3, but there are no AWS cred"):
+        Session(default_bucket="mine")
+    with pytest.raises(CredentialsError, match=r"s3://mine/data/.*credentials.*aws configure"):
+        Session(local_mode=True).upload_data(folder, bucket="mine")
+
+
+@pytest.fixture
+def account_settings(monkeypatch, no_credentials):
+    """Credentials and a Region in boto3's own settings."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+
+def test_credentials_without_a_region_or_of_a_missing_profile_are_refused(account_settings, monkeypatch):
+    assert repr(Session()) == "Session(boto_region_name='eu-west-1')"
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    with pytest.raises(CredentialsError, match="no AWS region is set; set AWS_DEFAULT_REGION"):
+        Session()
+    monkeypatch.setenv("AWS_PROFILE", "nothing")
+    with pytest.raises(PlatformError, match=r"profile \(nothing\) could not be found"):
+        Session()
+
+
+def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_dir, tmp_path):
+    local.upload_string("x", "a")
+    assert stat.S_IMODE((data_dir / "bucket").stat().st_mode) == 0o700
+    assert (data_dir / "bucket/a").read_text() == "x"
+    (data_dir / "bucket/link").symlink_to(tmp_path)
+    (tmp_path / "secret").write_text("secret")
+    with pytest.raises(DataError, match="the key leads out of the bucket's directory"):
+        local.upload_string("x", "../../outside")
+    with pytest.raises(DataError, match="link/secret"):
+        local.read_s3_file("scriptmode_local", "link/secret")
+    with pytest.raises(DataError, match="cannot be both a file and a directory; use another key"):
+        local.upload_string("x", "a/b")
+    with pytest.raises(DataError, match="this is not the key of an object"):
+        S3Uploader.upload_bytes(b"", f"{BUCKET}/a/")
+
+
+@pytest.mark.slow
+def test_an_argument_that_s3_does_not_have_is_named(s3, folder):
+    s3.bucket("session-extra", {})
+    with pytest.raises(SpecError, match=r"extra_args is \{'Encrypt': 'yes'\}; Invalid extra_args key 'Encrypt'"):
+        Session().upload_data(folder, "session-extra", extra_args={"Encrypt": "yes"})
+
+
+@pytest.mark.slow
+def test_objects_of_a_real_server(s3, folder, tmp_path):
+    s3.bucket("session", {})
+    session = Session()
+    assert not session.local_mode
+    uri = session.upload_data(folder, "session", "train", extra_args={"ContentType": "text/plain"})
+    assert uri == "s3://session/train"
+    found = s3.client.get_object(Bucket="session", Key="train/one.txt")
+    assert (found["Body"].read(), found["ContentType"]) == (b"1", "text/plain")
+    assert session.list_s3_files("session", "train/") == ["train/a/ü 'two'", "train/one.txt"]
+    assert S3Downloader.read_file("s3://session/train/a/ü 'two'") == "22"
+    assert len(S3Downloader.download("s3://session/train", tmp_path / "down")) == 2
+    (tmp_path / "large").write_bytes(b"x" * 9_000_000)
+    assert S3Uploader.upload(tmp_path / "large", "s3://session/big") == "s3://session/big/large"
+    assert len(S3Downloader.read_bytes("s3://session/big/large")) == 9_000_000
+    assert Session(default_bucket="session-made").default_bucket() == "session-made"
+    assert s3.client.head_bucket(Bucket="session-made")
+    with pytest.raises(DataNotFoundError, match="there is no bucket 'session-nothing'"):
+        session.list_s3_files("session-nothing", "")
+
+
+@pytest.mark.slow
+def test_credentials_that_s3_does_not_accept(s3, folder, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(CredentialsError, match="S3 does not accept the credentials"):
+        Session().upload_data(folder, "session")
+
+
+def test_estimators_send_jobs_with_the_session(fake, code):
+    session = Session(fake, default_bucket="mine")
+    made = TensorFlow(
+        entry_point="train.py",
+        source_dir=code,
+        role="arn:aws:iam::123456789012:role/r",
+        instance_type="ml.m5.large",
+        image_uri="image:1",
+        sagemaker_session=session,
+    )
+    job = made.fit("s3://mine/train", wait=False)
+    assert made.sagemaker_session is session
+    assert job.describe()["OutputDataConfig"]["S3OutputPath"].startswith("s3://mine")
+    assert job.wait(3600)["TrainingJobStatus"] == "Completed"  # on the clock of the fake
+    assert Estimator.attach(job.name, session).latest_training_job.name == job.name
+    assert TrainingJob.attach(job.name, sagemaker_session=session).name == job.name
+    assert [each["TrainingJobName"] for each in TrainingJob.list(sagemaker_session=session)] == [job.name]
+    fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
+    fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
+    assert get_execution_role(session) == fake.roles["notebook"]
+
+
+def test_a_session_of_this_machine_is_asked_for_its_jobs_alone(local, data_dir):
+    with pytest.raises(JobNotFoundError, match="nothing"):
+        Estimator.attach("nothing", local)
+    with pytest.raises(JobNotFoundError, match="nothing"):
+        TrainingJob.attach("nothing", local)
+    assert list(TrainingJob.list(sagemaker_session=local)) == []
+
+
+def test_the_role_without_an_account_is_the_one_of_this_machine(local):
+    assert get_execution_role() == get_execution_role(local) == LOCAL_ROLE
+    assert get_execution_role(sagemaker_session=local) == LOCAL_ROLE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inputs", "text"),
+    [
+        (
+            {},
+            f"{BUCKET}/train",
+            f"channel 'training' is '{BUCKET}/train', a location on this machine; Amazon SageMaker",
+        ),
+        ({"output_path": f"{BUCKET}/out"}, None, f"output_path is '{BUCKET}/out', a location on this machine"),
+        ({"role": LOCAL_ROLE}, None, f"role is '{LOCAL_ROLE}', which is the role of jobs on this machine"),
+    ],
+    ids=["input", "output", "role"],
+)
+def test_amazon_sagemaker_refuses_what_is_on_this_machine(fake, code, arguments, inputs, text):
+    role = {"role": "arn:aws:iam::123456789012:role/r", **arguments}
+    made = Estimator(
+        entry_point="train.py",
+        source_dir=code,
+        image_uri="i",
+        instance_type="ml.m5.large",
+        sagemaker_session=fake,
+        **role,
+    )
+    with pytest.raises(SpecError) as caught:
+        made.request(inputs)
+    assert text in str(caught.value)
+
+
+def test_amazon_sagemaker_refuses_a_session_of_this_machine(local, code):
+    made = Estimator(
+        entry_point="train.py", source_dir=code, image_uri="i", instance_type="ml.m5.large", sagemaker_session=local
+    )
+    with pytest.raises(SpecError, match="of this machine, as without AWS credentials.*; give a session with credent"):
+        made.fit()
+
+
+def test_jobs_on_this_machine_take_sessions_with_boto3s_own_settings(fake, code, data_dir, account_settings):
+    arguments = {"entry_point": "train.py", "source_dir": code, "instance_type": "local_process"}
+    assert Estimator(sagemaker_session=Session(), **arguments).request()["ResourceConfig"]["InstanceCount"] == 1
+    with pytest.raises(SpecError, match=r"with boto3's own settings for S3; leave sagemaker_session out"):
+        Estimator(sagemaker_session=Session(fake), **arguments).request()
+
+
+def test_locations_in_the_bucket_are_directories_for_jobs_on_this_machine(local, code, data_dir):
+    bucket = data_dir / "bucket"
+    (bucket / "train").mkdir(parents=True)
+    (bucket / "train/a").write_text("1")
+    made = TensorFlow(
+        entry_point="train.py",
+        source_dir=code,
+        instance_type="local_process",
+        output_path=f"{BUCKET}/out",
+        code_location=f"{BUCKET}/code",
+        checkpoint_s3_uri=f"{BUCKET}/checkpoints",
+        model_dir=f"{BUCKET}/models/1",
+        model_uri=f"{BUCKET}/model.tar.gz",
+        sagemaker_session=local,
+    )
+    request = made.request({"train": TrainingInput(f"{BUCKET}/train", input_mode="FastFile"), "all": BUCKET})
+    uris = {each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"] for each in request["InputDataConfig"]}
+    assert uris["train"] == f"file://{bucket}/train"
+    assert uris["all"].rstrip("/") == f"file://{bucket}"
+    assert uris["model"] == f"file://{bucket}/model.tar.gz"
+    assert request["OutputDataConfig"]["S3OutputPath"] == f"file://{bucket}/out"
+    assert request["CheckpointConfig"]["S3Uri"] == f"file://{bucket}/checkpoints"
+    assert f"file://{bucket}/models/1" in request["HyperParameters"]["model_dir"]
+    assert f"file://{bucket}/code/" in request["HyperParameters"]["sagemaker_submit_directory"]
+    assert made.output_path == f"{BUCKET}/out"
