@@ -85,9 +85,14 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
 
 
 def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1)."""
+    """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1).
+
+    A word with the same letters in another order is preferred: us-esat-1 is us-east-1 rather than us-west-1.
+    """
     import difflib
 
+    known = list(known)
+    known = [each for each in known if sorted(each) == sorted(word)] or known
     close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {close[0]!r}?" if close else ""
 

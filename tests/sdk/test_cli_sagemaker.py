@@ -72,5 +72,15 @@ def test_a_job_is_found_on_sagemaker_if_this_machine_has_none_of_that_name(accou
 
 def test_the_error_for_an_unknown_profile_is_one_line(account):
     done = invoke("list", "--platform", "sagemaker", "--profile", "teem", "--region", "eu-west-1")
-    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert "teem" in done.stderr
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "the AWS configuration has no profile 'teem'" in done.stderr
+    assert "(--profile)" in done.stderr
+
+
+def test_a_misspelled_region_is_named_once_by_a_plan(tmp_path):
+    (tmp_path / "train.py").touch()
+    cloud = ("--instance-type", "ml.m5.large", "--role", ROLE, "--image-uri", "i", "--region")
+    with pytest.warns(UserWarning, match="does not know the AWS Region 'us-esat-1'; did you mean 'us-east-1'") as told:
+        done = invoke("plan", str(tmp_path / "train.py"), *cloud, "us-esat-1")
+    assert (done.exit_code, len(told)) == (0, 1)
+    invoke("plan", str(tmp_path / "train.py"), *cloud, "us-east-1")

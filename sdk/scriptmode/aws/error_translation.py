@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,6 +88,8 @@ def translate_errors(subject: str) -> Iterator[None]:
         raise translate_client_error(subject, error.response) from error
     except exceptions.ParamValidationError as error:
         raise RequestError(f"{subject}: {foreign_text(error)}", advice="correct the request") from error
+    except exceptions.ProfileNotFound as error:
+        raise _profile_error(str(error.kwargs.get("profile"))) from error
     except credential_errors() as error:
         raise CredentialsError(f"{subject}: {foreign_text(error)}", advice=HOW_TO_GIVE_CREDENTIALS) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
@@ -97,6 +101,16 @@ def translate_errors(subject: str) -> Iterator[None]:
         raise PlatformError(
             f"{subject}: {foreign_text(error)}", advice="check the AWS settings: scriptmode doctor"
         ) from error
+
+
+def _profile_error(name: str) -> CredentialsError:
+    from botocore.session import Session
+
+    known = Session().available_profiles
+    step = did_you_mean(name, known) or "write its name as aws configure list-profiles shows it"
+    if not known:
+        step = f"make one: aws configure --profile {shlex.quote(name)}"
+    return CredentialsError(f"the AWS configuration has no profile {name!r}", argument="profile", advice=step)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
+from scriptmode.aws.regions import warn_of_unknown_region
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, invalid
 
@@ -126,6 +127,7 @@ class Connection:
     def _new_client(self, service: str, settings: Mapping[str, Any] = _TIMEOUTS) -> Any:
         from botocore.config import Config
 
+        warn_of_unknown_region(self.region)
         return self._session().client(service, region_name=self.region, config=Config(**settings))
 
     def _session(self) -> Any:

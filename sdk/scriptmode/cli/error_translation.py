@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 #: Options that stand for what errors of every kind name.
-_COMMON_OPTIONS = {"region": "--region", "metric_definitions": "--metric NAME=REGEX"}
+_COMMON_OPTIONS = {"region": "--region", "profile": "--profile", "metric_definitions": "--metric NAME=REGEX"}
 
 
 @contextmanager

@@ -85,8 +85,10 @@ class SageMakerPlatform(DeprecatedMethods):
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
+        from scriptmode.aws.regions import warn_of_unknown_region
         from scriptmode.request import service_model
 
+        warn_of_unknown_region(self.region)
         found = service_model.problems(request, lambda field, _: field in _OPEN_ENUMERATIONS)
         service_model.raise_problems("Amazon SageMaker would refuse this job", found)
 
