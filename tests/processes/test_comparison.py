@@ -84,8 +84,9 @@ def test_metrics_are_drawn_into_a_file(folder):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["slow"], 2, "'slow' is the only job; name another one to compare with"),
-        (["slow", "slow"], 2, "'slow' is the only job"),
+        (["slow"], 2, "'slow' alone is named, but a comparison needs two jobs; name another one: scriptmode list"),
+        (["slow", "slow"], 2, "'slow' alone is named"),
+        (["slow", "fast", "--plot", "x.txt"], 2, "end its name in .png, .svg or .pdf, such as metrics.png"),
         (["slow", "fats", "--platform", "local"], 1, "no training job named 'fats'"),
         (["slow", "fast", "--plot", "/nowhere/x.png"], 1, "--plot '/nowhere/x.png' cannot be written"),
     ],

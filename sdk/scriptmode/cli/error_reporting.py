@@ -24,6 +24,7 @@ from scriptmode import (
 from scriptmode.cli import output
 from scriptmode.cli.error_translation import error_text
 from scriptmode.cli.output import to_json_value
+from scriptmode.cli.usage_errors import usage_text
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -61,9 +62,6 @@ def report_error(error: click.ClickException | Exception, *, as_json: bool) -> i
     if as_json:
         output.echo(json.dumps(_to_object(error, text, code)), err=True)
         return code
-    if isinstance(error, click.UsageError):
-        # Click's messages begin with a capital letter, ours do not; names of arguments stay in capitals.
-        text = text if text[1:2].isupper() else text[:1].lower() + text[1:]
     output.echo(f"{output.coloured('scriptmode:', 'red', err=True)} {text}", err=True)
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
@@ -82,6 +80,8 @@ def discard_output() -> None:
 
 
 def _message(error: click.ClickException | Exception) -> str:
+    if isinstance(error, click.UsageError):
+        return usage_text(error)
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, ScriptmodeError):

@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from scriptmode.cli.group import split_at_dashes
+from scriptmode.cli.usage_errors import stray_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +37,7 @@ class ProgramCommand(click.Command):
         except click.UsageError as error:
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if is_stray and "--" not in args:
-                message = error.format_message().rstrip(".")
-                raise click.UsageError(f"{message}; {self.stray_step}", ctx) from error
+                raise click.UsageError(stray_text(error, ctx, self.stray_step), ctx) from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

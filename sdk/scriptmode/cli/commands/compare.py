@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode import DataError
+from scriptmode import DataError, SpecError
 from scriptmode import compare as compare_jobs
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, json_option, platform_option
@@ -44,7 +44,8 @@ def compare(jobs: tuple[str, ...], *, plot: str | None, platform: str | None, as
     names = list(dict.fromkeys(jobs))
     if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise click.UsageError(
-            f"{names[0]!r} is the only job; name another one to compare with", click.get_current_context()
+            f"{names[0]!r} alone is named, but a comparison needs two jobs; name another one: scriptmode list",
+            click.get_current_context(),
         )
     found = compare_jobs(*names, platform=platform)
     if plot is not None:
@@ -65,9 +66,16 @@ def _save(found: Comparison, path: str) -> None:
     figure = found.plot()
     try:
         figure.savefig(path, facecolor="white")
-    except (OSError, ValueError) as error:
+    except ValueError as error:
+        # Matplotlib lists the suffixes that it knows.
+        raise SpecError(
+            f"--plot {path!r} cannot be drawn: {error}",
+            advice="end its name in .png, .svg or .pdf, such as metrics.png",
+        ) from error
+    except OSError as error:
         raise DataError(
-            f"--plot {path!r} cannot be written: {error}", advice="name another file, such as metrics.png"
+            f"--plot {path!r} cannot be written: {error.strerror or error}",
+            advice="name another file, such as metrics.png",
         ) from error
 
 
