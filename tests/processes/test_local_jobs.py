@@ -209,6 +209,17 @@ def test_an_unknown_job_is_told_with_the_one_that_was_meant(jobs):
             jobs.platform.describe(hostile)
 
 
+def test_an_interpreter_that_is_too_old_is_refused_by_its_version(tmp_path):
+    python = tmp_path / "python3.8"
+    python.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo 3 8;; *) exit 1;; esac\n')
+    python.chmod(0o755)
+    with pytest.raises(PlatformError) as raised:
+        LocalJobs(tmp_path, python=python).start("pass")
+    assert str(raised.value) == (
+        f"{python} cannot run training hosts: it is Python 3.8; give Python 3.9 or later as LocalPlatform(python=...)"
+    )
+
+
 def test_the_hosts_interpreter_is_the_one_given(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     python = tmp_path / "venv" / "bin" / "python"

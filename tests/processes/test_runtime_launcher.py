@@ -1,5 +1,6 @@
 """``train`` on one host, with real children."""
 
+import ast
 import os
 import shutil
 import signal
@@ -276,3 +277,21 @@ def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch):
     assert alive(launcher.pid)
     launcher.send(signal.SIGINT)
     assert launcher.wait() == 130
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 8, 18)])
+def test_an_interpreter_that_is_too_old_is_named_in_one_line(tmp_path, version):
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.version_info = {version}\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ENTRYPOINTS)))}
+    ran = subprocess.run(
+        [sys.executable, "-m", "scriptmode_runtime"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 1
+    (line,) = ran.stderr.splitlines()
+    assert f"scriptmode needs Python 3.9 or later, and {sys.executable} is Python {version[0]}.{version[1]}" in line
+
+
+def test_the_module_that_refuses_it_is_one_that_it_can_read():
+    text = (ENTRYPOINTS / "scriptmode_runtime" / "__init__.py").read_text()
+    tree = ast.parse(text, feature_version=(3, 4))
+    assert not [node for node in ast.walk(tree) if isinstance(node, (ast.ImportFrom, ast.JoinedStr, ast.AnnAssign))]

@@ -15,6 +15,9 @@ from scriptmode.spec.hosts import LOCAL_GPU
 if TYPE_CHECKING:
     from scriptmode.spec.training_job import TrainingJobSpec
 
+#: The oldest interpreter that the runtime works with.
+_OLDEST_PYTHON = (3, 9)
+
 
 def image_of(spec: TrainingJobSpec) -> str:
     """Return the image of hosts that are containers: the spec's, else the one that this project builds."""
@@ -67,11 +70,17 @@ def find_interpreter(program: str | None) -> str:
     python = str(Path(found).absolute())
     if python == sys.executable:
         return python
-    from scriptmode.platforms.local.hosts.process_host import check_import
+    from scriptmode.platforms.local.hosts.process_host import check_import, python_version
 
     try:
         check_import(python, "scriptmode_runtime")
     except ImportError as error:
+        version = python_version(python)
+        if (0, 0) < version < _OLDEST_PYTHON:
+            raise PlatformError(
+                "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
+                advice="give Python {}.{} or later as LocalPlatform(python=...)".format(*_OLDEST_PYTHON),
+            ) from error
         advice = f"install scriptmode for it: {install_command(python=python)}"
         raise PlatformError(f"{python} cannot run training hosts: {error}", advice=advice) from error
     return python

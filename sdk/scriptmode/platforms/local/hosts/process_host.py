@@ -147,7 +147,7 @@ def versions(python: str, names: Sequence[str]) -> list[str]:
 
 def python_version(python: str) -> tuple[int, int]:
     """Return the major and minor version of the interpreter ``python``; zeros if it cannot be run."""
-    words = _run((python, "-c", "import sys; print(*sys.version_info[:2])")).output.split()
+    words = _run((python, "-c", "import sys; print('%d %d' % sys.version_info[:2])")).output.split()
     return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
 
 
