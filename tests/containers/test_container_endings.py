@@ -199,7 +199,7 @@ def test_a_command_in_a_container_ends_with_the_client_that_started_it(jobs, mon
     name = jobs.start(SLEEP)
     until_up(jobs, name)
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
-    script = "trap 'echo interrupted; exit 9' INT; echo up; sleep 6543"
+    script = "trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.1; done"
     words = (PROGRAM, "exec", name, "--", "sh", "-c", script)
     shown = ("exec", name, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
     for number, output in ((signal.SIGINT, "interrupted\n"), (signal.SIGKILL, "")):
@@ -208,4 +208,4 @@ def test_a_command_in_a_container_ends_with_the_client_that_started_it(jobs, mon
             client.send_signal(number)
             rest, _ = client.communicate(timeout=SOON)
         assert (rest, client.returncode) == (output, 9 if output else -signal.SIGKILL)
-        until(lambda: "sleep 6543" not in program(*shown).stdout, SOON)
+        until(lambda: "echo interrupted" not in program(*shown).stdout, SOON)
