@@ -68,6 +68,7 @@ SDK = {
         "spec",
     ),
     "platforms.local.hosts": (
+        "aws",
         "containers",
         "data",
         "platforms",

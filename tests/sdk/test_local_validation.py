@@ -88,7 +88,7 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("StoppingCondition.MaxRuntimeInSeconds", 0, "MaxRuntimeInSeconds is 0; the least is 1"),
         ("AlgorithmSpecification", None, "the request lacks 'AlgorithmSpecification'"),
         ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
-        ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: hosts that are processes run no container"),
+        ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName is not supported by the local platform yet"),
         (
             "InputDataConfig.0.InputMode",
             "Stream",

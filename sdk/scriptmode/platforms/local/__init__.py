@@ -2,7 +2,6 @@
 
 - `service`: `LocalPlatform`, the platform's methods; the only public name
 - `validation`: validation of requests before a job is created
-- `host_software`: the image of containers, the interpreter of processes
 - `job_index`: the list of jobs, with a cache of those that ended
 - `store`: the record of jobs on disk
 - `agent`: the process that owns one running job, and recovery

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, mark_used, path_within
@@ -21,10 +19,13 @@ from scriptmode.errors import (
     UnreadableJobError,
     invalid,
 )
+from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
-from scriptmode.platforms.local import host_software, s3_locations
+from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
+from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.outputs import metrics
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_record import Job
@@ -35,7 +36,7 @@ from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_CONTAINER, LOCAL_REGION, LOCAL_ROLE, HostKind
+from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -97,12 +98,10 @@ class LocalPlatform(DeprecatedMethods):
         if queue is not None and (not isinstance(queue, int) or queue < 1):
             raise invalid("queue", f"is {queue!r}", "give the number of jobs that may run at once, at least 1")
         self._queue = queue or 0
-        self._limits = partial(parse_limits, container_limits, os.environ)
         parse_limits(container_limits, {})
-        self._given_limits = container_limits
         self._file_systems = parse_file_systems(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
-        self._python = None if python is None else os.fspath(python)
+        self._settings = HostSettings(None if python is None else os.fspath(python), container_limits)
         self._stop_grace = stop_grace
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
 
@@ -124,12 +123,7 @@ class LocalPlatform(DeprecatedMethods):
             PlatformError: ``python`` cannot run the hosts.
 
         """
-        if set(spec.resources.types) <= set(LOCAL_CONTAINER):
-            self._limits()
-            spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=host_software.image_of(spec)))
-            image_support.check_aws_image(spec)
-        else:
-            self._check_script(spec)
+        spec = find_engine(spec.resources.host_kind).complete(spec, self._settings)
         spec = s3_locations.resolve_local_bucket(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
@@ -161,12 +155,11 @@ class LocalPlatform(DeprecatedMethods):
 
         """
         from scriptmode.platforms.local import validation
-        from scriptmode.platforms.local.hosts import planned_hosts
 
         job = parse_request(request)
         self._require_new(job.name)
         validation.check_inputs(job, self._file_systems)
-        return planned_hosts.plan_local_hosts(self._job(job), self._store, os.environ)
+        return find_engine(job.resources.host_kind).plan_hosts(self._job(job), self._store, os.environ)
 
     def put_source(
         self,
@@ -221,10 +214,7 @@ class LocalPlatform(DeprecatedMethods):
         parsed = parse_request(request)
         self._require_new(parsed.name)
         validation.check_paths(parsed, self._store.jobs, self._file_systems)
-        if parsed.resources.host_kind is HostKind.CONTAINER:
-            from scriptmode.containers.training_images import require_built
-
-            require_built(str(parsed.algorithm.image_uri))
+        find_engine(parsed.resources.host_kind).require_software(parsed)
         job = self._job(parsed)
         state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0)
         start.start_job(self._store, job, state)
@@ -355,10 +345,20 @@ class LocalPlatform(DeprecatedMethods):
             DataError: The job does not run.
 
         """
-        from scriptmode.platforms.local.hosts import host_command
-
         folder = self._store.find(name)
-        return host_command.run_on_host(folder, recovery.reconcile(folder), host, command)
+        state, job = recovery.reconcile(folder), folder.read_job()
+        hosts = job.request.resources.hosts
+        host = host or hosts[0]
+        if host not in hosts:
+            what = f"training job {name} has no host {host!r}"
+            raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
+        if state.secondary not in ("Training", "Stopping"):
+            status = state.status if state.ended else f"{state.status} ({state.secondary})"
+            raise DataError(
+                f"training job {name} is {status}, and its hosts do not run",
+                advice=f"start it again: scriptmode rerun {name}" if state.ended else "wait until it is Training",
+            )
+        return find_engine(job.request.resources.host_kind).execute(folder, job, host, command)
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
         """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and caches.
@@ -408,30 +408,12 @@ class LocalPlatform(DeprecatedMethods):
             request,
             f"arn:aws:sagemaker:{self._region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
             self._region,
-            host_software.find_interpreter(self._python),
+            interpreter.find_interpreter(self._settings.python),
             self._stop_grace,
             self._file_systems,
-            asdict(self._limits()) if request.resources.host_kind is HostKind.CONTAINER else {},
+            find_engine(request.resources.host_kind).limits(self._settings),
             self._queue,
         )
-
-    def _check_script(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a spec that hosts that are processes cannot run."""
-        if spec.script is None:
-            raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
-        if self._given_limits:
-            raise SpecError(
-                f"container_limits is {self._given_limits!r}, but hosts of instance type "
-                f"{spec.resources.types[0]!r} are processes, which have no limits",
-                argument="container_limits",
-                advice="leave it out of LocalPlatform(...), or use instance_type='local'",
-            )
-        if spec.algorithm.framework_version is not None:
-            host_software.check_tensorflow(
-                spec.algorithm.framework_version, host_software.find_interpreter(self._python)
-            )
-        if spec.algorithm.py_version is not None:
-            host_software.check_python(spec.algorithm.py_version, host_software.find_interpreter(self._python))
 
 
 def _log_events(

@@ -17,10 +17,11 @@ from scriptmode.data.listing import require_data
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.platforms.local import s3_locations
-from scriptmode.platforms.local.system import file_systems, ports
+from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.system import file_systems
 from scriptmode.request import service_model
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostKind
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
 from scriptmode.spec.metric_definitions import metric_problem
@@ -54,7 +55,7 @@ def validate_request(request: Mapping[str, Any]) -> None:
     found = (
         _algorithm(job),
         _instances(job.resources),
-        _port_limit(job.resources),
+        find_engine(job.resources.host_kind).problems(job),
         _channels(job),
         _locations(job),
         _model_dir(job),
@@ -140,25 +141,14 @@ def _algorithm(job: JobRequest) -> Iterator[Problem]:
     others = {each.path: each.given for each in job.corrections}
     if others.get(("AlgorithmSpecification",)) is ABSENT:
         yield Problem("the request lacks 'AlgorithmSpecification'")
-    in_containers = job.resources.host_kind is HostKind.CONTAINER
-    if in_containers and job.algorithm.image_uri is None:
-        missing = "AlgorithmSpecification.TrainingImage is missing"
-        yield Problem(missing, "give the image of the hosts, which are containers", "image_uri")
-    why = f" {NOT_YET}" if in_containers else ": hosts that are processes run no container"
     for field, is_given, argument in (
         ("AlgorithmName", ("AlgorithmSpecification", "AlgorithmName") in others, ""),
         ("TrainingImageConfig", job.algorithm.repository_access_mode is not None, "training_repository_access_mode"),
     ):
         if is_given:
-            yield Problem(f"AlgorithmSpecification.{field}{why}", _LEAVE_OUT, argument)
+            yield Problem(f"AlgorithmSpecification.{field} {NOT_YET}", _LEAVE_OUT, argument)
     if ("ServerlessJobConfig",) in others:
         yield Problem(f"ServerlessJobConfig {NOT_YET}", _LEAVE_OUT)
-    if job.network.isolation and not in_containers:
-        yield Problem(
-            "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
-            "leave it out, or use instance type 'local'",
-            "enable_network_isolation",
-        )
 
 
 def _instances(resources: Resources) -> Iterator[Problem]:
@@ -181,14 +171,6 @@ def _instances(resources: Resources) -> Iterator[Problem]:
         yield Problem(what, "use one kind", "instance_groups")
     names = [group.instance_group_name for group in groups]
     yield from _repeated("instance group", names, "instance_groups")
-
-
-def _port_limit(resources: Resources) -> Iterator[Problem]:
-    count = resources.count
-    if resources.host_kind is not HostKind.CONTAINER and count > (most := ports.max_hosts()):
-        what = f"{count:,} hosts are more than this machine has ports for"
-        argument = "instance_groups" if resources.instance_groups else "instance_count"
-        yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
 
 
 def _channels(job: JobRequest) -> Iterator[Problem]:
@@ -268,17 +250,10 @@ def _model_dir(job: JobRequest) -> Iterator[Problem]:
     value = job.model_dir
     if not file_uris.is_file(value):
         return
-    field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
     try:
-        path = file_uris.file_path(value)
+        file_uris.file_path(value)
     except ValueError as error:
-        yield Problem(f"{field}: {error}", argument="model_dir")
-        return
-    root = Path(DEFAULT_BASE_DIR)
-    overlaps = path == root or root in path.parents or path in root.parents
-    if overlaps and job.resources.host_kind is HostKind.CONTAINER:
-        what = f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}"
-        yield Problem(what, f"use {DEFAULT_BASE_DIR}/model", "model_dir")
+        yield Problem(f"HyperParameters[{MODEL_DIR_PARAMETER!r}]: {error}", argument="model_dir")
 
 
 def _metrics(job: JobRequest) -> Iterator[Problem]:

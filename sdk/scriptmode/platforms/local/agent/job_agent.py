@@ -40,7 +40,8 @@ from scriptmode.failure import Failure
 from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.hosts import fleet, job_variables
+from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints
 from scriptmode.platforms.local.store import heartbeat, logs
@@ -95,7 +96,8 @@ class Agent:
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
-        self._fleet = fleet.create_fleet(folder, self._job, self._tasks, inherited)
+        engine = find_engine(self._request.resources.host_kind)
+        self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         sandboxes = list(self._sandboxes.values())
         self._hosts: Sequence[Host] = ()

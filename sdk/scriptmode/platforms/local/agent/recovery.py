@@ -25,8 +25,8 @@ from scriptmode.failure import Failure
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
+from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.store import heartbeat
-from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 _AGENT_SECONDS = 0.5
 #: Seconds in which an agent that got SIGCONT has to work again.
 _WAKING_SECONDS = 10.0
-#: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
-#: which is in use until a container is removed, and the container that changes the owner of files.
-_GUARD_SECONDS = 3.0
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -205,30 +202,13 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     try:
-        _remove_outside_folder(folder)
+        job = folder.read_job()
+        find_engine(job.request.resources.host_kind).remove_outside_folder(folder, job, os.environ)
     except ContainerError as error:
         problems.append(str(error))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
     return Problem(", and ".join(problems)) if problems else None
-
-
-def _remove_outside_folder(folder: JobFolder) -> None:
-    """Remove what the job has outside its folder: launchers' directories, or containers and network.
-
-    Raises `ContainerError`. The owner of files that containers wrote becomes that of the job's folder.
-    """
-    from scriptmode.platforms.local.hosts import container_fleet, process_fleet
-
-    job = folder.read_job()
-    if job.request.resources.host_kind is not HostKind.CONTAINER:
-        process_fleet.remove_scratch(job.request, os.environ)
-        return
-    from scriptmode.platforms.local.hosts import job_containers
-
-    job_containers.remove_job_containers(
-        folder.label, lambda: container_fleet.restore_ownership(folder, job), retry_seconds=_GUARD_SECONDS
-    )
 
 
 def _clock(seconds: float) -> str:

@@ -1,17 +1,29 @@
-"""The hosts of a job: processes or containers of this machine, behind the protocols `Host` and `fleet.Fleet`.
+"""The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
 
-- `fleet`: all hosts of a job, and the choice of their kind
-- `process_fleet`, `process_host`: hosts that are processes
-- `container_fleet`, `container_host`, `job_containers`, `container_limits`: hosts that are containers
+- `engine`: all that depends on the kind of the hosts, and the choice of the kind; `fleet`: the hosts of one job
+- `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
+- `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
+- `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds
-- `planned_hosts`: what the hosts of a job would find, without starting it
 
 The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What a platform was given for its hosts: the interpreter of processes, and the limits of containers."""
+
+    python: str | None = None
+    container_limits: Mapping[str, int | float | str] | None = None
 
 
 class Host(Protocol):

@@ -102,7 +102,7 @@ class ContainerFleet:
             for name in self._file_systems(sandbox):
                 sandbox.channel(name).mkdir(parents=True, exist_ok=True)
             _open_to_all_users(sandbox.base)
-        if model_dir := _model_dir(self._job):
+        if model_dir := model_dir_here(self._job.request):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
             model_dir.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ class ContainerFleet:
             folder = file_systems.find_folder(source, self._job.file_systems)
             target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{name}"
             binds.append(BindMount(str(folder), target, file_systems.is_read_only(source)))
-        if model_dir := _model_dir(self._job):
+        if model_dir := model_dir_here(self._job.request):
             # A script that gets this directory as model_dir writes there, as it would to its bucket.
             binds.append(BindMount(str(model_dir), str(model_dir)))
         return tuple(binds)
@@ -252,7 +252,7 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
     owner = status.st_uid, status.st_gid
     written = [WrittenFolder(folder.hosts, owner)]
     record = folder.channels / _BEFORE
-    if model_dir := _model_dir(job):
+    if model_dir := model_dir_here(job.request):
         # Without the record it is unknown which files the containers wrote.
         with suppress(OSError, ValueError):
             before = regular_files.read_json(record)
@@ -261,10 +261,11 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
     job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
 
 
-def _model_dir(job: Job) -> Path | None:
+def model_dir_here(job: JobRequest) -> Path | None:
     """Return the directory of this machine that the script gets as ``model_dir``; None if it is elsewhere."""
-    value = job.request.model_dir
-    return file_uris.file_path(value) if file_uris.is_file(value) else None
+    with suppress(ValueError):  # validation reports a URI that is not that of a file
+        return file_uris.file_path(job.model_dir) if file_uris.is_file(job.model_dir) else None
+    return None
 
 
 def _open_to_all_users(base: Path, *, files: bool = False) -> None:

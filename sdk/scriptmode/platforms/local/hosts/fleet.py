@@ -1,19 +1,14 @@
-"""The protocol of all hosts of a job together, and the choice of its implementation."""
+"""The protocol of all hosts of a job together."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
-
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.messages import Problem
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
 
@@ -61,14 +56,3 @@ class Fleet(Protocol):
 
     def release(self) -> None:
         """Release what was reserved for the hosts, such as ports."""
-
-
-def create_fleet(folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-    """Return the fleet for a job's instance types."""
-    if job.request.resources.host_kind is HostKind.CONTAINER:
-        from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
-
-        return ContainerFleet(folder, job, tasks, inherited)
-    from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-
-    return ProcessFleet(folder, job, inherited)

@@ -11,46 +11,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client
-from scriptmode.errors import DataError, SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.errors import DataError
 from scriptmode.platforms.local.hosts import enter
 from scriptmode.platforms.local.hosts.container_host import LABEL
-from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.platforms.local.store.state import JobState
 
 #: Modules in the current directory do not hide those of Python.
 _ISOLATED = ("-I", "-c")
 
 
-def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: Sequence[str]) -> int:
-    """Run a command as the script of a host would start it; return its exit code, 128 + n for signal n.
+def run_beside_process(folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+    """Run a command as the script of a host that is a process would start it; return its exit code as a shell's.
 
-    Raises `SpecError` for a host that the job has not, `DataError` and `ContainerError` if the command cannot start.
+    Raises `DataError` if the command cannot start.
     """
-    job = folder.read_job()
-    hosts = job.request.resources.hosts
-    host = host or hosts[0]
-    if host not in hosts:
-        what = f"training job {state.name} has no host {host!r}"
-        raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
-    if state.secondary not in ("Training", "Stopping"):
-        status = state.status if state.ended else f"{state.status} ({state.secondary})"
-        raise DataError(
-            f"training job {state.name} is {status}, and its hosts do not run",
-            advice=f"start it again: scriptmode rerun {state.name}" if state.ended else "wait until it is Training",
-        )
-    program = Path(enter.__file__).read_text(encoding="utf-8")
-    if job.request.resources.host_kind is HostKind.CONTAINER:
-        argv = ("python3", *_ISOLATED, program, "--tied", f"SM_CURRENT_HOST={host}", "--", *command)
-        return _run_in_container(folder.label, host, argv)
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    return _run((job.python, *_ISOLATED, program, "--own", *wanted, "--", *command))
+    return _run((job.python, *_ISOLATED, _entering_program(), "--own", *wanted, "--", *command))
+
+
+def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> int:
+    """Run a command, without input, as the script of a host that is a container would start it.
+
+    Returns its exit code as a shell's; raises `DataError` or `ContainerError` if the command cannot start.
+    """
+    argv = ("python3", *_ISOLATED, _entering_program(), "--tied", f"SM_CURRENT_HOST={host}", "--", *command)
+    return _run_in_container(folder.label, host, argv)
+
+
+def _entering_program() -> str:
+    return Path(enter.__file__).read_text(encoding="utf-8")
 
 
 def _run(argv: Sequence[str]) -> int:

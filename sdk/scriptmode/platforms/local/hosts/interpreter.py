@@ -1,4 +1,4 @@
-"""The software that hosts on this machine run: the image of containers, the interpreter of processes."""
+"""The Python interpreter that hosts run which are processes."""
 
 from __future__ import annotations
 
@@ -6,55 +6,12 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from scriptmode.errors import PlatformError, SpecError, invalid
+from scriptmode.errors import PlatformError, invalid
 from scriptmode.installation import install_command
-from scriptmode.spec.hosts import LOCAL_GPU
-
-if TYPE_CHECKING:
-    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: The oldest interpreter that the runtime works with.
 _OLDEST_PYTHON = (3, 9)
-
-
-def image_of(spec: TrainingJobSpec) -> str:
-    """Return the image of hosts that are containers: the spec's, else the one that this project builds."""
-    algorithm = spec.algorithm
-    if algorithm.image_uri is not None:
-        return algorithm.image_uri
-    if spec.script is None:
-        raise invalid(
-            "image_uri", "and entry_point are missing", "give an image, or a script to run in this project's image"
-        )
-    if LOCAL_GPU in spec.resources.types:
-        raise invalid(
-            "image_uri",
-            "is missing",
-            f"{LOCAL_GPU!r} needs an image for GPUs; give one, or build it from one with CUDA: "
-            "scriptmode image build --gpu --base ...",
-        )
-    from scriptmode.containers.image_recipe import PY_VERSION
-    from scriptmode.containers.training_images import default_image
-
-    try:
-        image = default_image(algorithm.framework_version)
-    except SpecError as error:
-        tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
-        raise SpecError(
-            f"{error}",
-            argument="framework_version",
-            advice="give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
-            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'",
-        ) from error
-    if algorithm.py_version not in (None, "py3", PY_VERSION):
-        raise invalid(
-            "py_version",
-            f"is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}",
-            "leave py_version out, or give image_uri",
-        )
-    return image
 
 
 def find_interpreter(program: str | None) -> str:

@@ -1,0 +1,140 @@
+"""Hosts that are containers of this machine's Docker."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.aws import image_support
+from scriptmode.errors import SpecError, invalid
+from scriptmode.messages import Problem
+from scriptmode.platforms import planned_containers
+from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
+from scriptmode.platforms.local.hosts.container_limits import parse_limits
+from scriptmode.spec.hosts import LOCAL_GPU
+from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.platforms.base import PlannedHost
+    from scriptmode.platforms.local.hosts import HostSettings
+    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import TrainingJobSpec
+
+#: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
+#: which is in use until a container is removed, and the container that changes the owner of files.
+_GUARD_SECONDS = 3.0
+
+
+class ContainerEngine:
+    """Engine of ``local`` and ``local_gpu``; implements `engine.Engine`."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Fill in the image: the spec's, else the one that this project builds."""
+        self.limits(settings)
+        spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image_of(spec)))
+        image_support.check_aws_image(spec)
+        return spec
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing image, and a ``model_dir`` that the containers do not have."""
+        if job.algorithm.image_uri is None:
+            missing = "AlgorithmSpecification.TrainingImage is missing"
+            yield Problem(missing, "give the image of the hosts, which are containers", "image_uri")
+        model_dir = container_fleet.model_dir_here(job)
+        root = Path(DEFAULT_BASE_DIR)
+        if model_dir and (model_dir == root or root in model_dir.parents or model_dir in root.parents):
+            what = f"HyperParameters[{MODEL_DIR_PARAMETER!r}] is {job.model_dir!r}; a container has its own {root}"
+            yield Problem(what, f"use {root}/model", "model_dir")
+
+    def require_software(self, job: JobRequest) -> None:
+        """Raise `PlatformError` for an image of this project that is not built."""
+        from scriptmode.containers.training_images import require_built
+
+        require_built(str(job.algorithm.image_uri))
+
+    def limits(self, settings: HostSettings) -> dict[str, float | None]:
+        """Return the limits of each container: those of the settings, then those of the variable."""
+        return asdict(parse_limits(settings.container_limits, os.environ))
+
+    def plan_hosts(
+        self,
+        job: Job,
+        store: JobStore,  # noqa: ARG002 - a container has /opt/ml
+        inherited: Mapping[str, str],
+    ) -> dict[str, PlannedHost]:
+        """Return the environment of each host, without the secret."""
+        request, _ = container_fleet.with_visible_source(job.request)
+        environment = container_fleet.container_environment(job.request, inherited)
+        variables = job_variables.with_job_variables(environment, job)
+        return planned_containers.plan_container_hosts(request, variables, {"secret": planned_containers.HIDDEN})
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the containers of a job."""
+        return container_fleet.ContainerFleet(folder, job, tasks, inherited)
+
+    def execute(
+        self,
+        folder: JobFolder,
+        job: Job,  # noqa: ARG002 - the container is found by the folder's label
+        host: str,
+        command: Sequence[str],
+    ) -> int:
+        """Run a command in a host's container; it has no input."""
+        return host_command.run_in_container(folder, host, command)
+
+    def remove_outside_folder(
+        self,
+        folder: JobFolder,
+        job: Job,
+        inherited: Mapping[str, str],  # noqa: ARG002 - containers have directories of their own
+    ) -> None:
+        """Remove containers and network, and make the owner of the job's folder own what containers wrote."""
+        job_containers.remove_job_containers(
+            folder.label, lambda: container_fleet.restore_ownership(folder, job), retry_seconds=_GUARD_SECONDS
+        )
+
+
+def _image_of(spec: TrainingJobSpec) -> str:
+    """Return the image of hosts that are containers: the spec's, else the one that this project builds."""
+    algorithm = spec.algorithm
+    if algorithm.image_uri is not None:
+        return algorithm.image_uri
+    if spec.script is None:
+        raise invalid(
+            "image_uri", "and entry_point are missing", "give an image, or a script to run in this project's image"
+        )
+    if LOCAL_GPU in spec.resources.types:
+        raise invalid(
+            "image_uri",
+            "is missing",
+            f"{LOCAL_GPU!r} needs an image for GPUs; give one, or build it from one with CUDA: "
+            "scriptmode image build --gpu --base ...",
+        )
+    from scriptmode.containers.image_recipe import PY_VERSION
+    from scriptmode.containers.training_images import default_image
+
+    try:
+        image = default_image(algorithm.framework_version)
+    except SpecError as error:
+        tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
+        raise SpecError(
+            f"{error}",
+            argument="framework_version",
+            advice="give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
+            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'",
+        ) from error
+    if algorithm.py_version not in (None, "py3", PY_VERSION):
+        raise invalid(
+            "py_version",
+            f"is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}",
+            "leave py_version out, or give image_uri",
+        )
+    return image

@@ -1,0 +1,65 @@
+"""The protocol of an engine, which runs the hosts of one kind, and the choice of its implementation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from scriptmode.spec.hosts import HostKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.messages import Problem
+    from scriptmode.platforms.base import PlannedHost
+    from scriptmode.platforms.local.hosts import HostSettings
+    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import TrainingJobSpec
+
+
+class Engine(Protocol):
+    """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
+
+    An engine has no state: what it needs of a job is in the job's folder.
+    """
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Fill in the software of the hosts; raise `SpecError` or `PlatformError` where they cannot run the job."""
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield what a request asks that the hosts do not have. Has no side effect."""
+
+    def require_software(self, job: JobRequest) -> None:
+        """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
+
+    def limits(self, settings: HostSettings) -> dict[str, float | None]:
+        """Return the limits of each host for the job's record; raise `SpecError` for wrong ones."""
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host, for which nothing is reserved or written."""
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the hosts of a job that starts; the caller is its agent."""
+
+    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+        """Run a command in the environment of a running host; return its exit code, 128 + n for signal n.
+
+        Raises `DataError` or `ContainerError` if the command cannot start.
+        """
+
+    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
+        """Remove what a job whose agent is dead has outside its folder; raise `ContainerError`."""
+
+
+def find_engine(kind: HostKind) -> Engine:
+    """Return the engine of one of this machine's kinds of hosts."""
+    if kind is HostKind.CONTAINER:
+        from scriptmode.platforms.local.hosts.container_engine import ContainerEngine
+
+        return ContainerEngine()
+    from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
+
+    return ProcessEngine()

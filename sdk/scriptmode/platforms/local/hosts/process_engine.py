@@ -1,0 +1,118 @@
+"""Hosts that are processes of this machine, which share its software, its network and its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import SpecError, invalid
+from scriptmode.messages import Problem
+from scriptmode.platforms import planned_containers
+from scriptmode.platforms.base import PlannedHost
+from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system import ports
+from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
+from scriptmode_runtime.contract import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts import HostSettings
+    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import TrainingJobSpec
+
+#: Port 0 stands for a port that is chosen when the job starts.
+UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
+
+
+class ProcessEngine:
+    """Engine of ``local_process``; implements `engine.Engine`."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Return the spec as it is, after the interpreter was checked for its versions of Python and TensorFlow."""
+        if spec.script is None:
+            raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
+        if settings.container_limits:
+            raise SpecError(
+                f"container_limits is {settings.container_limits!r}, but hosts of instance type "
+                f"{spec.resources.types[0]!r} are processes, which have no limits",
+                argument="container_limits",
+                advice="leave it out of LocalPlatform(...), or use instance_type='local'",
+            )
+        algorithm = spec.algorithm
+        if algorithm.framework_version is not None:
+            interpreter.check_tensorflow(algorithm.framework_version, interpreter.find_interpreter(settings.python))
+        if algorithm.py_version is not None:
+            interpreter.check_python(algorithm.py_version, interpreter.find_interpreter(settings.python))
+        return spec
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing network, and more hosts than this machine has ports for."""
+        if job.network.isolation:
+            yield Problem(
+                "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
+                "leave it out, or use instance type 'local'",
+                "enable_network_isolation",
+            )
+        count, most = job.resources.count, ports.max_hosts()
+        if count > most:
+            what = f"{count:,} hosts are more than this machine has ports for"
+            argument = "instance_groups" if job.resources.instance_groups else "instance_count"
+            yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
+
+    def require_software(self, job: JobRequest) -> None:
+        """Skip: `complete` checked the interpreter."""
+
+    def limits(self, settings: HostSettings) -> dict[str, float | None]:  # noqa: ARG002 - processes have none
+        """Return no limits."""
+        return {}
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host, with ports that are not chosen yet."""
+        folder = JobFolder(store.jobs / job.request.name)
+        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
+        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
+        ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
+        environments = str(store.environments)
+        content = single_machine_cluster(
+            sandboxes, ports_of_hosts, planned_containers.HIDDEN, environments=environments
+        )
+        return {
+            name: PlannedHost(
+                types[name],
+                str(sandbox.base),
+                sandbox.config_files(job.request, content),
+                job_variables.with_job_variables(
+                    process_fleet.process_environment(job.request, sandbox, inherited), job
+                ),
+                job.python,
+            )
+            for name, sandbox in sandboxes.items()
+        }
+
+    def create_fleet(
+        self,
+        folder: JobFolder,
+        job: Job,
+        tasks: Tasks,  # noqa: ARG002 - each host is a child of the agent
+        inherited: Mapping[str, str],
+    ) -> Fleet:
+        """Return the processes of a job."""
+        return process_fleet.ProcessFleet(folder, job, inherited)
+
+    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+        """Run a command with the variables, the directory and the namespaces of a host's script."""
+        return host_command.run_beside_process(folder, job, host, command)
+
+    def remove_outside_folder(
+        self,
+        folder: JobFolder,  # noqa: ARG002 - directories of killed launchers are known by their names
+        job: Job,
+        inherited: Mapping[str, str],
+    ) -> None:
+        """Remove the launchers' directories."""
+        process_fleet.remove_scratch(job.request, inherited)
