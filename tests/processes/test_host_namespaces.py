@@ -31,6 +31,26 @@ PROGRAM = """
 CAPABILITIES = """
     print(*[line for line in open("/proc/self/status") if line.startswith("CapEff")])
 """
+#: A plain user of a machine whose sysctl user.max_user_namespaces is 0; of this one where a new namespace can be made.
+WITHOUT_USER_NAMESPACES = (
+    "unshare", "--user", f"--map-user={plain_user.UID}", f"--map-group={plain_user.UID}", "--keep-caps", "sh", "-euc",
+    'echo 0 >/proc/sys/user/max_user_namespaces; exec setpriv --inh-caps=-all --ambient-caps=-all -- "$@"', "sh",
+)  # fmt: skip
+#: A filter of system calls, as Docker's default one: unshare(2) is not permitted, on x86-64 and ARM.
+WITH_SECCOMP = """
+import ctypes, platform, struct
+
+def load(code, value, *jumps):
+    return struct.pack("=HBBI", code, *(jumps or (0, 0)), value)
+
+number = {"x86_64": 272, "aarch64": 97}[platform.machine()]
+code = load(0x20, 0) + load(0x15, number, 0, 1) + load(0x06, 0x50000 | 1) + load(0x06, 0x7FFF0000)
+program = ctypes.create_string_buffer(code, len(code))
+library = ctypes.CDLL(None, use_errno=True)
+assert library.prctl(38, 1, 0, 0, 0) == 0
+filter = struct.pack("HP", 4, ctypes.addressof(program))
+assert library.prctl(22, 2, ctypes.create_string_buffer(filter, len(filter)), 0, 0) == 0
+"""
 WITHOUT_NAMESPACES = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--")
 
 
@@ -78,24 +98,61 @@ def test_a_pipe_is_read_at_its_path_below_opt_ml(jobs, data):
     assert "algo-1: read one" in jobs.lines(description["TrainingJobName"])
 
 
-def test_two_jobs_at_once_share_neither_opt_ml_nor_addresses(jobs):
+def test_two_jobs_at_once_share_neither_opt_ml_nor_addresses(jobs, tmp_path):
     script = """
         import os, socket, time
         name = os.environ["TRAINING_JOB_NAME"]
         open("/opt/ml/model/name", "w").write(name)
+        open("/opt/ml/model/read", "w").write(open("/opt/ml/input/data/train/own").read())
         server = socket.create_server((os.environ["SM_CURRENT_HOST"], 7077))
         print("bound", flush=True)
         while not os.path.exists("/opt/ml/checkpoints/go"):
             time.sleep(0.01)
     """
-    names = [jobs.start(script, hosts=2) for _ in range(2)]
+    names = []
+    for own in ("one", "two"):
+        (tmp_path / own).mkdir()
+        (tmp_path / own / "own").write_text(own)
+        files = channel("train", (tmp_path / own).as_uri(), InputMode="FastFile")
+        names.append(jobs.start(script, hosts=2, channels=[files]))
     for name in names:
         until(lambda name=name: sum("bound" in line for line in jobs.lines(name)) == 2)
     for name in names:
         for host in ("algo-1", "algo-2"):
             (jobs.job_folder(name).host(host) / "checkpoints" / "go").touch()
-    for name in names:
-        assert jobs.model(jobs.wait(name))["name"] == name.encode()
+    for name, own in zip(names, (b"one", b"two")):
+        assert jobs.model(jobs.wait(name)) == {"name": name.encode(), "read": own}
+
+
+#: What a program does to /opt/ml that is its own in a container.
+CHANGES = """
+    import os, shutil, stat
+    os.chmod("/opt/ml/model", 0o1777)
+    os.makedirs("/opt/ml/model/export/1")
+    open("/opt/ml/model/export/1/weights", "w").write("weights")
+    os.chmod("/opt/ml/model/export/1/weights", 0o400)
+    os.link("/opt/ml/model/export/1/weights", "/opt/ml/model/hard")
+    os.symlink("1/weights", "/opt/ml/model/export/latest")
+    os.symlink("/opt/ml/model/export/1/weights", "/opt/ml/output/data/weights")
+    os.link("/opt/ml/model/hard", "/opt/ml/checkpoints/same")
+    shutil.move("/opt/ml/checkpoints/same", "/opt/ml/model/moved")
+    shutil.copytree("/opt/ml/code", "/opt/ml/model/code", ignore=shutil.ignore_patterns("__pycache__"))
+    print("mode", oct(stat.S_IMODE(os.stat("/opt/ml/model").st_mode)))
+    os.chmod("/opt/ml/model/export/1", 0o000)
+    os.chmod("/opt/ml/model/export/1", 0o500)
+    os.chmod("/opt/ml", 0o755)
+    os.rename("/opt/ml/model/export", "/opt/ml/model/exported")
+"""
+
+
+def test_a_script_may_chmod_link_and_move_in_opt_ml(jobs):
+    description = jobs.run(CHANGES)
+    name = description["TrainingJobName"]
+    assert description["TrainingJobStatus"] == "Completed", jobs.lines(name)
+    assert "algo-1: mode 0o1777" in jobs.lines(name)
+    files = jobs.model(description)
+    assert files["code/train.py"]
+    assert {files[each] for each in ("exported/1/weights", "exported/latest", "hard", "moved")} == {b"weights"}
 
 
 def test_hosts_find_each_other_by_name(jobs):
@@ -153,9 +210,16 @@ def test_a_directory_of_the_machine_is_whole_where_its_copy_fails(tmp_path):
     assert sorted(each.name for each in (tmp_path / "parent").iterdir()) == ["new", "other"]
 
 
-def test_no_mount_is_left_when_a_host_is_killed(jobs):
-    script = "import time; open('/opt/ml/model/x', 'w').close(); print('up', flush=True); time.sleep(60)"
-    name = jobs.start(script)
+@pytest.mark.parametrize("mode", ["File", "FastFile", "Pipe"])
+def test_no_mount_is_left_when_a_host_is_killed(jobs, data, mode):
+    script = """
+        import os, time
+        path = "/opt/ml/input/data/train"
+        with open(path + ("_0" if os.path.exists(path + "_0") else "/part")) as file:
+            print("up", file.read(1), flush=True)
+            time.sleep(60)
+    """
+    name = jobs.start(script, channels=[channel("train", data, InputMode=mode)])
     jobs.until_line(name, "up")
     host = jobs.job_folder(name).read_processes()["algo-1"]
     os.kill(host.pid, 9)
@@ -214,6 +278,34 @@ def test_a_job_whose_files_went_to_the_machine_fails_where_namespaces_are_refuse
     assert "docker run --cap-add SYS_ADMIN" in printed
     assert f"ClientError: the model directory is empty, and '/opt/ml/{folder}/misplaced' of this machine" in printed
     assert printed.splitlines()[-1] == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("argv", "before", "cause", "step"),
+    [
+        (WITHOUT_USER_NAMESPACES, "", "No space left on device", "run as root: sysctl user.max_user_namespaces="),
+        (("unshare", "--user", "--map-user=12321", "--map-group=12321"), WITH_SECCOMP, "Operation not permitted",
+         "allow user namespaces on this machine or in its container, or use instance type 'local'"),
+    ],
+    ids=["sysctl", "seccomp"],
+)  # fmt: skip
+def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(tmp_path, argv, before, cause, step):
+    program = f"""
+import sys
+{before}
+from fakes.local_jobs import LocalJobs
+jobs = LocalJobs(sys.argv[1])
+script = "import os; print('user', os.getuid()); open(os.environ['SM_MODEL_DIR'] + '/x', 'w')"
+description = jobs.run(script)
+print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
+print(description["TrainingJobStatus"], list(jobs.model(description)))
+jobs.close()
+"""
+    lines = run_by(argv, program, tmp_path).splitlines()
+    (warning,) = [line for line in lines if "warning" in line]
+    assert f"a mount namespace was refused: {cause}; {step}" in warning
+    assert f"algo-1: user {plain_user.UID}" in lines
+    assert lines[-1] == "Completed ['x']"
 
 
 def test_an_entry_point_of_the_request_runs_instead_of_train(jobs, tmp_path):
