@@ -82,9 +82,12 @@ def stream_program(argv: Sequence[str], seconds: float, *, env: Mapping[str, str
                 break
             *lines, rest = (rest + chunk).split(b"\n")
             yield from (line.decode("utf-8", "replace") for line in lines)
-        result = ProgramResult(_wait(process, deadline - time.monotonic(), seconds), "", _text(errors))
+        last = rest.decode("utf-8", "replace")
+        result = ProgramResult(_wait(process, deadline - time.monotonic(), seconds), last, _text(errors))
         if result.code:
             raise ProgramError(result.failure)
+        if last:
+            yield last
 
 
 def _wait(process: subprocess.Popen[bytes], left: float, seconds: float) -> int:
