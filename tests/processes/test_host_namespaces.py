@@ -12,6 +12,7 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 
 from scriptmode import MPI, Estimator
+from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode_runtime.processes import process_tree
 
 OPT_ML = Path("/opt/ml")
@@ -173,6 +174,20 @@ def test_hosts_find_each_other_by_name(jobs):
     lines = jobs.lines(jobs.run(script, hosts=2)["TrainingJobName"])
     assert "algo-1: heard hello" in lines
     assert "algo-1: as before 127.0.0.1" in lines
+
+
+def test_a_machine_whose_hosts_file_cannot_be_replaced_has_opt_ml_alone(tmp_path):
+    """As where /etc/hosts is missing: the file to mount is."""
+    log = tmp_path / "log"
+    argv = ("/bin/ls", "/opt/ml")
+    (tmp_path / "base" / "of the host").mkdir(parents=True)
+    host = ProcessHost("algo-1", argv, {}, tmp_path, log, tmp_path / "base", tmp_path / "missing")
+    host.start()
+    until(lambda: host.poll() is not None)
+    warning, listed = sorted(log.read_text().splitlines(), key=lambda line: line == "of the host")
+    assert listed == "of the host"
+    assert "/etc/hosts cannot be replaced by the host's: No such file or directory; make /etc/hosts a file" in warning
+    assert host.refusal is None
 
 
 def test_what_was_in_opt_is_there_and_nothing_can_be_added(jobs):

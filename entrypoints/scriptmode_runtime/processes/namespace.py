@@ -12,6 +12,7 @@ import os
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 from scriptmode_runtime.processes import system
 
+HOSTS_FILE = "/etc/hosts"
 # unshare(2), umount(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
 _DETACH = 2
@@ -21,6 +22,7 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 2, 4
 def enter(base_dir: str, hosts_file: str = "") -> None:
     """Move this process, which has no threads, into a new namespace; raise ``OSError`` where the machine forbids it.
 
+    An error that names `HOSTS_FILE` concerns that file alone: ``/opt/ml`` is ``base_dir`` then.
     Mounts that exist below ``base_dir`` are part of it. A plain user keeps the user ID, because root's confuses
     programs that look at it, and gets no capability that outlives exec.
 
@@ -40,7 +42,7 @@ def enter(base_dir: str, hosts_file: str = "") -> None:
         _add_directory(*os.path.split(DEFAULT_BASE_DIR))
     _mount(base_dir, DEFAULT_BASE_DIR, _BIND | _RECURSIVE)
     if hosts_file:
-        _mount(hosts_file, "/etc/hosts", _BIND)
+        _mount(hosts_file, HOSTS_FILE, _BIND)
 
 
 def is_base_dir(base_dir: str) -> bool:

@@ -35,6 +35,12 @@ def loopback_address(port: int) -> str:
     return f"127.{port >> 8}.{port & 255}.1"
 
 
+def describe_missing_names(error: str) -> Problem:
+    """Return what a host lacks that has the machine's ``/etc/hosts``."""
+    message = f"the names of the job's hosts do not resolve: {_ETC_HOSTS} cannot be replaced by the host's: {error}"
+    return Problem(message, f"make {_ETC_HOSTS} a file, which may be empty")
+
+
 def describe_refusal(error: str) -> Problem:
     """Return what a host lacks whose mount namespace was refused, and the setting that allows one."""
     message = f"/opt/ml is the directory of this machine, not of the host: a mount namespace was refused: {error}"

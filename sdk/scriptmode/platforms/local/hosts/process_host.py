@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
-from scriptmode.platforms.local.hosts.host_identity import describe_refusal
+from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.opt_ml import LOOPBACK
 from scriptmode.programs import ProgramResult, run_program
@@ -69,7 +69,7 @@ class ProcessHost:
             try:
                 namespace.enter(str(self.base), str(self.hosts_file))
             except OSError as error:
-                os.write(writing, (error.strerror or str(error)).encode())
+                os.write(writing, f"{error.filename or ''}\n{error.strerror or error}".encode())
             # After the namespace: a change of the user's capabilities cancels it.
             system.die_with_parent()
             if os.getppid() != agent:
@@ -80,9 +80,11 @@ class ProcessHost:
         finally:
             os.close(writing)
             with os.fdopen(reading, "rb") as file:
-                error = file.read().decode(errors="replace")
-        if error:
-            self.refusal = describe_refusal(error)
+                path, _, reason = file.read().decode(errors="replace").partition("\n")
+        if path == namespace.HOSTS_FILE:
+            logs.append_line(self.log, f"scriptmode: warning: {describe_missing_names(reason)}")
+        elif reason:
+            self.refusal = describe_refusal(reason)
             logs.append_line(self.log, f"scriptmode: warning: {self.refusal}")
 
     def _spawn(self, before_exec: Callable[[], None]) -> None:
