@@ -58,7 +58,8 @@ def test_values_are_json_by_name_and_job(folder):
     assert found["jobs"] == ["slow", "fast", "other"]
     assert found["metrics"] == {"loss": {"slow": 0.5, "fast": 2.0, "other": None}}
     assert found["settings"]["rate"] == {"slow": "2", "fast": "8", "other": None}
-    assert {"rate", "loss", "script"} <= set(found["different"])
+    assert {"rate", "script"} <= set(found["different"]["settings"])
+    assert found["different"]["metrics"] == ["loss"]
 
 
 def test_jobs_are_compared_and_drawn_in_python(folder):

@@ -47,12 +47,19 @@ class Comparison:
         self.rows = (*_rows("setting", settings), *_rows("metric", lasts))
 
     def to_dict(self) -> dict[str, object]:
-        """Return the comparison as JSON can represent it: values by the name of the setting or metric, then by job."""
+        """Return the comparison as JSON can represent it: values by the name of the setting or metric, then by job.
+
+        ``different`` has the names of those that differ, of settings and metrics apart: a hyperparameter may have the
+        name of a metric.
+        """
         return {
             "jobs": list(self.jobs),
             "settings": self._values("setting"),
             "metrics": self._values("metric"),
-            "different": [row.name for row in self.rows if row.differs],
+            "different": {
+                f"{kind}s": [row.name for row in self.rows if row.kind == kind and row.differs]
+                for kind in ("setting", "metric")
+            },
         }
 
     def _values(self, kind: str) -> dict[str, dict[str, str | float | None]]:
