@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -118,6 +119,27 @@ def test_a_wrong_path_is_an_error_that_names_the_right_ones(here, source, messag
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert not (here / "copy").exists()
+
+
+def test_a_copy_that_breaks_off_leaves_what_was_there(here, folder):
+    (folder / "data dir/jobs/live/hosts/algo-1/checkpoints/large").write_bytes(b"x" * 8192)
+    (here / "large").write_text("before")
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    for target in ("large", "new"):
+        done = program("cp", "live:checkpoints/large", target, preexec_fn=limit)
+        assert (done.returncode, "File too large; name another target" in done.stderr) == (1, True), done.stderr
+    assert {path.name: path.read_text() for path in here.iterdir()} == {"large": "before"}
+
+
+def test_a_link_at_the_target_is_written_to(here):
+    (here / "file").touch()
+    (here / "link").symlink_to("file")
+    assert program("cp", "live:model/weights", "link").returncode == 0
+    assert (here / "link").is_symlink()
+    assert (here / "file").read_text() == "algo-1"
 
 
 def test_a_target_that_cannot_be_written_is_an_error(here):

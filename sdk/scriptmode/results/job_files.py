@@ -8,6 +8,8 @@ host left in them.
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -216,10 +218,18 @@ def _open(directory: beneath.Directory, inside: str) -> int:
 
 
 def _write(descriptor: int, target: Path) -> None:
+    """Write the copy of a file whole or not at all; a link or a device is written to, not replaced."""
+    is_replaced = not os.path.lexists(target) or (target.is_file() and not target.is_symlink())
+    draft = target.with_name(f".new-{secrets.token_hex(8)}") if is_replaced else target
     with os.fdopen(descriptor, "rb") as source:
         # Programs stay executable; the owner may always replace the copy.
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR
-        written = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(written, "wb") as copy:
-            while piece := source.read(_PIECE):
-                copy.write(piece)
+        try:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as copy:
+                shutil.copyfileobj(source, copy, _PIECE)
+            if is_replaced:
+                draft.replace(target)
+        except BaseException:
+            if is_replaced:
+                draft.unlink(missing_ok=True)
+            raise
