@@ -16,7 +16,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.platforms.base import JobFilter
-from scriptmode.platforms.registry import find_job_platform, resolve_platform, session_platform
+from scriptmode.platforms.registry import find_job_platform, queue_position, resolve_platform, session_platform
 from scriptmode.request.inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request
 from scriptmode.spec.hosts import HostKind
@@ -393,8 +393,9 @@ class TrainingJob:
     def _print_how_to_follow_again(self) -> None:
         from scriptmode.messages import still_running
 
+        running = still_running(self.name, queue_position(self.platform, self.name))
         python = f"TrainingJob.attach({self.name!r}).follow()"
-        sys.stderr.write(f"\n{still_running(self.name)}, or in Python {python}. Stop it: scriptmode stop {self.name}\n")
+        sys.stderr.write(f"\n{running}, or in Python {python}. Stop it: scriptmode stop {self.name}\n")
 
     def _repr_html_(self) -> str:
         from scriptmode import display

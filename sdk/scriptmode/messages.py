@@ -127,9 +127,10 @@ def format_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def still_running(job_name: str) -> str:
-    """Return what to do about a training job that runs on while nothing follows it any more."""
-    return f"Training job {job_name} is still running. Follow it again: scriptmode logs -f {job_name}"
+def still_running(job_name: str, queue_position: int = 0) -> str:
+    """Return what to do about a training job that runs, or waits in its queue, while nothing follows it any more."""
+    what = f"is number {queue_position} in the queue, and starts by itself" if queue_position else "is still running"
+    return f"Training job {job_name} {what}. Follow it again: scriptmode logs -f {job_name}"
 
 
 def format_duration(seconds: float) -> str:

@@ -125,6 +125,7 @@ COMMAND_LINE_USES = {
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
     "scriptmode.platforms.registry.prune_local_jobs",
     "scriptmode.platforms.registry.execute_on_local_host",
+    "scriptmode.platforms.registry.queue_position",
     "scriptmode.platforms.local.LocalPlatform",  # public, as a submodule
     "scriptmode.spec.metric_definitions.PRESETS",
     "scriptmode.results.job_files.AREAS",

@@ -5,9 +5,10 @@ import os
 import signal
 
 import pytest
-from fakes.command_line import program
+from fakes.command_line import PROGRAM, program
 from fakes.local_jobs import SLEEPS
 from fakes.processes import until
+from fakes.terminal import Terminal
 
 from scriptmode import SpecError
 from scriptmode.platforms.local import LocalPlatform
@@ -60,11 +61,28 @@ def test_waiting_jobs_are_listed_with_their_position_and_can_be_stopped(jobs):
     assert secondary(jobs, second) == "Pending"
     statuses = {line.split()[-1]: line.split()[3] for line in program("list").stdout.splitlines()}
     assert statuses == {first: "InProgress", second: "Queued(1)", third: "Queued(2)"}
+    in_top = {line.split()[0]: line.split()[1] for line in program("top").stdout.splitlines()[1:]}
+    assert in_top == {first: "Training", second: "Queued(1)", third: "Queued(2)"}
+    described = program("describe", second).stdout.splitlines()
+    assert [line.split() for line in described[1:2]] == [["status", "Queued(1)"]]
     assert program("stop", second, "--wait").stdout == f"training job {second} has ended: Stopped\n"
     until(lambda: positions(jobs) == {third: 1})
     jobs.platform.stop(first)
     until_training(jobs, third)
     assert positions(jobs) == {}
+
+
+def test_ctrl_c_while_a_job_waits_tells_that_it_waits(jobs):
+    first, second = queued(jobs), queued(jobs)
+    until_training(jobs, first)
+    until(lambda: positions(jobs) == {second: 1})
+    terminal = Terminal(150, 20, [PROGRAM, "logs", "-f", second], {})
+    until(lambda: terminal.read() and any("Waiting for other jobs" in line for line in terminal.shown()))
+    terminal.process.send_signal(signal.SIGINT)
+    until(lambda: not terminal.read())
+    said = " ".join(terminal.all_lines())
+    terminal.close()
+    assert f"Training job {second} is number 1 in the queue, and starts by itself. Follow it again: scriptmode" in said
 
 
 def test_no_more_than_the_given_number_of_jobs_run_at_once(jobs):

@@ -12,6 +12,7 @@ from scriptmode import ScriptmodeError, TrainingJobError
 from scriptmode.cli import output
 from scriptmode.display import choose_view
 from scriptmode.messages import still_running
+from scriptmode.platforms.registry import queue_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _may_continue(job: TrainingJob) -> bool:
 
 
 def _print_hint(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
-    text = f"{still_running(job.name)}. Stop it: scriptmode stop {job.name}"
+    text = f"{still_running(job.name, queue_position(job.platform, job.name))}. Stop it: scriptmode stop {job.name}"
     if as_json:
         text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
     output.echo(text if as_json else f"\n{text}", err=True)

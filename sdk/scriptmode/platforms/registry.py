@@ -150,6 +150,15 @@ def prune_local_jobs(older_than: float, *, dry_run: bool) -> PruneReport:
     return LocalPlatform().prune(older_than, dry_run=dry_run)
 
 
+def queue_position(platform: Platform, job_name: str) -> int:
+    """Return the position of a job of this machine in its queue, from 1 on; 0 for another job."""
+    if not _runs_local_jobs():
+        return 0
+    from scriptmode.platforms.local import LocalPlatform
+
+    return platform.queue_position(job_name) if isinstance(platform, LocalPlatform) else 0
+
+
 def _runs_local_jobs() -> bool:
     return sys.platform.startswith("linux")
 

@@ -7,7 +7,7 @@ the job itself, a `JobRequest`; the other attributes are what became of it. ``re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +86,11 @@ class JobDescription:
     def has_ended(self) -> bool:
         """Whether the job has its outcome."""
         return self.status.has_ended
+
+    def queued(self, position: int) -> JobDescription:
+        """Return the description with a position in the queue, from 1 on, as its status; 0 changes nothing."""
+        text = f"Queued({position})"
+        return replace(self, status=JobStatus(text), secondary=text) if position else self
 
     @property
     def message(self) -> str:

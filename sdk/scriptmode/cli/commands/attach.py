@@ -11,6 +11,7 @@ from scriptmode.cli import following, output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
+from scriptmode.platforms.registry import queue_position
 from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The error at the end has the failure reason, with the next step.
-        shown = replace(parse_description(description), failure_reason="")
-        output.echo(render_description(shown, colour_status=output.status_text))
+        shown = parse_description(description).queued(queue_position(job.platform, job.name))
+        output.echo(render_description(replace(shown, failure_reason=""), colour_status=output.status_text))
         if job.ended:
             job.wait()
         else:

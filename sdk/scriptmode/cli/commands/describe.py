@@ -10,6 +10,7 @@ import click
 from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
+from scriptmode.platforms.registry import queue_position
 from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
@@ -44,4 +45,5 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
         output.print_json({**description, **more})
     else:
-        output.echo(render_description(parse_description(description), activity, output.status_text))
+        shown = parse_description(description).queued(queue_position(job.platform, job.name))
+        output.echo(render_description(shown, activity, output.status_text))

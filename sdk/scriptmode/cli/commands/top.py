@@ -62,12 +62,19 @@ def top(jobs: tuple[str, ...], *, last: bool, as_json: bool) -> None:
     elif sys.stdout.isatty() and not all(description.has_ended for description, _ in found):
         watch_lines(lambda: _lines_while_running(names), sys.stdout)
     else:
-        output.echo("\n".join(usage_lines(found)))
+        output.echo("\n".join(_lines(found)))
 
 
 def _lines_while_running(names: Sequence[str]) -> list[str]:
     found = _query(names)
-    return [] if all(description.has_ended for description, _ in found) else usage_lines(found)
+    return [] if all(description.has_ended for description, _ in found) else _lines(found)
+
+
+def _lines(found: _Usage) -> list[str]:
+    from scriptmode.platforms.local import LocalPlatform
+
+    platform = LocalPlatform()
+    return usage_lines([(each.queued(platform.queue_position(each.name)), activity) for each, activity in found])
 
 
 def _query(names: Sequence[str]) -> _Usage:

@@ -373,6 +373,12 @@ class LocalPlatform(DeprecatedMethods):
 
         return pruning.prune(self._store, older_than, dry_run=dry_run)
 
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""
+        from scriptmode.platforms.local.store.job_queue import JobQueue
+
+        return JobQueue(self._store).positions().get(name, 0)
+
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
         from itertools import islice
