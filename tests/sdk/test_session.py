@@ -231,6 +231,8 @@ def test_without_credentials_a_bucket_in_s3_is_refused(data_dir, no_credentials,
         Session(default_bucket="mine")
     with pytest.raises(CredentialsError, match=r"s3://mine/data/.*credentials.*aws configure"):
         Session(local_mode=True).upload_data(folder, bucket="mine")
+    with pytest.raises(CredentialsError, match=r"s3://mine: there are no AWS credentials; run 'aws configure'"):
+        S3Downloader.list("s3://mine")
 
 
 @pytest.fixture
@@ -263,6 +265,12 @@ def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_d
         local.read_s3_file("scriptmode_local", "link/secret")
     with pytest.raises(DataError, match="cannot be both a file and a directory; use another key"):
         local.upload_string("x", "a/b")
+    with pytest.raises(DataNotFoundError, match="scriptmode_local/a/b: there is no such object"):
+        local.read_s3_file("scriptmode_local", "a/b")
+    with pytest.raises(DataNotFoundError, match="scriptmode_local: there is no such object"):
+        S3Downloader.read_file(BUCKET)
+    with pytest.raises(DataError, match=r"a/a' cannot be written: .*; name another directory"):
+        local.download_data(data_dir / "bucket/a", "scriptmode_local", "a")
     with pytest.raises(DataError, match="this is not the key of an object"):
         S3Uploader.upload_bytes(b"", f"{BUCKET}/a/")
 

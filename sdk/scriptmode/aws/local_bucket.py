@@ -59,43 +59,40 @@ class LocalBucket:
     def uris(self, prefix: str) -> list[str]:
         """Return the URIs of all objects that begin with the URI ``prefix``, in the order of their keys."""
         root_uri, root, key = _split(prefix)
-        with _translated(prefix):
+        with _reading(prefix):
             below = key.rpartition("/")[0]
             found = [f"{below}/{name}".lstrip("/") for name in _files_below(root / below)]
         return sorted(f"{root_uri}{name}" for name in found if name.startswith(key))
 
     def read_bytes(self, uri: str) -> bytes:
         """Return an object's bytes."""
-        with _translated(uri), _opened(uri) as reader:
+        with _reading(uri), _opened(uri) as reader:
             return reader.read()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         _, root, key = _split(uri)
-        written = []
-        with _translated(uri):
-            path = root / key
-            names = [path.name] if path.is_file() else sorted(_files_below(path))
-            for name in names:
-                target = folder / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with _opened(uri if path.is_file() else f"{uri.rstrip('/')}/{name}") as reader:
-                    _replace(target, reader)
-                written.append(target)
-        if not written:
+        path = root / key
+        with _reading(uri):
+            below = [] if path.is_file() else sorted(_files_below(path))
+        names = {f"{uri.rstrip('/')}/{name}": name for name in below} or ({uri: path.name} if path.is_file() else {})
+        for source, name in names.items():
+            with _reading(source), _opened(source) as reader:
+                _write_download(folder / name, reader)
+        if not names:
             raise DataNotFoundError(f"{uri}: there is no such object", advice=f"list {str(root)!r}, or correct the URI")
-        return written
+        return [folder / name for name in names.values()]
 
     def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:  # noqa: ARG002 - S3's
         """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have."""
-        with _translated(uri), path.open("rb") as reader:
+        with _writing(uri), path.open("rb") as reader:
             _replace(_target(uri), reader)
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
         """Store bytes at ``uri``; a directory has no ``kms_key``."""
         import io
 
-        with _translated(uri):
+        with _writing(uri):
             _replace(_target(uri), io.BytesIO(content))
 
 
@@ -145,6 +142,14 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
         yield reader
 
 
+def _write_download(path: Path, content: BinaryIO) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content)
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be written: {error}", advice="name another directory") from error
+
+
 def _replace(path: Path, content: BinaryIO) -> None:
     """Write a file completely or not at all: a job may read the one that is there."""
     descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
@@ -160,11 +165,19 @@ def _replace(path: Path, content: BinaryIO) -> None:
 
 
 @contextmanager
-def _translated(uri: str) -> Iterator[None]:
+def _reading(uri: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI") from error
+    except OSError as error:
+        raise DataError(f"{uri} cannot be read: {error}", advice=f"check {str(_split(uri)[1])!r}") from error
+
+
+@contextmanager
+def _writing(uri: str) -> Iterator[None]:
+    try:
+        yield
     except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
         raise DataError(
             f"{uri}: the bucket is a directory of this machine, where {error.filename!r} cannot be both a file and a "
@@ -172,4 +185,4 @@ def _translated(uri: str) -> Iterator[None]:
             advice="use another key",
         ) from error
     except OSError as error:
-        raise DataError(f"{uri}: {error}", advice=f"check {str(_split(uri)[1])!r}") from error
+        raise DataError(f"{uri} cannot be written: {error}", advice=f"check {str(_split(uri)[1])!r}") from error

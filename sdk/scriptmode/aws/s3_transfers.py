@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import S3, parse_s3_uri
-from scriptmode.aws.sagemaker_session import Store, decode_text, upload_path
+from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
+from scriptmode.aws.sagemaker_session import Store, decode_text, parse_path, upload_path
 from scriptmode.aws.session import Connection
 from scriptmode.errors import invalid
 
@@ -45,7 +44,8 @@ class S3Uploader:
             DataError: The directory is empty, or a file cannot be read or stored.
         """
         extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else None
-        return upload_path(_store_of(desired_s3_uri, sagemaker_session), Path(local_path), desired_s3_uri, extra)
+        path = parse_path("local_path", local_path)
+        return upload_path(_store_of(desired_s3_uri, sagemaker_session), path, desired_s3_uri, extra)
 
     @staticmethod
     def upload_bytes(b: bytes, s3_uri: str, kms_key: str | None = None, sagemaker_session: object = None) -> str:
@@ -102,7 +102,8 @@ class S3Downloader:
         """
         if kms_key is not None:
             raise invalid("kms_key", f"is {kms_key!r}", "leave it out: S3 decrypts by itself what KMS keys encrypt")
-        return [str(file) for file in _store_of(s3_uri, sagemaker_session).fetch(s3_uri, Path(local_path))]
+        path = parse_path("local_path", local_path)
+        return [str(file) for file in _store_of(s3_uri, sagemaker_session).fetch(s3_uri, path)]
 
     @staticmethod
     def read_bytes(s3_uri: str, sagemaker_session: object = None) -> bytes:
@@ -139,6 +140,8 @@ def _store_of(uri: Any, session: Any) -> Store:
     if local_bucket.is_on_this_machine(uri):
         return local_bucket.LocalBucket()
     parse_s3_uri(uri)
+    if session is None:
+        require_credentials(uri)
     # Sessions of local mode have settings for S3 as well.
     connection = Connection(session.boto_session if getattr(session, "local_mode", False) else session)
     return S3(connection.call("Amazon S3", lambda: connection.client("s3")))

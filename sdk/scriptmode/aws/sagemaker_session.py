@@ -206,7 +206,7 @@ class Session:
             DataError: The directory is empty, or a file cannot be read or stored.
         """
         uri = self._uri(bucket, key_prefix)
-        return upload_path(self.store_of(uri), Path(path), uri, extra_args)
+        return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args)
 
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:
         """Store a text as an object; return its URI.
@@ -248,7 +248,7 @@ class Session:
             DataError: The files cannot be written.
         """
         uri = self._uri(bucket, key_prefix)
-        return [str(file) for file in self.store_of(uri).fetch(uri, Path(path))]
+        return [str(file) for file in self.store_of(uri).fetch(uri, parse_path("path", path))]
 
     def read_s3_file(self, bucket: str, key_prefix: str) -> str:
         """Return an object's text.
@@ -295,6 +295,13 @@ class Session:
         if self.sagemaker_config is not None:
             return parse_config(self.sagemaker_config, "the config of boto_session")
         return read_config(os.environ, self._s3.read_bytes)
+
+
+def parse_path(argument: str, value: object) -> Path:
+    """Return a path; raise `SpecError` for what is neither a string nor a ``Path``, and for ""."""
+    if (isinstance(value, str) and value) or isinstance(value, Path):
+        return Path(value).expanduser()
+    raise invalid(argument, f"is {value!r}", "give a path")
 
 
 def upload_path(store: Store, path: Path, prefix: str, extra: Mapping[str, object] | None) -> str:

@@ -48,7 +48,9 @@ class Connection:
         )
         if session is not None and (isinstance(session, type) or not is_session):
             raise invalid(
-                "sagemaker_session", f"is {session!r}", "give a boto3.Session or the session of an installed sagemaker"
+                "sagemaker_session",
+                f"is {session!r}",
+                "give Session(), a boto3.Session or the session of an installed sagemaker",
             )
         self._given = session
         self._region = region
