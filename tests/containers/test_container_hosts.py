@@ -139,6 +139,29 @@ def test_requirements_are_installed_and_the_source_comes_from_this_machine(look)
     assert seen.startswith('"/opt/ml/input/')
 
 
+def test_one_host_installs_the_requirements_and_the_other_uses_its_environment(look):
+    lines = [line.partition(": ")[2] for line in look.jobs.lines(look.name)]
+    assert len([line for line in lines if line.startswith("scriptmode: installing the requirements into")]) == 1
+    assert len([line for line in lines if line.startswith("scriptmode: using the cached environment")]) == 1
+    assert {host["environ"]["PATH"].partition(":")[0] for host in look.hosts.values()} == {"/opt/ml/overlay/bin"}
+
+
+def test_a_later_job_of_an_image_with_another_user_uses_the_environment(tmp_path, built, make_image):
+    image = make_image("user", f"FROM {built('2.15.1')}\nUSER {STRANGER}\n")
+    jobs = ContainerJobs(tmp_path, image)
+    files = {"requirements.txt": f"./{wheels.NAME}\n", wheels.NAME: wheels.extra()}
+    found = []
+    for _ in range(2):
+        name = jobs.start("import extra, os; print('found', extra.NUMBER, os.getuid())", files=files)
+        assert jobs.wait(name)["TrainingJobStatus"] == "Completed", jobs.lines(name)
+        found.append("\n".join(jobs.lines(name)))
+        shared = [path for path in (jobs.data_dir / "environments").rglob("*") if path.lstat().st_uid != os.geteuid()]
+        assert shared == []
+    assert all("found 7 12345" in log for log in found)
+    assert ["using the cached environment" in log for log in found] == [False, True]
+    jobs.close()
+
+
 def test_shared_memory_is_half_of_the_machines_memory(look):
     page = os.sysconf("SC_PAGE_SIZE")
     half = page * os.sysconf("SC_PHYS_PAGES") // 2

@@ -12,9 +12,11 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow]
 #: Runs three jobs side by side; gives their descriptions, and the log of the first.
 CLIENT = """
 import json, os, signal, sys
+from fakes import wheels
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import channel
 from fakes.processes import until
+from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments
 
 WRITE = '''
     import os, sys, time
@@ -39,7 +41,9 @@ def start(then, model_dir):
     script = WRITE.replace("THEN", then).replace("MODEL_DIR", model_dir)
     piped, fast = (channel(name, f"file://{home}/in", InputMode=mode) for name, mode in (("piped", "Pipe"), ("fast", "FastFile")))
     more = {"CheckpointConfig": {"S3Uri": f"file://{home}/kept"}}
-    return jobs.start(script, channels=[piped, fast], hyperparameters={"model_dir": f"file://{model_dir}"}, more=more)
+    files = {"requirements.txt": f"./{wheels.NAME}\\n", wheels.NAME: wheels.extra()}
+    given = {"model_dir": f"file://{model_dir}"}
+    return jobs.start(script, channels=[piped, fast], hyperparameters=given, more=more, files=files)
 
 fails = start("sys.exit(3)", f"{home}/old model")
 killed = start("time.sleep(60)", f"{home}/model of the killed")
@@ -49,6 +53,11 @@ os.kill(jobs.agent(killed).pid, signal.SIGKILL)
 until(lambda: jobs.ended(killed))
 ended = [jobs.wait(name) for name in (completes, fails, killed)]
 jobs.close()
+environments = jobs.data_dir / "environments"
+shared = [path.lstat().st_uid for path in environments.rglob("*")]
+assert len(shared) > 10 and set(shared) == {os.getuid()}, shared
+assert len(ImageEnvironments(environments).remove_unused(0)) == 1
+assert [path.name for path in environments.rglob("*")] == ["images"]
 print(json.dumps([[{key: job.get(key) for key in ("TrainingJobStatus", "FailureReason", "ModelArtifacts")} for job in ended],
                   jobs.lines(completes)]))
 """

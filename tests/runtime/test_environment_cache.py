@@ -6,10 +6,26 @@ import time
 from pathlib import Path
 
 import pytest
+from fakes import plain_user
 
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache, InstallationError
 
 KEYS = [f"{number:020x}" for number in range(4)]
+
+
+#: Prints the environment that it uses, and then the one that replaces it.
+AS_ANOTHER_USER = """
+import os, sys
+from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
+
+def install(path):
+    os.makedirs(f"{path}/bin")
+    open(f"{path}/bin/python", "w").close()
+
+cache = EnvironmentCache(sys.argv[1])
+for is_usable in (True, False):
+    print(cache.obtain(sys.argv[2], lambda _: is_usable, install, lambda: None).path)
+"""
 
 
 class Cache:
@@ -158,6 +174,20 @@ def test_a_cached_environment_is_used_where_its_refresh_hangs(cache):
     with pytest.raises(InstallationError):
         cache.real.obtain(KEYS[0], lambda _: False, install, lambda: None)
     assert seen == [first.path]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the first user has to be root")
+def test_another_user_uses_and_replaces_an_environment_in_a_directory_of_all_users():
+    with plain_user.folder_of_the_user() as home:
+        shared = Cache(home / "shared")
+        shared.folder.mkdir()
+        shared.folder.chmod(0o777)
+        first = shared.obtain(KEYS[0])
+        assert [path.stat().st_uid for path in shared.folder.iterdir()] == [0, 0, 0]
+        used, replaced = plain_user.run(AS_ANOTHER_USER, str(shared.folder), KEYS[0], home=home).splitlines()
+        assert used == first.path
+        assert shared.obtain(KEYS[0]).path == replaced != first.path
+        assert shared.installed == [KEYS[0]]
 
 
 def test_the_record_names_a_directory_only_once_it_is_complete(cache):

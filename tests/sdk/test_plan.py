@@ -150,7 +150,12 @@ def test_containers_of_this_machine_find_the_source_below_opt_ml(ours, monkeypat
     assert plan.source.uri.startswith("file://")
     submitted = files["input/config/hyperparameters.json"]["sagemaker_submit_directory"]
     assert submitted == '"/opt/ml/input/source/sourcedir.tar.gz"'
-    assert files["input/config/scriptmode.json"] == {"secret": "******"}
+    told = files["input/config/scriptmode.json"]
+    assert told == {
+        "secret": "******",
+        "isolate_requirements": True,
+        "environments": "/var/cache/scriptmode/environments",
+    }
     # The caller's credentials, which containers of this machine are given.
     assert "s" * 20 not in str(plan)
 
@@ -160,6 +165,8 @@ def test_requirements_are_installed_first(ours, code):
     [host] = ours("local_process", 1).plan().hosts.values()
     assert [process.name for process in host.preparation] == ["requirements"]
     assert host.main.argv[0] == f"{host.base_dir}/overlay/bin/python"
+    [host] = ours("local", 1, image_uri=IMAGE).plan().hosts.values()
+    assert host.main.argv[0] == "/opt/ml/overlay/bin/python"
     [host] = ours("ml.c5.xlarge", 1).plan().hosts.values()
     assert host.preparation[-1].argv[-2:] == ("-r", "/opt/ml/code/requirements.txt")
     assert host.main.argv[0] == "python"

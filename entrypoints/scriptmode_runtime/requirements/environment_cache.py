@@ -1,6 +1,6 @@
 """The cache of environments: each is installed once, used by many jobs of this machine, and removed when unused.
 
-``<data dir>/environments/``
+``<data dir>/environments/``, or a directory that the containers of one image share
   ``KEY.lock``    held (flock) by the process that installs, replaces or removes an environment of this key
   ``KEY.json``    names the complete environment of this key; replaced by rename
   ``KEY-NONCE/``  an environment, read-only once it is complete. ``in_use`` in it is held (flock, shared) by the
@@ -64,7 +64,7 @@ class InstallationError(Exception):
 
 
 class EnvironmentCache:
-    """The environments in one directory, for jobs of this user on this machine."""
+    """The environments in one directory, for jobs of this user on this machine, or of the containers of one image."""
 
     def __init__(self, folder: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
@@ -140,9 +140,8 @@ class EnvironmentCache:
         try:
             install(path)
             size = _make_read_only(path)
-            with open(os.path.join(path, _IN_USE), "w", encoding="utf-8"):
-                pass
-            os.chmod(path, 0o500)
+            os.close(_open_for_all_users(os.path.join(path, _IN_USE)))
+            os.chmod(path, 0o555)  # noqa: S103 - read-only for the users of all containers
             self._publish(key, {"directory": os.path.basename(path), "made": time.time(), "bytes": size})
         except BaseException:
             _remove_tree(path)
@@ -156,6 +155,8 @@ class EnvironmentCache:
     def _publish(self, key: str, record: dict[str, object]) -> None:
         path = os.path.join(self._folder, f"{key}.json")
         draft = f"{path}.new"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)  # of a killed process, perhaps of another user
         with open(draft, "w", encoding="utf-8") as file:
             json.dump(record, file)
             file.flush()
@@ -224,7 +225,7 @@ class EnvironmentCache:
         path = os.path.join(self._folder, f"{key}.lock")
         deadline = self._clock() + WAIT_SECONDS
         while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            descriptor = _open_for_all_users(path)
             try:
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -253,6 +254,14 @@ class EnvironmentCache:
             else:
                 return
             time.sleep(_POLL_SECONDS)
+
+
+def _open_for_all_users(path: str) -> int:
+    """Open a file for locks: the directory decides who may use it, the containers of an image as different users."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    with contextlib.suppress(PermissionError):  # of another user, who has done so
+        os.fchmod(descriptor, 0o666)
+    return descriptor
 
 
 def hold(overlay: str) -> None:

@@ -3,7 +3,7 @@
 Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
 A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
 of a job that is about to be created as used. Cached environments have locks of their own
-(`requirements.environment_cache` of the runtime).
+(`requirements.environment_cache` of the runtime, `hosts.image_environments`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scriptmode.messages import Problem, problem_of
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import job_index
 from scriptmode.platforms.local.agent import removal
+from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
@@ -73,6 +74,11 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     environments = EnvironmentCache(str(store.environments))
     for each in environments.remove_unused(older_than, most_bytes=None, dry_run=dry_run):
         report.removed.append(Removed("cached environment", Path(each.path).name, each.size))
+    try:
+        for name, size in ImageEnvironments(store.environments).remove_unused(older_than, dry_run=dry_run):
+            report.removed.append(Removed("cached environment", f"images/{name}", size))
+    except OSError as error:
+        report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
         _remove_interrupted(store.sources, store.data_dir / FETCHED)
     try:

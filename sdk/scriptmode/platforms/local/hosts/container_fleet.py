@@ -8,26 +8,30 @@ import os
 import secrets
 import shutil
 import stat
+import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.messages import Problem
-from scriptmode.platforms.local.hosts import job_containers
+from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.store import shapes
+from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.spec.hosts import LOCAL_GPU
 from scriptmode.spec.inputs import FileSystemInput
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.requirements.environment_cache import UNUSED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,6 +59,8 @@ CREDENTIALS = (
 #: Waiting ranks of Open MPI poll without yielding, which takes the cores from the other hosts on this machine. (Open
 #: MPI documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+#: Where the hosts install requirements.txt: in environments that the jobs of an image share.
+ISOLATED_REQUIREMENTS = {"isolate_requirements": True, "environments": image_environments.MOUNT_POINT}
 #: A umask that lets all users read.
 _READABLE = 0o022
 #: File beside the staged channels that records which directories the script's ``model_dir`` held before the job.
@@ -77,6 +83,8 @@ class ContainerFleet:
         self._inherited = inherited
         self._image = str(job.request.algorithm.image_uri)
         self._guard: job_containers.Guard | None = None
+        #: The lock of the image's environments, while the hosts use them.
+        self._in_use: int | None = None
         self._umask = _READABLE
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
@@ -96,7 +104,7 @@ class ContainerFleet:
         self._guard = job_containers.Guard(job, self._tasks)
         isolated = bool(self._job.request.network.isolation)
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
-        content = {"secret": secrets.token_hex(32)}
+        content = {"secret": secrets.token_hex(32), **ISOLATED_REQUIREMENTS}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._with_source(sandbox), content)
             for name in self._file_systems(sandbox):
@@ -127,6 +135,7 @@ class ContainerFleet:
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
             _open_to_all_users(sandbox.checkpoints(request.output), files=True)
+        shared = self._shared_environments()
         return [
             ContainerHost(
                 Container(
@@ -136,7 +145,7 @@ class ContainerFleet:
                     image=self._image,
                     network=self._docker_name("network"),
                     environment=environments[name],
-                    binds=self._binds(sandbox),
+                    binds=(*self._binds(sandbox), *shared),
                     entrypoint=entry,
                     # `train` is the argument of the image's entry point, if the request sets neither.
                     command=arguments if entry or arguments else ("train",),
@@ -175,6 +184,9 @@ class ContainerFleet:
         try:
             job_containers.remove_job_containers(self._folder.label)
             self._guard.dismiss()
+            if self._in_use is not None:
+                image_environments.release(self._in_use)
+                self._in_use = None
             restore_ownership(self._folder, self._job)
         except ContainerError as error:
             return [str(error)]
@@ -205,6 +217,20 @@ class ContainerFleet:
                 f"the source {source} cannot be read: {error}", advice=f"correct {contract.SUBMIT_DIRECTORY}"
             ) from error
         return request
+
+    def _shared_environments(self) -> tuple[BindMount, ...]:
+        """Return the mount of the image's environments, which are in use from now on; none where that is impossible."""
+        environments = _environments(self._folder)
+        try:
+            image = docker_client.find_image(self._image)
+            if image is None:
+                return ()
+            shared, self._in_use = environments.use(image.identifier)
+        except (ContainerError, OSError) as error:
+            sys.stderr.write(f"warning: the requirements are installed for each host alone: {error}\n")
+            return ()
+        self._tasks.start(partial(environments.remove_unused, UNUSED_SECONDS))
+        return (BindMount(str(shared), image_environments.MOUNT_POINT),)
 
     def _binds(self, sandbox: Sandbox) -> tuple[BindMount, ...]:
         binds = [BindMount(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
@@ -258,7 +284,21 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
             before = regular_files.read_json(record)
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
             written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
-    job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
+    with _environments(folder).unused_folders() as shared:
+        # What is not new has the owner already, and may be large.
+        written.extend(WrittenFolder(each, owner) for each in shared if _has_new_entries(each, owner[0]))
+        job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
+
+
+def _has_new_entries(folder: Path, owner: int) -> bool:
+    """Return whether a directory has an entry of another user than the owner."""
+    with os.scandir(folder) as entries:
+        return any(entry.stat(follow_symlinks=False).st_uid != owner for entry in entries)
+
+
+def _environments(folder: JobFolder) -> image_environments.ImageEnvironments:
+    """Return the environments of the data directory that holds a job."""
+    return image_environments.ImageEnvironments(JobStore(folder.path.parent.parent).environments)
 
 
 def model_dir_here(job: JobRequest) -> Path | None:
