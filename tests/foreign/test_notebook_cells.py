@@ -197,7 +197,7 @@ def test_the_cells_of_pipe_mode_read_what_they_uploaded(notebook):
     estimator = notebook(cell)["estimator"]
     assert f"channel train {len(textwrap.dedent(SCRIPT))}" in log(estimator)
     assert "channel validation ['part.csv']" in log(estimator)
-    assert [(row["metric"], row["value"]) for row in estimator.latest_training_job.metrics()] == [
+    assert [(row["metric_name"], row["value"]) for row in estimator.latest_training_job.metrics()] == [
         ("train:accuracy", 0.0)
     ]
 
