@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
+    from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
     from scriptmode.spec.training_job import TrainingJobSpec
@@ -322,6 +323,48 @@ class Estimator(Arguments):
     def model_data(self) -> str | None:
         """URI of the latest job's ``model.tar.gz``; ``None`` while there is none."""
         return self.latest_training_job.model_data if self.latest_training_job else None
+
+    @property
+    def training_job_analytics(self) -> TrainingJobAnalytics:
+        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return self._latest_job("training_job_analytics").analytics()
+
+    def latest_job_debugger_artifacts_path(self) -> str | None:
+        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return parse.monitoring_output(self._latest_job("latest_job_debugger_artifacts_path()").describe(), "debugger")
+
+    def latest_job_profiler_artifacts_path(self) -> str | None:
+        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return parse.monitoring_output(self._latest_job("latest_job_profiler_artifacts_path()").describe(), "profiler")
+
+    def latest_job_tensorboard_artifacts_path(self) -> str | None:
+        """Return the URI below which the service stores the latest job's event files.
+
+        ``None`` where ``tensorboard_output_config`` is off; `TrainingJob.tensorboard` shows the event files of each
+        job.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        job = self._latest_job("latest_job_tensorboard_artifacts_path()")
+        return parse.monitoring_output(job.describe(), "tensorboard")
+
+    def _latest_job(self, asked: str) -> TrainingJob:
+        if self.latest_training_job is None:
+            raise SpecError(f"{asked} is about the latest job, and there is none", advice="call fit first, or attach")
+        return self.latest_training_job
 
     @classmethod
     def attach(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.display import log_lines
 from scriptmode.errors import (
-    DataError,
     JobNotFoundError,
     PlatformError,
     ScriptmodeError,
@@ -18,27 +17,24 @@ from scriptmode.errors import (
 from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import find_job_platform, queue_position, resolve_platform, session_platform
 from scriptmode.request.inputs import job_inputs
-from scriptmode.request.parse import parse_description, parse_request
+from scriptmode.request.parse import parse_description, parse_request, rule_statuses
+from scriptmode.results.job_results import JobResults
 from scriptmode.spec.hosts import HostKind
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
-    from pathlib import Path
 
     from scriptmode.display.job_list import JobList
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import HostActivity, LogEvent, Platform
-    from scriptmode.results.metrics import Metrics
-    from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
 
 
 @hide_frames(ScriptmodeError)
-class TrainingJob:
+class TrainingJob(JobResults):
     """A training job, identified by its name on a platform.
 
     The handle stores nothing else, so several processes may hold the same job.
@@ -168,101 +164,15 @@ class TrainingJob:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
         return job_inputs(self.describe())
 
-    def metrics(self) -> Metrics:
-        """Return the metrics so far.
+    def rule_job_summary(self) -> list[dict[str, Any]]:
+        """Return how far the debugger's and the profiler's rules are.
 
         Returns:
-            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a summary of each metric. On
-            Amazon SageMaker each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63
-            days); on this machine each row is one line of the log, has no time, and has a ``step`` and an ``epoch``
-            where the line names them.
+            The service's DebugRuleEvaluationStatuses and ProfilerRuleEvaluationStatuses: dicts of
+            ``RuleConfigurationName``, ``RuleEvaluationStatus``, ``StatusDetails`` and others; none for a job without
+            rules.
         """
-        from scriptmode.results import metrics
-
-        description = self._description()
-        found = self.platform.metrics(description.response)
-        return metrics.to_metrics(found, description.job.algorithm.metric_definitions)
-
-    def plot(self, *names: str) -> Any:
-        """Draw metrics by step, epoch or time, with a line for each host and the mean of the hosts.
-
-        Args:
-            names: The metrics to draw; by default all of them.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
-
-        Raises:
-            SpecError: For a metric that was not defined.
-            DataError: For a metric without values so far.
-            MissingPackageError: Where Matplotlib is not installed.
-        """
-        return self.metrics().plot(*names)
-
-    def tensorboard(self, port: int | None = None) -> TensorBoard:
-        """Start TensorBoard on the event files that the job writes with ``tf.summary``.
-
-        It reads the hosts' output, model and checkpoint directories, and directories of this machine that
-        hyperparameters name (``job-dir``, ``model_dir``). It is updated while the job runs on this machine; of a job
-        elsewhere it shows the artifacts.
-
-        Args:
-            port: The port of 127.0.0.1 to listen on; by default a free one.
-
-        Returns:
-            The server, once it answers at its ``url``; a notebook displays it. It ends with ``close()``, at the end of
-            a ``with`` block, or with this process.
-
-        Raises:
-            MissingPackageError: Where TensorBoard is not installed.
-            DataError: For a job without event files.
-        """
-        from scriptmode.results import tensorboard
-
-        return tensorboard.start_tensorboard(self.platform, self.name, port)
-
-    @property
-    def model(self) -> Path:
-        """The directory with the unpacked model, downloaded into the data directory at the first access.
-
-        Raises:
-            DataError: While there is no model, and for an empty one.
-        """
-        from scriptmode.results.artifacts import download_cached
-
-        description = self._description()
-        folder = download_cached(self.platform, description, "model", self._model_uri(description))
-        if not any(folder.iterdir()):
-            raise DataError(
-                f"training job {self.name} is {description.status} and left an empty model",
-                advice="have the script write to the directory that SM_MODEL_DIR names",
-            )
-        return folder
-
-    def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
-        """Download the model, whole or not at all.
-
-        Args:
-            folder: The directory to create; it may exist if it is empty.
-            extract: Whether to unpack the archive. Members that point outside the directory are refused.
-
-        Returns:
-            The directory, as an absolute path.
-
-        Raises:
-            DataError: While there is no model, and for a directory that is not empty.
-        """
-        from scriptmode.results.artifacts import download
-
-        return download(self.platform, self._model_uri(self._description()), folder, extract=extract)
-
-    def _model_uri(self, description: JobDescription) -> str:
-        if not description.model_uri:
-            raise DataError(
-                f"training job {self.name} is {description.status} and has no model",
-                advice="look at its log" if description.has_ended else "wait for it to complete",
-            )
-        return description.model_uri
+        return rule_statuses(self.describe())
 
     def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
         """Yield the log lines of the job.
@@ -423,7 +333,7 @@ class TrainingJob:
         """
         from scriptmode.spec.arguments import LOGS, shows_logs
 
-        if isinstance(timeout, (bool, list, tuple)) or (isinstance(timeout, str) and timeout in LOGS):
+        if isinstance(timeout, (bool, list, tuple)) or (isinstance(timeout, str) and timeout.title() in LOGS):
             timeout, logs = None, timeout
         if logs is not None and shows_logs(logs):
             if timeout is not None:

@@ -198,12 +198,12 @@ REFUSED = {
         """TensorFlow(entry_point='train.py', role=role, py_version='py37', framework_version='2.3.1',
                       instance_count=1, instance_type='ml.p3.16xlarge', distribution={'smdistributed': {'modelparallel':
                       {'enabled': True, 'parameters': {'partitions': 2}}}, 'mpi': {'enabled': True}})""",
-        "use one of 'parameter_server', 'multi_worker_mirrored_strategy', 'mpi'",
+        "use {'mpi': {'enabled': True}} with Horovod: AWS's newest image with this library has TensorFlow 2.11",
     ),
     "the training compiler": (
         """TensorFlow(entry_point='train.py', role=role, py_version='py39', framework_version='2.9.1',
                       instance_count=1, instance_type='ml.p3.2xlarge', compiler_config=object())""",
-        "AWS makes no images with the SageMaker Training Compiler any more; leave it out",
+        "leave it out: AWS makes no images with the SageMaker Training Compiler any more",
     ),
     "a version that is a number": (
         """TensorFlow(entry_point='train.py', role=role, train_instance_count=1, train_instance_type='ml.p2.xlarge',

@@ -92,7 +92,7 @@ def test_a_name_that_is_nearly_an_arguments_is_suggested(code):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("deploy", "model_data"), ("logs", "print_logs"), ("training_job_analytics", "metrics"), ("nothing", "")],
+    [("deploy", "model_data"), ("logs", "print_logs"), ("get_app_url", "tensorboard"), ("nothing", "")],
 )
 def test_what_the_sagemaker_sdk_had_says_where_it_went(code, name, hint):
     with pytest.raises(AttributeError, match=f"Estimator has no attribute '{name}'.*{hint}"):

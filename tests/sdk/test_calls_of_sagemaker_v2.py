@@ -47,7 +47,7 @@ def test_an_argument_without_effect_may_be_none(code, name):
 
 
 def test_the_training_compiler_is_refused(code):
-    with pytest.raises(TypeError, match="not have the argument 'compiler_config' any more: AWS makes no images"):
+    with pytest.raises(TypeError, match="no argument 'compiler_config' any more; leave it out: AWS makes no images"):
         estimator(code, compiler_config=object())
 
 
@@ -181,6 +181,13 @@ def test_v2s_words_hide_the_log(code, logs, capsys):
     assert job.wait(logs=logs)["TrainingJobStatus"] == "Completed"
     assert job.wait(logs)["TrainingJobStatus"] == "Completed"
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("logs", ["all", "NONE", ["Trainings"]])
+def test_a_misspelled_word_for_logs_is_named(code, logs):
+    job = estimator(code).fit(wait=False)
+    with pytest.raises(SpecError, match=r"logs is .*; give True or False, or 'All', 'Training', 'Rules' or 'None'"):
+        job.wait(logs)
 
 
 @pytest.mark.parametrize("logs", ["All", ["Rules"], True])

@@ -41,7 +41,8 @@ class Connection:
             raise invalid(
                 "sagemaker_session",
                 "is a PipelineSession, which records pipeline steps instead of starting jobs",
-                "pipelines are not supported: give a boto3.Session, or the request() to a step of your own",
+                "give a boto3.Session; build pipelines with the SageMaker SDK's own estimators, or give "
+                "estimator.request() to a step of your own",
             )
         is_session = hasattr(session, "boto_session") or (
             hasattr(session, "client") and hasattr(session, "region_name")

@@ -99,13 +99,7 @@ class Metrics(list[dict[str, Any]]):
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` of the rows; raise `MissingPackageError` where there is no pandas."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingPackageError(
-                "to_pandas() needs pandas, which is not installed: pip install pandas",
-                advice="rows and lines() need nothing",
-            ) from error
+        pd = import_pandas("to_pandas()", "rows and lines() need nothing")
         named = [name for name in _POSITIONS if any(name in row for row in self)]
         return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host", *named])
 
@@ -179,6 +173,18 @@ class Metrics(list[dict[str, Any]]):
             if name in self.definitions:
                 raise _no_values(what, {name: self.definitions[name]})
             raise SpecError(what, argument="metric_definitions", advice=did_you_mean(str(name), self.names) or _DEFINE)
+
+
+def import_pandas(call: str, advice: str) -> Any:
+    """Import pandas for a call; raise `MissingPackageError` where there is none, or a damaged one."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        what = f"{call} needs pandas, which is not installed: pip install pandas"
+        raise MissingPackageError(what, advice=advice) from error
+    except ImportError as error:
+        raise MissingPackageError(f"{call} needs pandas, which cannot be imported: {error}", advice=advice) from error
+    return pd
 
 
 def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:

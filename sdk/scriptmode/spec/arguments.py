@@ -45,23 +45,34 @@ IGNORED = {
 }
 #: Arguments of SageMaker SDK v2 that cannot have an effect, and what to do instead.
 GONE = {
-    "compiler_config": "AWS makes no images with the SageMaker Training Compiler any more; leave it out",
+    "compiler_config": "leave it out: AWS makes no images with the SageMaker Training Compiler any more",
 }
 
 #: The SageMaker SDK's words for ``logs``, and whether each shows the log.
 LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 #: Fields of the service's ExperimentConfig.
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
-#: Methods of the SageMaker SDK's estimators that are not here, and what to do instead.
-_MISSING_METHODS = {
+_MODEL = "sagemaker.tensorflow.TensorFlowModel(model_data=estimator.model_data, role=..., framework_version=...)"
+#: Methods of the SageMaker SDK's estimators that are not here, and what to do instead; the guide lists the same.
+MISSING_METHODS = {
     **dict.fromkeys(
-        ("deploy", "transformer", "create_model", "register", "compile_model"),
-        "a trained model is latest_training_job.model_data, or download_model()",
+        ("deploy", "create_model", "delete_endpoint", "transformer", "register"),
+        f"serve the model with the SageMaker SDK: {_MODEL}",
     ),
-    "logs": "say latest_training_job.print_logs()",
-    "jobs": "keep what fit returns, or list them with TrainingJob.list()",
-    "training_job_analytics": "say latest_training_job.metrics()",
-    "rule_job_summary": "see latest_training_job.describe()",
+    "compile_model": "give estimator.model_data to boto3's create_compilation_job",
+    "prepare_workflow_for_training": "build pipelines with the SageMaker SDK's own estimators, or give "
+    "estimator.request() to a step of your own",
+    **dict.fromkeys(
+        ("enable_default_profiling", "disable_profiling", "update_profiler"),
+        "set profiler_config before fit; boto3's update_training_job changes a running job",
+    ),
+    "disable_remote_debug": "set enable_remote_debug=False before fit",
+    "get_remote_debug_config": "read enable_remote_debug",
+    "get_session_chaining_config": "read enable_session_tag_chaining",
+    "get_vpc_config": "read subnets and security_group_ids",
+    "get_app_url": "call latest_training_job.tensorboard()",
+    "logs": "call latest_training_job.print_logs()",
+    "jobs": "keep what fit returns, or call TrainingJob.list()",
 }
 #: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
 _SIMILAR = 0.85
@@ -83,7 +94,7 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
-        hint = _MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
+        hint = MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
         raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -111,7 +122,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known
             _warn_of_ignored(name, value)
             continue
         if name in GONE:
-            raise TypeError(f"the estimator does not have the argument {name!r} any more: {GONE[name]}")
+            raise TypeError(f"the estimator has no argument {name!r} any more; {GONE[name]}")
         if name not in RENAMED:
             raise TypeError(str(Problem(f"the estimator has no argument {name!r}", did_you_mean(name, known))))
         new = RENAMED[name]

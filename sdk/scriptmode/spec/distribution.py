@@ -191,7 +191,13 @@ KINDS: dict[str, Kind] = {
     ),
 }
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
-_AWS_ONLY = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")
+_FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
+#: Distributions of the SageMaker SDK that need libraries of AWS, and what to do instead.
+_AWS_ONLY = {
+    "smdistributed": "use {'mpi': {'enabled': True}} with Horovod: AWS's newest image with this library has "
+    "TensorFlow 2.11",
+    **dict.fromkeys(("torch_distributed", "pytorchddp", "pytorchxla"), _FOR_PYTORCH),
+}
 
 
 def parse_distribution(value: object) -> Distribution | None:
@@ -233,7 +239,7 @@ def _validate_kind(kind: str) -> None:
         raise SpecError(
             f"distribution[{kind!r}] needs AWS's own library, which is in AWS's images alone, and is not supported",
             argument="distribution",
-            advice=f"use one of {', '.join(map(repr, KINDS))}",
+            advice=_AWS_ONLY[kind],
         )
     if kind == "horovod":
         raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
