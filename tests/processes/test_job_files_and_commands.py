@@ -217,7 +217,7 @@ def test_a_process_of_another_user_is_never_entered(tmp_path, capfd):
     command = ("/bin/sh", "-c", "echo up; exec sleep 600")
     with subprocess.Popen(command, env=variables, user=65534, cwd="/", stdout=subprocess.PIPE) as stranger:
         assert stranger.stdout.readline() == b"up\n"
-        code = host_command.run_on_host(folder, state, "algo-1", ["echo", "entered"])
+        code = host_command.run_beside_process(folder, job, "algo-1", ["echo", "entered"])
         stranger.kill()
     output, errors = capfd.readouterr()
     assert (code, output) == (1, "")
