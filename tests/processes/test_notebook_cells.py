@@ -29,6 +29,7 @@ Path(os.environ["SM_MODEL_DIR"], "files.json").write_text(json.dumps([files, arg
 
 #: Upload a directory, train on two hosts, fetch the model: AWS's script mode notebooks.
 SCRIPT_MODE = """
+import os
 
 import scriptmode as sagemaker
 from scriptmode import get_execution_role
