@@ -301,11 +301,7 @@ class TrainingJob(JobResults):
             return False
 
     def _print_how_to_follow_again(self) -> None:
-        from scriptmode.messages import still_running
-
-        running = still_running(self.name, queue_position(self.platform, self.name))
-        python = f"TrainingJob.attach({self.name!r}).follow()"
-        sys.stderr.write(f"\n{running}, or in Python {python}. Stop it: scriptmode stop {self.name}\n")
+        log_lines.left_running(self.name, queue_position(self.platform, self.name))
 
     def _repr_html_(self) -> str:
         from scriptmode import display

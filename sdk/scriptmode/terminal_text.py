@@ -20,6 +20,8 @@ _TOKENS = (
     r"|(?P<text>[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+)"
 )
 _COLOUR = re.compile(r"[0-9;:]*")
+#: A command in a message: the text from a colon up to the next mark.
+_COMMAND = re.compile(r"(?<=: )scriptmode [^.;,:()]*[^.;,:() ]")
 _TAB = 8
 #: Number of styles (colour, background, bold ...) in force at once.
 _MOST_STYLES = 8
@@ -99,6 +101,27 @@ def _kept(token: re.Match[str]) -> str:
 
 def _text(token: re.Match[str]) -> str:
     return token.group() if token.lastgroup == "text" or token.group() == "\t" else ""
+
+
+def wrap_words(text: str, width: int) -> str:
+    """Return a message in lines of at most ``width`` columns; indented lines are unchanged.
+
+    Neither a word nor a command of scriptmode is divided, so that it can be copied: a terminal divides one that is
+    longer than a line.
+    """
+    import textwrap
+
+    return "\n".join(
+        line
+        if len(line) < width or line[:1].isspace()
+        else textwrap.fill(
+            _COMMAND.sub(lambda command: command[0].replace(" ", "\0"), line),
+            width - 1,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ).replace("\0", " ")
+        for line in text.split("\n")
+    )
 
 
 def render_line(line: str, *, colours: bool = False) -> str:

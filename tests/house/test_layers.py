@@ -100,6 +100,7 @@ COMMAND_LINE_USES = {
     "scriptmode.messages.format_duration",
     "scriptmode.messages.validate_keys",
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
+    "scriptmode.terminal_text.wrap_words",
     "scriptmode.terminal_text.escape_unprintable",
     "scriptmode.display.job_list.JobList",  # what `TrainingJob.list` returns
     "scriptmode.progress_line.ProgressLine",  # one line that is replaced while something takes long

@@ -119,6 +119,7 @@ def test_an_interrupt_leaves_the_view_as_it_is_and_says_how_to_come_back():
     assert "Training" in html_of(cell)
     said = "".join(output.get("text", "") for output in cell.outputs)
     assert re.search(r"Training job (\S+) is still running. Follow it again: scriptmode logs -f \1", said)
+    assert "or in Python TrainingJob.attach(" in said
     error = cell.outputs[-1]
     assert (error["ename"], error["evalue"]) == ("KeyboardInterrupt", "")
 

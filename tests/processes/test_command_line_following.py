@@ -1,11 +1,14 @@
 """Jobs that run while ``scriptmode`` looks at them: stopped, out of time, left by Ctrl-C, come back to."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 from contextlib import suppress
 from pathlib import Path
 
@@ -92,8 +95,9 @@ def test_a_job_that_exceeds_its_time_limit_ends_the_command_with_124(start):
 class Terminal:
     """A command in a pseudo-terminal, as its user sees it and types into it."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, columns=80):
         self.mine, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         environment = {**os.environ, "TERM": "dumb"}
         # Only whom the terminal belongs to gets its Ctrl-C.
         argv = ["setsid", "--ctty", PROGRAM, *words]
@@ -146,6 +150,29 @@ def test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it(start, words)
     assert "scriptmode logs -f first" in terminal.seen
     assert "Traceback" not in terminal.seen
     assert job.status == "InProgress"
+
+
+def test_ctrl_c_in_a_shell_names_commands_in_whole_words(start):
+    start("first")
+    asleep("first")
+    terminal = Terminal("logs", "-f", "first", columns=50)
+    terminal.until("asleep")
+    terminal.type("\x03")
+    assert terminal.close() == 130
+    (said,) = re.findall(r"Training job first.*", terminal.seen, re.DOTALL)
+    assert said.splitlines() == [
+        "Training job first is still running. Follow it",
+        "again: scriptmode logs -f first. Stop it:",
+        "scriptmode stop first",
+    ]
+
+
+def test_an_error_is_divided_between_words():
+    terminal = Terminal("run", "nowhere.py", "--job-name", "a b", columns=40)
+    assert terminal.close() == 2
+    lines = terminal.seen.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines) == program("run", "nowhere.py", "--job-name", "a b").stderr.strip()
 
 
 def test_a_job_that_is_attached_again_is_followed_to_its_end(start, tmp_path):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scriptmode.colours import RUNNING, STATUS_COLOURS, colours_enabled
-from scriptmode.terminal_text import sanitize
+from scriptmode.terminal_text import sanitize, wrap_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,11 @@ def to_json_value(value: Any) -> Any:
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text. A terminal gets colors but no other control sequences; a pipe or a file gets the text unchanged."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(sanitize(text) if stream.isatty() else text, err=err, color=colours_enabled(stream) or None)
+    if stream.isatty():
+        text = sanitize(text)
+        # The output itself is aligned for a terminal where that is possible, or is long.
+        text = wrap_words(text, shutil.get_terminal_size().columns) if err else text
+    click.echo(text, err=err, color=colours_enabled(stream) or None)
 
 
 def coloured(text: str, colour: str, *, err: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
@@ -94,6 +95,16 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.model_uri}" if description.model_uri else ""
     _say(f"training job {description.name}: {how}{model}", stream)
+
+
+def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
+    """Write how to follow a job again that nothing follows any more; in interactive Python also by a call."""
+    out = sys.stderr if stream is None else stream
+    call = f", or in Python TrainingJob.attach({name!r}).follow()" if hasattr(sys, "ps1") else ""
+    text = f"{messages.still_running(name, queue_position)}{call}. Stop it: scriptmode stop {name}"
+    if out.isatty():
+        text = terminal_text.wrap_words(text, shutil.get_terminal_size().columns)
+    _write(f"\n{text}\n", out)
 
 
 class StatusLines:
