@@ -102,12 +102,11 @@ def test_script_mode_of_aws_finds_its_arguments_in_the_environment(tmp_path):
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize("mode", ["File"])
-def test_pipe_mode_of_aws_reads_with_its_own_dataset(tmp_path, mode):
+def test_pipe_mode_of_aws_reads_with_its_own_dataset(tmp_path):
     write_records(tmp_path / "in" / "part.tfrecords")
     job = fit(
         "pipe_mode.py",
-        {"train": TrainingInput((tmp_path / "in").as_uri(), input_mode=mode)},
+        {"train": TrainingInput((tmp_path / "in").as_uri(), input_mode="Pipe")},
         estimator=TensorFlow,
         hyperparameters={"epochs": 1},
     )
