@@ -28,6 +28,9 @@ _IGNORED = re.compile(
 _NOT_COMPILED = re.compile(
     r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', re.MULTILINE
 )
+_ELIDED = "[...]"
+#: Characters shown of the beginning of a long last message, which has the name of the error.
+_MESSAGE_START = 200
 #: Characters of the type of an exception.
 _LONGEST_TYPE = 200
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
@@ -94,6 +97,43 @@ def exception_type(output: str) -> str:
     error = last_error(output) or "".join(_NOT_COMPILED.findall(output)[-1:])
     name = error.partition("\n")[0].partition(":")[0].strip(" |")
     return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
+
+
+def excerpt(output: str, limit: int) -> str:
+    """Return the end of the output in at most ``limit`` characters; of a long last error also its first words."""
+    text = readable(output)
+    if len(text) <= limit:
+        return text
+    message = last_error(text)
+    mark = f"{_ELIDED}\n"
+    if len(message) + len(mark) > limit:
+        return _around_error(text, len(text) - len(message), limit)
+    return mark + _whole_lines(text[len(mark) - limit :], len(message))
+
+
+def _around_error(text: str, error: int, limit: int) -> str:
+    """Return the end of the traceback, the first words of the error at index ``error``, and the text's end."""
+    shown = min(_MESSAGE_START, limit // 3)
+    start = text[max(0, error + shown - limit // 2) : error + shown]
+    if len(start) < error + shown:
+        start = f"{_ELIDED}\n{_whole_lines(start[len(_ELIDED) + 1 :], shown)}"
+    remaining = limit - len(start) - len(_ELIDED) - 2
+    return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
+
+
+def _whole_lines(end: str, needed: int) -> str:
+    """Remove the first, incomplete line of a text's end, unless that would cut the last ``needed`` characters."""
+    _, newline, whole = end.partition("\n")
+    return whole if newline and len(whole) >= needed else end
+
+
+def readable(output: str) -> str:
+    """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
+    text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
+    lines = text.replace("\r\n", "\n").split("\n")
+    text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+    # The first line may be indented, as that of an exception group.
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).rstrip().lstrip("\n")
 
 
 class Failure(NamedTuple):

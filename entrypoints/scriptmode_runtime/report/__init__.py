@@ -17,8 +17,10 @@ from scriptmode_runtime.failure import (
     SIGNALLED,
     Failure,
     exception_type,
+    excerpt,
     last_error,
     last_traceback,
+    readable,
     signal_name,
     without_ignored,
 )
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.report.redaction import Redaction
 
-_ELIDED = "[...]"
-#: Characters shown of the beginning of a long last message, which has the name of the error.
-_MESSAGE_START = 200
 #: A hint that quotes a very long part of the output would leave too little space for the error.
 _LONGEST_HINT = 300
 #: The heading of ordinary output: the platform appends ", exit code: 7", as if that were part of the output.
@@ -133,7 +132,7 @@ def describe(
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
     # Secrets are hidden before the text is cut: a part of a secret would not be recognised.
     script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
-    text = _with_source_paths(_readable(hide(script_text or output)), _base_dir(environment, host))
+    text = _with_source_paths(readable(hide(script_text or output)), _base_dir(environment, host))
     error = last_error(text)
     if not script_text and text and not error:
         head += _LOG_HEADING
@@ -158,34 +157,6 @@ def create_redaction(environment: TrainingEnvironment | None = None) -> Redactio
         return Redaction(os.environ)
     parameters = (environment.hyperparameters, environment.framework_parameters)
     return Redaction(os.environ, *parameters, values=(environment.cluster.secret, environment.settings.secret))
-
-
-def excerpt(output: str, limit: int) -> str:
-    """Return the end of the output in at most ``limit`` characters; of a long last error also its first words."""
-    text = _readable(output)
-    if len(text) <= limit:
-        return text
-    message = last_error(text)
-    mark = f"{_ELIDED}\n"
-    if len(message) + len(mark) > limit:
-        return _around_error(text, len(text) - len(message), limit)
-    return mark + _whole_lines(text[len(mark) - limit :], len(message))
-
-
-def _around_error(text: str, error: int, limit: int) -> str:
-    """Return the end of the traceback, the first words of the error at index ``error``, and the text's end."""
-    shown = min(_MESSAGE_START, limit // 3)
-    start = text[max(0, error + shown - limit // 2) : error + shown]
-    if len(start) < error + shown:
-        start = f"{_ELIDED}\n{_whole_lines(start[len(_ELIDED) + 1 :], shown)}"
-    remaining = limit - len(start) - len(_ELIDED) - 2
-    return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
-
-
-def _whole_lines(end: str, needed: int) -> str:
-    """Remove the first, incomplete line of a text's end, unless that would cut the last ``needed`` characters."""
-    _, newline, whole = end.partition("\n")
-    return whole if newline and len(whole) >= needed else end
 
 
 def _write(path: str, content: bytes, flags: int = 0) -> None:
@@ -263,14 +234,3 @@ def _hint(output: str, status: int, spec: ProcessSpec) -> str:
     from scriptmode_runtime.report.hints import hint
 
     return hint(output, _exit_code(status), spec)
-
-
-def _readable(output: str) -> str:
-    """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
-    import re
-
-    text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
-    lines = text.replace("\r\n", "\n").split("\n")
-    text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
-    # The first line may be indented, as that of an exception group.
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).rstrip().lstrip("\n")
