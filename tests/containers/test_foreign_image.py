@@ -101,6 +101,7 @@ def test_a_script_that_fails_in_it_fails_the_job_with_what_awss_launcher_says(jo
     reason = job.job.failure_reason
     assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 7\n")
     assert "of_anyone.py --ends-with 7" in reason
+    assert 'ErrorMessage ""' not in reason
     assert job.left() == []
 
 

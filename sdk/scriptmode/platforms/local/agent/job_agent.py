@@ -37,7 +37,7 @@ from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
-from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
+from scriptmode.platforms.local.agent import cleanup, foreign_failure, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
@@ -52,7 +52,7 @@ from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
-from scriptmode.platforms.local.system.forked_tasks import Children, Tasks, describe_exit_code
+from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
@@ -63,9 +63,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask
     from scriptmode.platforms.opt_ml import Sandbox
 
-#: The amount of the host's log that is reported where the failure file is missing.
-LOG_TAIL_LINES = 12
-LOG_TAIL_CHARACTERS = 700
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
 #: Interval of reporting the progress of a long download.
@@ -288,21 +285,14 @@ class Agent:
         if disconnected := self._fleet.find_disconnected():
             return Outcome.failed("InternalServerError", Failure(str(disconnected)))
         exit_code = code if code >= 0 else 128 - code
-        if text := self._sandboxes[name].read_failure():
+        text = self._sandboxes[name].read_failure()
+        if not foreign_failure.lacks_reason(text):
             return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name, exit_code))
-        ended = f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
-        failure = Failure(
-            f"{name}: the host's launcher {ended}",
-            host=name,
-            process="launcher",
-            exit_code=exit_code,
-            signal="" if code >= 0 else describe_exit_code(code),
-            traceback=logs.last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS),
-        )
-        if not failure.traceback and not full_disk.has_space(self._disk):
+        log = logs.last_lines(self._folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS)
+        reason, failure = foreign_failure.describe_foreign_failure(name, code, text, log)
+        if not log and not full_disk.has_space(self._disk):
             full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
-            return Outcome("Failed", f"ClientError: {failure.cause}; {full}, exit code: {exit_code}", failure)
-        reason = failure.cause + (f"; its log ends with\n{failure.traceback}" if failure.traceback else "")
+            return Outcome("Failed", f"ClientError: {reason}; {full}, exit code: {exit_code}", failure)
         return Outcome("Failed", algorithm_error(reason, exit_code), failure)
 
     def _read_failure_record(self, name: str, exit_code: int) -> Failure | None:
