@@ -277,7 +277,7 @@ def base_name(given: object, image_uri: object) -> str | None:
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:
-    """Parse tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
+    """Parse tags: a list of ``{"Key": ..., "Value": ...}`` or of the SageMaker SDK v3's Tag, or a dict."""
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
@@ -285,9 +285,16 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     if isinstance(value, Mapping):
         value = [value]
     try:
-        return _checked_tags([(each["Key"], each["Value"]) for each in value])  # type: ignore[attr-defined]
-    except (TypeError, KeyError) as error:
+        return _checked_tags([_pair(each, "Key", "Value") for each in value])  # type: ignore[attr-defined]
+    except (TypeError, LookupError) as error:
         raise invalid("tags", f"is {value!r}", "give a dict or a list of {'Key': ..., 'Value': ...}") from error
+
+
+def _pair(value: Any, first: str, second: str) -> tuple[Any, Any]:
+    """Return two fields of a dict, or of an object of the SageMaker SDK v3, whose attributes have their names."""
+    if isinstance(value, Mapping) or not hasattr(value, first.lower()):
+        return value[first], value[second]
+    return getattr(value, first.lower()), getattr(value, second.lower(), None)
 
 
 def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
@@ -307,13 +314,16 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
-    """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}`` and names of presets, or one such name."""
+    """Parse metric definitions: a list, or one name of a preset.
+
+    The list has ``{"Name": ..., "Regex": ...}``, names of presets, and the SageMaker SDK v3's MetricDefinition.
+    """
     known = ", ".join(map(repr, PRESETS))
     advice = f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value
     try:
-        pairs = (PRESETS[each] if isinstance(each, str) else [(each["Name"], each["Regex"])] for each in given or ())
+        pairs = (PRESETS[each] if isinstance(each, str) else [_pair(each, "Name", "Regex")] for each in given or ())
         found = tuple(pair for each in pairs for pair in each)
     except (TypeError, KeyError) as error:
         raise problem from error
