@@ -34,6 +34,8 @@ os.symlink("sub", f"{folder}/latest")
 if sys.argv[-1] == "wait":
     os.symlink("/etc/passwd", f"{folder}/sub/outside")
     os.symlink("/etc", f"{folder}/etc")
+    os.symlink("/opt/ml/model/weights", f"{folder}/sub/by-name")
+    os.symlink(f"{folder}/weights", f"{folder}/sub/by-variable")
     os.mkfifo(f"{folder}/fifo")
 print("up", flush=True)
 time.sleep(600 if sys.argv[-1] == "wait" else 0)
@@ -86,9 +88,11 @@ def test_files_of_a_completed_job_are_those_of_its_artifacts(here):
 
 def test_files_of_a_running_host_are_copied_and_no_others(here):
     files, skipped = copied("live:model", "--host", "algo-2")
-    assert files == {"model/weights": "algo-2", "model/sub/deeper/part": "part", "model/sub/inside": "algo-2"}
+    links = {f"model/sub/{name}": "algo-2" for name in ("inside", "by-name", "by-variable")}
+    assert files == {"model/weights": "algo-2", "model/sub/deeper/part": "part", **links}
     assert sorted(skipped) == ["etc", "fifo", "latest", "sub/outside"]
-    assert copied("live:model/latest")[0] == {"latest/deeper/part": "part", "latest/inside": "algo-1"}
+    links = {f"latest/{name}": "algo-1" for name in ("inside", "by-name", "by-variable")}
+    assert copied("live:model/latest")[0] == {"latest/deeper/part": "part", **links}
     assert copied("live:model/latest/deeper")[0] == {"deeper/part": "part"}
     assert (here / "model/sub/deeper/part").stat().st_mode & 0o700 == 0o700
     assert copied("live:model/weights")[0] == {"weights": "algo-1"}

@@ -79,13 +79,14 @@ class Directory:
 
     Args:
         path: The directory itself, which is trusted: links on the way to it are followed. Or an open descriptor of it.
-        seen_as: The absolute path of this directory for the programs that wrote its links (``/opt/ml``). Absolute links
-            below it are followed beneath this directory; every other absolute link leads out.
+        seen_as: The absolute paths of this directory for the programs that wrote its links (``/opt/ml``). An absolute
+            link below one of them is followed beneath this directory; every other absolute link leads out.
 
     """
 
-    def __init__(self, path: str | os.PathLike[str] | int, *, seen_as: str = "") -> None:
-        self._seen_as = seen_as.rstrip("/")
+    def __init__(self, path: str | os.PathLike[str] | int, *, seen_as: str | Sequence[str] = ()) -> None:
+        paths = (seen_as,) if isinstance(seen_as, str) else seen_as
+        self._seen_as = [path.rstrip("/") for path in paths if path.strip("/")]
         if isinstance(path, int):
             self._root: int | str = os.dup(path)
         elif _HAS_DESCRIPTORS:
@@ -207,9 +208,10 @@ class Directory:
         """Return the components of a link's target; an absolute one starts at the root again."""
         if not _is_absolute(target):
             return components(target)
-        if self._seen_as and (target + "/").startswith(self._seen_as + "/"):
-            position.restart(self._root)
-            return components(target[len(self._seen_as) :].lstrip("/"))
+        for path in self._seen_as:
+            if (target + "/").startswith(path + "/"):
+                position.restart(self._root)
+                return components(target[len(path) :].lstrip("/"))
         raise EscapeError(errno.EXDEV, "the link leads out of the directory", target)
 
 

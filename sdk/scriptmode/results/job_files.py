@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError, SpecError
 from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.results.artifacts import download_cached
-from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -143,23 +142,24 @@ def _opened(
         yield directory, root
 
 
-def _located(platform: Platform, description: JobDescription, area: str, host: str | None) -> tuple[Path, str, str]:
-    """Return a directory, how the links in it name it, and the path of the area in it."""
+def _located(
+    platform: Platform, description: JobDescription, area: str, host: str | None
+) -> tuple[Path, tuple[str, ...], str]:
+    """Return a directory, the paths by which links in it name it, and the path of the area in it."""
     name, job = description.name, description.job
     if host is not None and host not in description.hosts:
         raise SpecError(
             f"training job {name} has no host {host!r}", argument="host", advice=did_you_mean(host, description.hosts)
         )
     if area == "log":
-        return _logs(platform, name), "", ""
+        return _logs(platform, name), (), ""
     uri = job.output.checkpoint_uri if area == "checkpoints" else None
     if uri and uri.startswith("file:///"):
-        return Path(uri[len("file://") :]), "", ""
+        return Path(uri[len("file://") :]), (), ""
     folders = platform.host_folders(name)
     chosen = host or next(iter(folders), "")
     if chosen in folders:
-        is_container = job.resources.host_kind is HostKind.CONTAINER
-        return folders[chosen], contract.DEFAULT_BASE_DIR if is_container else str(folders[chosen]), AREAS[area]
+        return folders[chosen], (contract.DEFAULT_BASE_DIR, str(folders[chosen])), AREAS[area]
     base = f"{str(job.output.path).rstrip('/')}/{name}/output"
     uris = {
         "model": description.model_uri,
@@ -172,7 +172,7 @@ def _located(platform: Platform, description: JobDescription, area: str, host: s
             f"training job {name} is {description.status} and has no {area}",
             advice="" if description.has_ended else "wait for it to complete",
         )
-    return download_cached(platform, description, area, str(uris[area])), "", ""
+    return download_cached(platform, description, area, str(uris[area])), (), ""
 
 
 def _logs(platform: Platform, name: str) -> Path:
