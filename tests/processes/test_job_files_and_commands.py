@@ -220,9 +220,11 @@ def test_a_process_of_another_user_is_never_entered(tmp_path, capfd):
         variables = {BASE_DIR_VARIABLE: str(folder.host("algo-1")), "SM_CURRENT_HOST": "algo-1"}
     command = ("/bin/sh", "-c", "echo up; exec sleep 600")
     with subprocess.Popen(command, env=variables, user=65534, cwd="/", stdout=subprocess.PIPE) as stranger:
-        assert stranger.stdout.readline() == b"up\n"
-        code = host_command.run_beside_process(folder, job, "algo-1", ["echo", "entered"])
-        stranger.kill()
+        try:
+            assert stranger.stdout.readline() == b"up\n"
+            code = host_command.run_beside_process(folder, job, "algo-1", ["echo", "entered"])
+        finally:
+            stranger.kill()
     output, errors = capfd.readouterr()
     assert (code, output) == (1, "")
     assert "the script of this host does not run" in errors
