@@ -51,7 +51,7 @@ class Connection:
             raise invalid(
                 "sagemaker_session",
                 f"is {session!r}",
-                "give Session(), a boto3.Session or the session of an installed sagemaker",
+                "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker",
             )
         self._given = session
         self._region = region
