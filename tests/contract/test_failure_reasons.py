@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scriptmode.platforms.local.store.description import algorithm_error, render_describe_response
-from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.platforms.local.store.state import failure_from_json, starting_state
+from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_request
 from scriptmode_runtime import contract, environment, report
 from scriptmode_runtime.plan import ProcessSpec
@@ -22,15 +23,27 @@ OUTPUTS = st.tuples(st.integers(0, 60), st.integers(0, 1200), st.integers(0, 120
 STATUSES = st.sampled_from([-9, -11, -7, -4, 1, 126, 127])
 
 
-def reason_of(status, output, host="algo-1"):
-    """Return FailureReason for a process that ended so on ``host``, through the runtime's file and the job's state."""
+def ended(status, output, own="", host="algo-1"):
+    """Return FailureReason of a process that ended so on ``host``, and the platform's texts that it is made from.
+
+    ``own`` is what the script wrote into the failure file.
+    """
     with TemporaryDirectory() as folder:
         base = write_host(Path(folder) / "ml", host, hosts=[host])
+        (base / "output").mkdir(exist_ok=True)
+        (base / "output" / "failure").write_text(own)
         cause = report.describe(environment.read(str(base), {}), SPEC, status, output)
         report.write(str(base / "output"), cause)
-        said = (base / "output" / "failure").read_text()
+        sandbox = Sandbox(host, base)
+        said, record = sandbox.read_failure(), failure_from_json(sandbox.read_failure_record())
     state = starting_state("job", "arn", 0.0).with_status("Failed", 1.0, reason=algorithm_error(said, cause.exit_code))
-    return render_describe_response(parse_request({}), state)["FailureReason"], cause.exit_code
+    return render_describe_response(parse_request({}), state)["FailureReason"], said, record
+
+
+def reason_of(status, output):
+    """Return FailureReason, and the exit code."""
+    reason, _, record = ended(status, output)
+    return reason, record.exit_code
 
 
 def output_of(lines, width, last, *, fails):
@@ -56,6 +69,22 @@ def test_a_hint_is_whole_or_absent_and_the_rest_is_always_there(shape, status):
     assert not fails or ERROR in reason
     advice = hint(output, code, SPEC)
     assert not advice or rest.removesuffix(f", exit code: {code}").split("\n")[0] == advice, reason
+
+
+@pytest.mark.slow
+@given(OUTPUTS, STATUSES, st.integers(0, 3000), st.sampled_from(["x", "caf\u00e9 \U0001f600 "]))
+@example((60, 1200, 0, True), 1, 0, "x")
+@example((0, 0, 0, True), 1, 990, "x")
+def test_a_text_is_cut_once_and_the_record_has_the_whole_hint(shape, status, length, letters):
+    lines, width, last, fails = shape
+    output = output_of(lines, width, last, fails=fails)
+    own = (letters * length)[:length].strip()
+    reason, said, record = ended(status, output, own)
+    assert len(reason) <= contract.FAILURE_LIMIT
+    assert reason == algorithm_error(said, record.exit_code), "it was cut again"
+    assert own.startswith(said) if own else said.startswith("algo-1, script: ")
+    assert record.hint == hint(output, record.exit_code, SPEC)
+    assert len(record.traceback) <= contract.TRACEBACK_LIMIT
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.spec.training_job import Output
+from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
 from scriptmode_runtime.files.archive import DEEPEST
 
 
@@ -95,7 +96,7 @@ def test_a_failure_file_is_read_no_further_than_its_limit(container):
     with container.failure.open("w") as file:
         file.write("wörds " * 300)
         file.truncate(2**40)
-    assert container.read_failure() == ("wörds " * 300)[:1024].strip()
+    assert container.read_failure() == ("wörds " * 300)[:FAILURE_FILE_LIMIT].strip()
     (container.base / "said").write_text("by a link")
     container.failure.unlink()
     container.failure.symlink_to("/opt/ml/said")

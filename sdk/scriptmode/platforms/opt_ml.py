@@ -100,14 +100,14 @@ class Sandbox:
         return file
 
     def read_failure(self) -> str:
-        """Return the text of the host's failure file; "" where there is no such regular file."""
+        """Return the beginning of the host's failure file that FailureReason has room for; "" without such a file."""
         try:
             with self.open_file(contract.FAILURE_FILE) as file:
                 # A character of UTF-8 has at most 4 bytes.
                 content = file.read(4 * contract.FAILURE_LIMIT)
         except OSError:
             return ""
-        return content.decode("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
+        return content.decode("utf-8", "replace")[: contract.FAILURE_FILE_LIMIT].strip()
 
     def read_failure_record(self) -> Any:
         """Return the JSON value of the host's record of a failure; None if it is missing, damaged or too large.
