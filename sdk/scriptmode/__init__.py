@@ -28,6 +28,7 @@ from scriptmode.errors import (
     TrainingJobFailed,
     TrainingJobStopped,
     TransientError,
+    TuningJobFailed,
     UnreadableJobError,
     WaitTimeoutError,
 )
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import HostActivity, LogEvent
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode.spec.training_job import InstanceGroup
+    from scriptmode.tuner import HyperparameterTuner, Tuner
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly.
     _MODULES = {
@@ -66,6 +69,11 @@ else:
         "get_execution_role": "aws.iam_role",
         "Session": "aws.sagemaker_session",
         "InstanceGroup": "spec.training_job",
+        "CategoricalParameter": "spec.parameter_ranges",
+        "ContinuousParameter": "spec.parameter_ranges",
+        "IntegerParameter": "spec.parameter_ranges",
+        "HyperparameterTuner": "tuner",
+        "Tuner": "tuner",
     }
 
     def __getattr__(name: str) -> Any:
@@ -88,8 +96,10 @@ else:
 __all__ = [
     "MPI",
     "CapacityError",
+    "CategoricalParameter",
     "ConfigError",
     "ContainerError",
+    "ContinuousParameter",
     "CredentialsError",
     "DataAccessError",
     "DataError",
@@ -98,7 +108,9 @@ __all__ = [
     "Failure",
     "FileSystemInput",
     "HostActivity",
+    "HyperparameterTuner",
     "InstanceGroup",
+    "IntegerParameter",
     "JobExistsError",
     "JobNotFoundError",
     "LogEvent",
@@ -121,6 +133,8 @@ __all__ = [
     "TrainingJobFailed",
     "TrainingJobStopped",
     "TransientError",
+    "Tuner",
+    "TuningJobFailed",
     "UnreadableJobError",
     "WaitTimeoutError",
     "compare",

@@ -20,6 +20,7 @@ ScriptmodeError
 │   ├── TrainingJobFailed            the job failed
 │   │   └── CapacityError            the service had no instances of the type
 │   └── TrainingJobStopped           the job was stopped, by a caller or by its time limit
+├── TuningJobFailed                  a tuning job failed: no training job has a value of its objective
 ├── MissingPackageError (ImportError)  a Python package that a call needs is not installed
 └── WaitTimeoutError (TimeoutError)  ``wait(timeout=)`` ended before the job
 """
@@ -245,6 +246,18 @@ class CapacityError(TrainingJobFailed):
 
 class TrainingJobStopped(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
     """The job was stopped, by ``stop()`` or by its time limit; ``secondary_status`` says which."""
+
+
+class TuningJobFailed(ScriptmodeError):  # noqa: N818 - the past tense of the tuning job's own status
+    """A tuning job failed: none of its training jobs has a value of the objective.
+
+    Attributes:
+        description: The whole description of the tuning job, as DescribeHyperParameterTuningJob returns it.
+    """
+
+    def __init__(self, message: str, description: Mapping[str, Any], *, advice: str | None = None) -> None:
+        super().__init__(message, advice=advice)
+        self.description = dict(description)
 
 
 class MissingPackageError(ScriptmodeError, ImportError):

@@ -303,10 +303,7 @@ class Estimator(Arguments):
         if arguments.shows_logs(logs):
             # The caller may read the output.
             log_lines.unused(parse.parse_request(body), sys.stdout if shown else sys.stderr)
-        if source is not None:
-            _pack_and_store(*source, partial(self._store, body), shown=shown)
-        for file in rule_files:
-            self._store(body, file.data, file.uri)
+        self._store_files(body, source, rule_files, shown=shown)
         script = self.spec.script
         job = create_job(self.platform, body, script.directory if script else "")
         self.latest_training_job = job
@@ -365,7 +362,11 @@ class Estimator(Arguments):
 
     def _latest_job(self, asked: str) -> TrainingJob:
         if self.latest_training_job is None:
-            raise SpecError(f"{asked} is about the latest job, and there is none", advice="call fit first, or attach")
+            raise SpecError(
+                f"{asked} is about the latest job, and there is none",
+                argument="latest_training_job",
+                advice="call fit first, or attach",
+            )
         return self.latest_training_job
 
     @classmethod
@@ -432,6 +433,28 @@ class Estimator(Arguments):
         from scriptmode.source import rule_files
 
         return rule_files.add_rule_files(spec)
+
+    def _store_files(
+        self,
+        body: dict[str, Any],
+        source: tuple[Source, str] | None,
+        rule_files: tuple[RuleFile, ...],
+        *,
+        shown: bool,
+    ) -> None:
+        """Pack and store the source and the files of rules that `_prepare` returned."""
+        if source is not None:
+            _pack_and_store(*source, partial(self._store, body), shown=shown)
+        for file in rule_files:
+            self._store(body, file.data, file.uri)
+
+    def _prepare_for_training(self, *_: object, **__: object) -> None:
+        """Refuse the SageMaker SDK's own ``HyperparameterTuner``, which calls this first."""
+        raise SpecError(
+            f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}",
+            argument="estimator",
+            advice="use scriptmode.HyperparameterTuner, which has the same arguments",
+        )
 
     def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
         self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])

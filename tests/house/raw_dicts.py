@@ -15,9 +15,13 @@ JSON_MODULES = (
     "sdk/scriptmode/request/",  # the service's requests and responses
     "sdk/scriptmode/platforms/sagemaker/",
     "sdk/scriptmode/platforms/local/store/",  # files of JSON
+    "sdk/scriptmode/platforms/local/tuning/",  # requests and records of tuning jobs
+    "sdk/scriptmode/platforms/tuning_jobs.py",
     "sdk/scriptmode/testing/",  # a fake of the service
     "sdk/scriptmode/estimator.py",  # request()
     "sdk/scriptmode/job.py",  # describe()
+    "sdk/scriptmode/tuner.py",  # request() and describe()
+    "sdk/scriptmode/spec/tuning_job.py",  # an argument that is the service's own object
     "sdk/scriptmode/spec/estimator_arguments.py",  # arguments that are the service's own objects
     "sdk/scriptmode/spec/monitoring.py",
     "sdk/scriptmode/aws/config.py",  # files of YAML and JSON

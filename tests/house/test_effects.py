@@ -42,6 +42,8 @@ PURE = (
     "sdk/scriptmode/request/parse.py",
     "sdk/scriptmode/request/render.py",
     "sdk/scriptmode/request/rerun.py",
+    "sdk/scriptmode/request/tuning.py",
+    "sdk/scriptmode/platforms/local/tuning/description.py",
     "sdk/scriptmode/messages.py",
     "sdk/scriptmode/spec/",
 )

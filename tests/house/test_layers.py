@@ -72,6 +72,7 @@ DISTRIBUTIONS = {
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
+    "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
 }
 #: Modules that start processes.
 STARTERS = (
@@ -88,6 +89,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/agent/job_agent.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
+    "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.

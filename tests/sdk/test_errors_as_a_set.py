@@ -14,7 +14,7 @@ from fakes.estimators import ROLE
 from fakes.processes import until
 
 import scriptmode
-from scriptmode import Estimator, TrainingJob
+from scriptmode import CategoricalParameter, Estimator, TrainingJob, Tuner
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.testing import FakeSageMaker, Life
@@ -137,6 +137,11 @@ def twice(caller, _):
     caller.here().fit(job_name="once", logs=False)
 
 
+def a_fruitless_search(caller, _):
+    estimator = caller.here("raise ValueError('no data')", metric_definitions=[{"Name": "loss", "Regex": "loss=(.+)"}])
+    Tuner(estimator, "loss", {"lr": CategoricalParameter([1])}, strategy="Grid").fit(job_name="search", logs=False)
+
+
 def too_long(caller, _):
     caller.here("import time; time.sleep(600)", max_run=1).fit(logs=False)
 
@@ -199,6 +204,7 @@ ROWS = {
     ),
     "CapacityError": Row(a_full_account, "training job img-", "Unable to provision requested ML compute", "try another instance type"),
     "TrainingJobStopped": Row(too_long, "training job training-", "longer than max_run (1 s)", "give it more time"),
+    "TuningJobFailed": Row(a_fruitless_search, "tuning job search failed", "ValueError: no data", "see Tuner.attach('search').analytics()"),
     "MissingPackageError": Row(no_matplotlib, "plot()", "Matplotlib, which is not installed", "pip install matplotlib", "ImportError"),
     "WaitTimeoutError": Row(a_timeout, "training job slow", "after 0 s", "wait again or stop it"),
 }  # fmt: skip
@@ -233,7 +239,10 @@ def test_an_error_can_be_pickled_and_copied(name):
     kind = getattr(scriptmode, name)
     arguments = {
         "UnreadableJobError": ("job", Path("/state.json"), "it is empty"),
-        **dict.fromkeys(["TrainingJobError", *BASES["TrainingJobError"]], ("it failed", {"TrainingJobName": "job"})),
+        **dict.fromkeys(
+            ["TrainingJobError", *BASES["TrainingJobError"], "TuningJobFailed"],
+            ("it failed", {"TrainingJobName": "job"}),
+        ),
     }.get(name, ("it is wrong",))
     error = kind(*arguments)
     if len(arguments) == 1:

@@ -74,6 +74,11 @@ class PackingLine:
         self._line.clear()
 
 
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a message as one line."""
+    _say(text, stream)
+
+
 def started(name: str, stream: TextIO | None = None) -> None:
     """Write the name of a new job, by which other processes find it."""
     _say(f"training job {name} started", stream)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
     from scriptmode.platforms.local.pruning import PruneReport
+    from scriptmode.platforms.tuning_jobs import TuningService
 
 _CONTAINER = "container"
 #: A family and a size. The list of those that exist changes often; the service validates them.
@@ -157,6 +158,46 @@ def queue_position(platform: Platform, job_name: str) -> int:
     from scriptmode.platforms.local import LocalPlatform
 
     return platform.queue_position(job_name) if isinstance(platform, LocalPlatform) else 0
+
+
+def tuning_service(platform: Platform) -> TuningService:
+    """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
+    from scriptmode.platforms.sagemaker import SageMakerPlatform
+
+    if isinstance(platform, SageMakerPlatform):
+        return platform.tuning
+    if _runs_local_jobs():
+        from scriptmode.platforms.local import LocalPlatform
+        from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+
+        if isinstance(platform, LocalPlatform):
+            return LocalTuning(platform)
+    raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
+
+
+def find_tuning_platform(name: str, session: object = None) -> Platform:
+    """Return the platform that has a tuning job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
+    """
+    if session is None and _runs_local_jobs():
+        here = local_platform()
+        try:
+            tuning_service(here).describe(name)
+        except JobNotFoundError as not_here:
+            try:
+                return _cloud_with_tuning_job(name, session)
+            except PlatformError as error:
+                what = f"{not_here.message}; Amazon SageMaker has none of that name either, or did not answer: {error}"
+                raise JobNotFoundError(what, advice=not_here.advice) from error
+        return here
+    return _cloud_with_tuning_job(name, session)
+
+
+def _cloud_with_tuning_job(name: str, session: object) -> Platform:
+    cloud = sagemaker_platform(session)
+    tuning_service(cloud).describe(name)
+    return cloud
 
 
 def _runs_local_jobs() -> bool:

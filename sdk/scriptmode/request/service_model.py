@@ -67,20 +67,20 @@ class _Rules:
     extension: Callable[[str, object], bool]
 
 
-@functools.lru_cache(maxsize=1)
-def shapes() -> dict[str, Any]:
-    """Return the shapes of a CreateTrainingJob request by name.
+@functools.cache
+def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
+    """Return the shape ``root`` and those of its parts by name, by default those of a CreateTrainingJob request.
 
     They are a hundredth of botocore's file and are kept in the user's cache directory, by that file's name and time.
     """
     source = _model_file()
     status = source.stat()
-    key = hashlib.sha256(f"{source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{root} {source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
     kept = Path(platformdirs.user_cache_dir("scriptmode"), "service-model", f"{key}.json")
     with suppress(OSError, ValueError):
         found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return found
-    found = _of_requests(source)
+    found = _read_shapes(source, root)
     import tempfile
 
     with suppress(OSError):
@@ -91,14 +91,14 @@ def shapes() -> dict[str, Any]:
     return found
 
 
-def _of_requests(source: Path) -> dict[str, Any]:
+def _read_shapes(source: Path, root: str) -> dict[str, Any]:
     import gzip
 
     opened = gzip.open if source.suffix == ".gz" else open
     with opened(source, "rb") as file:
         everything = json.load(file)["shapes"]
     found: dict[str, Any] = {}
-    names = [REQUEST_SHAPE]
+    names = [root]
     while names:
         name = names.pop()
         if name not in found:
@@ -120,13 +120,15 @@ def _model_file() -> Path:
     )
 
 
-def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[Problem]:
+def problems(
+    request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
+) -> list[Problem]:
     """Return every problem for which the service would refuse a request, with its field, value and limit.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
-    would not take them.
+    would not take them. ``root`` is the request's shape.
     """
-    return list(_check("", REQUEST_SHAPE, request, _Rules(shapes(), extension)))
+    return list(_check("", root, request, _Rules(shapes(root), extension)))
 
 
 def raise_problems(why: str, found: Sequence[Problem]) -> None:

@@ -20,8 +20,8 @@ _NAME_CHARACTERS = 72
 #: At most this many values are marked one by one, and at most this many hosts have a line of their own beside the mean.
 _MARKED, _NAMED = 100, 10
 #: The page's own background, and colours from the middle of the scale, readable on white and on black.
-_BACKGROUND, _TEXT = "none", "#7b7b7b"
-_COLOURS = (
+_BACKGROUND, TEXT = "none", "#7b7b7b"
+COLOURS = (
     "#2f78c4",
     "#d64530",
     "#1f8a4c",
@@ -58,17 +58,17 @@ def draw(metrics: Mapping[str, Sequence[_Row]], *, with_mean: bool = True) -> An
 
     Raises `MissingPackageError` where Matplotlib is not installed.
     """
-    figure = _figure(len(metrics))
+    figure = create_figure(len(metrics))
     axis_of = {name: _choose_axis(list(_by_host(rows).values())) for name, rows in metrics.items()}
     rows_of_axes = figure.subplots(len(metrics), squeeze=False)[:, 0]
     for axes, (name, rows) in zip(rows_of_axes, metrics.items()):
-        _style(axes)
+        style_axes(axes)
         _draw(axes, _by_host(rows), axis_of[name], with_mean=with_mean)
-        axes.set_title("\n".join(textwrap.wrap(name, _NAME_CHARACTERS)), loc="left", fontsize="medium", color=_TEXT)
+        axes.set_title("\n".join(textwrap.wrap(name, _NAME_CHARACTERS)), loc="left", fontsize="medium", color=TEXT)
     labels = [axis_of[name].label for name in metrics]
     for axes, label, below in zip(rows_of_axes, labels, [*labels[1:], ""]):
         if label != below:
-            axes.set_xlabel(label, color=_TEXT)
+            axes.set_xlabel(label, color=TEXT)
     return figure
 
 
@@ -101,17 +101,18 @@ def _grows(numbers: Sequence[int | None]) -> bool:
     return len(found) == len(numbers) and all(before < after for before, after in zip(found, found[1:]))
 
 
-def _style(axes: Any) -> None:
+def style_axes(axes: Any) -> None:
+    """Set the colours of axes."""
     axes.set_facecolor(_BACKGROUND)
-    axes.tick_params(colors=_TEXT)
-    axes.grid(visible=True, alpha=0.3, color=_TEXT)
+    axes.tick_params(colors=TEXT)
+    axes.grid(visible=True, alpha=0.3, color=TEXT)
     for spine in axes.spines.values():
-        spine.set_color(_TEXT)
+        spine.set_color(TEXT)
 
 
 def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis, *, with_mean: bool) -> None:
     lines = {host: dict(zip(axis.positions(rows), (row["value"] for row in rows))) for host, rows in hosts.items()}
-    colours = dict(zip(lines, _COLOURS[1:] if len(lines) > 1 else _COLOURS))
+    colours = dict(zip(lines, COLOURS[1:] if len(lines) > 1 else COLOURS))
     for host, line in lines.items() if len(lines) <= _NAMED else ():
         alone = len(lines) == 1
         own = {"linewidth": 1.6, "marker": _marker(line)} if alone else {"linewidth": 0.9, "alpha": 0.8}
@@ -125,7 +126,7 @@ def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis, *, with_m
             loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, borderaxespad=0.2, fontsize="small"
         )
         for text in legend.get_texts():
-            text.set_color(_TEXT)
+            text.set_color(TEXT)
 
 
 def _draw_mean(axes: Any, lines: Sequence[Mapping[float, float]]) -> None:
@@ -135,9 +136,9 @@ def _draw_mean(axes: Any, lines: Sequence[Mapping[float, float]]) -> None:
         return
     values = [[line[position] for line in lines] for position in shared]
     mean = {position: sum(each / len(own) for each in own) for position, own in zip(shared, values)}
-    axes.fill_between(shared, [min(own) for own in values], [max(own) for own in values], color=_COLOURS[0], alpha=0.25)
+    axes.fill_between(shared, [min(own) for own in values], [max(own) for own in values], color=COLOURS[0], alpha=0.25)
     label = f"mean of {len(lines)} hosts"
-    axes.plot(*_sorted(mean), marker=_marker(mean), label=label, color=_COLOURS[0], linewidth=2)
+    axes.plot(*_sorted(mean), marker=_marker(mean), label=label, color=COLOURS[0], linewidth=2)
 
 
 def _sorted(line: Mapping[float, float]) -> tuple[list[float], list[float]]:
@@ -148,7 +149,11 @@ def _marker(line: Mapping[float, float]) -> str | None:
     return "." if len(line) <= _MARKED else None
 
 
-def _figure(count: int) -> Any:
+def create_figure(count: int) -> Any:
+    """Return an empty figure with space for ``count`` axes below one another, which a notebook displays.
+
+    Raises `MissingPackageError` where Matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

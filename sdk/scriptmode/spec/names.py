@@ -5,26 +5,40 @@ from __future__ import annotations
 import re
 from _thread import allocate_lock  # threading takes 2 ms of every start
 from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 from scriptmode.errors import invalid
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 #: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
 NAME_LIMIT = 63
+#: The same for CreateHyperParameterTuningJob: the names of its training jobs continue it.
+TUNING_NAME_LIMIT = 32
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
 class JobNames:
-    """Makes job names that differ: two within one millisecond take two times."""
+    """Makes job names that differ: two within one millisecond take two times.
 
-    def __init__(self) -> None:
+    Args:
+        step: The difference of the times of two names.
+        make: Returns a name of a base and a time.
+    """
+
+    def __init__(
+        self, step: timedelta = timedelta(milliseconds=1), make: Callable[[str, datetime], str] | None = None
+    ) -> None:
         self._last = datetime.min.replace(tzinfo=timezone.utc)
         self._lock = allocate_lock()
+        self._step, self._make = step, make or job_name
 
     def fresh(self, base: str) -> str:
         """Return a name of ``base`` and the UTC time that this object has not returned before."""
         with self._lock:
-            self._last = max(datetime.now(timezone.utc), self._last + timedelta(milliseconds=1))
-            return job_name(base, self._last)
+            self._last = max(datetime.now(timezone.utc), self._last + self._step)
+            return self._make(base, self._last)
 
 
 def job_name(base: str, moment: datetime) -> str:
@@ -32,6 +46,24 @@ def job_name(base: str, moment: datetime) -> str:
     stamp = moment.strftime("%Y-%m-%d-%H-%M-%S-") + f"{moment.microsecond // 1000:03d}"
     head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: NAME_LIMIT - len(stamp) - 1].rstrip("-")
     return f"{head or 'training'}-{stamp}"
+
+
+def tuning_job_name(base: str, moment: datetime) -> str:
+    """Return a tuning job's name: ``base`` and the UTC time in seconds, at most 32 characters, the service's limit."""
+    stamp = moment.strftime("%y%m%d-%H%M%S")
+    head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: TUNING_NAME_LIMIT - len(stamp) - 1].rstrip("-")
+    return f"{head or 'tuning'}-{stamp}"
+
+
+def check_tuning_job_name(name: str) -> str:
+    """Return a tuning job's name that the service accepts; raise `SpecError` for another."""
+    if check_job_name(name) and len(name) > TUNING_NAME_LIMIT:
+        raise invalid(
+            "job_name",
+            f"{name!r} has {len(name)} characters",
+            f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}",
+        )
+    return name
 
 
 def base_of_job(name: str) -> str:

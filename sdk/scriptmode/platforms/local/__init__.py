@@ -5,12 +5,13 @@
 - `job_index`: the list of jobs, with a cache of those that ended
 - `store`: the record of jobs on disk
 - `agent`: the process that owns one running job, and recovery
+- `tuning`: tuning jobs, whose training jobs the service runs
 - `hosts`: hosts as processes or containers
 - `inputs`, `outputs`: channels, artifacts, checkpoints and metrics
 - `system`: files, processes and ports of the operating system
 
-`platforms.registry` imports `service`, and the doctor imports `store` and `system`; other packages use the platform's
-protocol.
+`platforms.registry` imports `service` and `tuning`, and the doctor imports `store` and `system`; other packages use the
+platform's protocol.
 """
 
 from __future__ import annotations

@@ -110,6 +110,19 @@ class LocalPlatform(DeprecatedMethods):
         """The Region that the hosts are told to be in: that of boto3's variables, else us-east-1."""
         return self._region
 
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments with which another process creates this platform, as JSON has them."""
+        limits = self._settings.container_limits
+        return {
+            "data_dir": str(self._store.data_dir),
+            "python": self._settings.python,
+            "stop_grace": self._stop_grace,
+            "file_systems": self._file_systems,
+            "container_limits": limits and dict(limits),
+            "queue": self._queue or None,
+        }
+
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in output path and code location below the data directory, a role, and the image of containers.
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -77,6 +78,13 @@ class SageMakerPlatform(DeprecatedMethods):
     def session(self) -> Any:
         """The session that was given, else the boto3 session of the calls."""
         return self._connection.session
+
+    @cached_property
+    def tuning(self) -> SageMakerTuning:
+        """The tuning jobs of the account."""
+        from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+
+        return SageMakerTuning(self._connection, self._prepare_output)
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""

@@ -1,4 +1,4 @@
-"""The start of a job: its folder and its agent, both or neither."""
+"""The start of a job: its folder and its agent, both or neither; and of any agent."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.process_host import start_detached
+from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.store.state import JobState
@@ -23,14 +26,21 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
     Ctrl-C is deferred until the agent runs, for some tenths of a second: a folder without an agent is a failed job.
     """
     with deferred_interrupts(), store.create(job, state) as (folder, lock):
-        argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
         try:
-            start_detached(argv, log=folder.agent_log, keep=lock)
-        except OSError as error:
-            log = folder.agent_log_tail()
+            start_agent("scriptmode.platforms.local.agent", folder.path, lock, folder.agent_log)
+        except PlatformError:
             with suppress(OSError):
                 beneath.remove_tree(folder.path)
-            raise PlatformError(
-                f"the job's agent did not start: {error}",
-                advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{log}" if log else ""),
-            ) from error
+            raise
+
+
+def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
+    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`."""
+    try:
+        start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
+    except OSError as error:
+        tail = logs.last_lines(log, 5, 1000)
+        raise PlatformError(
+            f"the job's agent did not start: {error}",
+            advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
+        ) from error

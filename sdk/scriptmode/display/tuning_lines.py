@@ -1,0 +1,96 @@
+"""A tuning job that is waited for: a line for each training job that ended, and a line of progress in a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode.display import log_lines
+from scriptmode.messages import format_duration, pluralize
+from scriptmode.progress_line import ProgressLine
+from scriptmode.results.tuning_results import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Self
+
+    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+
+
+class TuningLines:
+    """Writer of a tuning job's progress.
+
+    Args:
+        training_jobs: Returns its training jobs so far.
+    """
+
+    def __init__(self, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
+        self._training_jobs = training_jobs
+        self._ended = 0
+        self._shown: set[str] = set()
+        self._line = ProgressLine()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.clear()
+
+    def update(self, now: TuningDescription) -> None:
+        """Write what is new in a description."""
+        ended = now.completed + now.failed + now.stopped
+        if ended != self._ended:
+            self._ended = ended
+            for job in self._training_jobs():
+                if job.name not in self._shown and job.ended is not None:
+                    self._shown.add(job.name)
+                    self._line.clear()
+                    log_lines.write_line(describe_training_job(job, now.metric))
+        self._line.show(_describe_progress(now, ended))
+
+    def end(self, now: TuningDescription) -> None:
+        """Write the outcome."""
+        self._line.clear()
+        log_lines.write_line(describe_outcome(now))
+
+
+def describe_start(job: TuningDescription) -> str:
+    """Return the line about a tuning job that was started."""
+    jobs = "all combinations" if job.max_jobs is None else pluralize(job.max_jobs, "training job")
+    verb = "maximize" if job.is_maximized else "minimize"
+    return (
+        f"tuning job {job.name} started: {jobs}, {job.max_parallel_jobs} at once, strategy {job.strategy}, "
+        f"to {verb} {job.metric}"
+    )
+
+
+def describe_training_job(job: TunedJob, metric: str) -> str:
+    """Return the line about a training job of a tuning job: its status, objective and hyperparameters."""
+    outcome = f"no {metric}" if job.objective is None else f"{metric}={format_value(job.objective)}"
+    if job.status == "Failed":
+        outcome = job.failure_reason.partition("\n")[0] or "failed"
+    return f"{job.name} {job.status}: {outcome} ({_describe_values(job)})"
+
+
+def describe_outcome(job: TuningDescription) -> str:
+    """Return the line about a tuning job that ended: the numbers of its training jobs and the best of them."""
+    parts = [pluralize(job.completed + job.failed + job.stopped, "training job")]
+    parts += [f"{job.failed} failed"] * bool(job.failed) + [f"{job.stopped} stopped"] * bool(job.stopped)
+    if job.seconds is not None:
+        parts.append(format_duration(job.seconds))
+    return f"tuning job {job.name}: {job.status}, {', '.join(parts)}{_describe_best(job)}"
+
+
+def _describe_progress(job: TuningDescription, ended: int) -> str:
+    of = "" if job.max_jobs is None else f" of {job.max_jobs}"
+    return f"{job.status}: {ended}{of} training jobs ended, {job.running} running{_describe_best(job)}"
+
+
+def _describe_best(job: TuningDescription) -> str:
+    if job.best is None:
+        return ""
+    return f"; best {job.metric}={format_value(job.best.objective)}: {job.best.name} ({_describe_values(job.best)})"
+
+
+def _describe_values(job: TunedJob) -> str:
+    return ", ".join(f"{name}={format_value(value)}" for name, value in job.tuned.items())

@@ -1,0 +1,118 @@
+"""Rendering of a tuning job as the service's responses. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.request.tuning import objective_of
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
+
+#: Fields of the request that DescribeHyperParameterTuningJob returns, too.
+_DESCRIBED = (
+    "HyperParameterTuningJobName",
+    "HyperParameterTuningJobConfig",
+    "TrainingJobDefinition",
+    "TrainingJobDefinitions",
+)
+
+
+def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
+    """Render DescribeHyperParameterTuningJobResponse."""
+    response = {
+        **{field: record.request[field] for field in _DESCRIBED if field in record.request},
+        "HyperParameterTuningJobArn": record.arn,
+        "HyperParameterTuningJobStatus": state.status,
+        "CreationTime": _time(state.created),
+        "LastModifiedTime": _time(state.modified),
+        "TrainingJobStatusCounters": {
+            "Completed": _count(state, "Completed"),
+            "InProgress": sum(not each.has_ended for each in state.trials),
+            "RetryableError": 0,
+            "NonRetryableError": _count(state, "Failed"),
+            "Stopped": _count(state, "Stopped"),
+        },
+        "ObjectiveStatusCounters": {
+            status: sum(_objective_status(each) == status for each in state.trials)
+            for status in ("Succeeded", "Pending", "Failed")
+        },
+    }
+    if state.ended:
+        response["HyperParameterTuningEndTime"] = _time(state.ended)
+    if state.failure:
+        response["FailureReason"] = contract.shorten(state.failure, contract.FAILURE_LIMIT)
+    best = find_best(record, state)
+    if best is not None:
+        response["BestTrainingJob"] = render_training_job(record, best)
+    return response
+
+
+def render_summary(record: TuningRecord, state: TuningState) -> dict[str, Any]:
+    """Render a HyperParameterTuningJobSummary."""
+    response = render_describe_response(record, state)
+    fields = (
+        "HyperParameterTuningJobName",
+        "HyperParameterTuningJobArn",
+        "HyperParameterTuningJobStatus",
+        "CreationTime",
+        "HyperParameterTuningEndTime",
+        "LastModifiedTime",
+        "TrainingJobStatusCounters",
+        "ObjectiveStatusCounters",
+    )
+    config = record.request["HyperParameterTuningJobConfig"]
+    return {
+        **{field: response[field] for field in fields if field in response},
+        "Strategy": config["Strategy"],
+        "ResourceLimits": config["ResourceLimits"],
+    }
+
+
+def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
+    """Render a HyperParameterTrainingJobSummary."""
+    objective = objective_of(record.request)
+    summary: dict[str, Any] = {
+        "TrainingJobName": trial.name,
+        "TrainingJobArn": record.training_arn + trial.name,
+        "CreationTime": _time(trial.created),
+        "TrainingJobStatus": trial.status,
+        "TunedHyperParameters": dict(trial.tuned),
+        "ObjectiveStatus": _objective_status(trial),
+    }
+    if trial.started:
+        summary["TrainingStartTime"] = _time(trial.started)
+    if trial.ended:
+        summary["TrainingEndTime"] = _time(trial.ended)
+    if trial.failure:
+        summary["FailureReason"] = contract.shorten(trial.failure, contract.FAILURE_LIMIT)
+    if trial.objective is not None:
+        summary["FinalHyperParameterTuningJobObjectiveMetric"] = {
+            "Type": objective["Type"],
+            "MetricName": objective["MetricName"],
+            "Value": trial.objective,
+        }
+    return summary
+
+
+def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
+    """Return the training job with the best objective, a failed one never; None while there is none."""
+    found = [each for each in state.trials if _objective_status(each) == "Succeeded"]
+    sign = 1 if objective_of(record.request)["Type"] == "Maximize" else -1
+    return max(found, key=lambda each: sign * (each.objective or 0.0), default=None)
+
+
+def _objective_status(trial: Trial) -> str:
+    if not trial.has_ended:
+        return "Pending"
+    return "Failed" if trial.status == "Failed" or trial.objective is None else "Succeeded"
+
+
+def _count(state: TuningState, status: str) -> int:
+    return sum(each.status == status for each in state.trials)
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)

@@ -1,0 +1,276 @@
+"""The agent of a tuning job: the detached process that starts its training jobs and follows them.
+
+The agent decides by the record of the tuning job alone, and records a training job before it creates it, under a name
+that follows from the tuning job's ARN, its time of creation and the training job's number. When the agent was killed,
+its training jobs, which have agents of their own, go on, and another agent continues where it was: the next process
+that describes the tuning job starts it (`tuning_service`).
+
+The statuses: InProgress; Stopping, once a stop was requested, the time limit passed, or the first training jobs all
+ended without an objective, until the running training jobs ended; then Completed, Stopped or Failed.
+
+``python -m scriptmode.platforms.local.tuning <folder> <lock>``: the descriptor ``lock`` is the tuning job's lock, held.
+The first process ends with 0 when the agent is started; the agent itself continues in the background.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from scriptmode.clock import SYSTEM
+from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
+from scriptmode.messages import pluralize
+from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED
+from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definition_regex
+from scriptmode.platforms.local.tuning.search import Search
+from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
+from scriptmode.request import tuning
+
+#: Seconds between two looks at the training jobs.
+_POLL_SECONDS = 0.25
+#: Training jobs after which the tuning job fails if none of them had an objective, as on Amazon SageMaker.
+_FRUITLESS_JOBS = 5
+
+
+def training_job_name(tuning_job: str, identity: str, number: int) -> str:
+    """Return the name of a training job, in the service's form; ``identity`` differs between tuning jobs of a name."""
+    digest = hashlib.sha256(f"{identity} {number}".encode()).hexdigest()[:8]
+    return f"{tuning_job}-{number + 1:03d}-{digest}"
+
+
+class TuningAgent:
+    """Owner of one running tuning job."""
+
+    def __init__(self, folder: TuningFolder) -> None:
+        self._folder = folder
+        self._record = folder.read_record()
+        self._state = folder.read_state()
+        self._request = self._record.request
+        self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
+        self._platform = LocalPlatform(**self._record.platform)
+        self._jobs = JobStore(Path(self._record.platform["data_dir"]))
+        self._identity = f"{self._record.arn} {self._state.created}"
+        seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
+        self._search = Search(folder.name, self._config, seed)
+        definitions = self._request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
+        self._objective = tuning.objective_of(self._request)["MetricName"]
+        self._regex = str(definition_regex(definitions, self._objective))
+        self._readers: dict[int, ObjectiveReader] = {}
+        self._stopped_early: set[int] = set()
+        self._is_saved = True
+        #: Why no more training jobs are started though some are left; "" while they are.
+        self._obstacle = ""
+
+    def run(self) -> None:
+        """Run the tuning job to its end."""
+        self._restore()
+        while not self._folder.is_deleted:
+            self._watch()
+            self._check_limits()
+            if not self._start_jobs():
+                break
+            self._save()
+            SYSTEM.sleep(_POLL_SECONDS)
+        else:
+            self._stop_jobs()
+            return
+        self._end()
+
+    def fail(self, error: Exception) -> None:
+        """Record the tuning job as Failed because of an error of the agent itself, and stop its training jobs."""
+        with suppress(ScriptmodeError, OSError):
+            self._stop_jobs()
+        cause = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
+        self._finish(FAILED, cause)
+
+    @property
+    def _trials(self) -> list[Trial]:
+        return self._state.trials
+
+    def _running(self) -> list[tuple[int, Trial]]:
+        return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
+
+    def _restore(self) -> None:
+        """Build the search from the record, and create the training job that an earlier agent only recorded."""
+        for number, trial in enumerate(self._trials):
+            self._search.restore(trial.tuned)
+            if trial.has_ended:
+                if self._search.stops_early:
+                    self._report(number, trial, final=True)
+                self._tell(number, trial)
+        for number, trial in self._running():
+            if not self._jobs.exists(trial.name):
+                self._create(number, trial)
+
+    def _watch(self) -> None:
+        """Read the status of each running training job once, and new values of its objective."""
+        for number, trial in self._running():
+            try:
+                # Before the log is read, so that the log of a job that ended is complete.
+                description = self._platform.describe(trial.name)
+            except JobNotFoundError:
+                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": "it was deleted"})
+                continue
+            except ScriptmodeError as error:
+                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+                continue
+            has_ended = description["TrainingJobStatus"] in ENDED
+            is_bad = self._report(number, trial, final=has_ended)
+            started = description.get("TrainingStartTime")
+            if started and not trial.started:
+                trial.started, self._is_saved = started.timestamp(), False
+            if has_ended:
+                self._end_trial(number, trial, description)
+            elif is_bad and number not in self._stopped_early:
+                self._stopped_early.add(number)
+                self._log(f"{trial.name} is stopped early: its {self._objective} is worse than that of others")
+                self._platform.stop(trial.name)
+
+    def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
+        """Read new values of the objective; return whether the training job is to be stopped early."""
+        if number not in self._readers:
+            try:
+                self._readers[number] = ObjectiveReader(self._jobs.find(trial.name), self._objective, self._regex)
+            except ScriptmodeError:
+                return False
+        values = self._readers[number].read(final=final)
+        return self._search.stops_early and self._search.report(number, values)
+
+    def _end_trial(self, number: int, trial: Trial, description: dict[str, Any]) -> None:
+        reader = self._readers.pop(number, None)
+        if reader is not None:
+            trial.objective = reader.last
+            reader.close()
+        trial.status = description["TrainingJobStatus"]
+        trial.failure = description.get("FailureReason", "")
+        ended = description.get("TrainingEndTime") or description.get("LastModifiedTime")
+        trial.ended = ended.timestamp() if ended else time.time()
+        self._is_saved = False
+        self._tell(number, trial)
+
+    def _tell(self, number: int, trial: Trial) -> None:
+        if reader := self._readers.pop(number, None):
+            reader.close()
+        objective = None if trial.status == FAILED else trial.objective
+        self._search.finish(number, objective, is_complete=trial.status != STOPPED)
+
+    def _check_limits(self) -> None:
+        """Stop the training jobs where no more may run."""
+        if self._obstacle or self._state.status == "Stopping":
+            return
+        most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
+        fruitless = [each for each in self._trials if each.has_ended and not self._has_objective(each)]
+        if self._folder.is_stop_requested:
+            self._obstacle = "a stop was requested"
+        elif most and time.time() - self._state.created > most:
+            self._obstacle = f"the time limit, {most} s, passed"
+        elif len(fruitless) >= _FRUITLESS_JOBS and not any(map(self._has_objective, self._trials)):
+            self._obstacle = self._describe_fruitless()
+        if self._obstacle:
+            self._log(self._obstacle)
+            self._state.status, self._is_saved = "Stopping", False
+            self._stop_jobs()
+
+    @staticmethod
+    def _has_objective(trial: Trial) -> bool:
+        return trial.status != FAILED and trial.objective is not None
+
+    def _describe_fruitless(self) -> str:
+        failed = next((each for each in self._trials if each.status == FAILED), None)
+        ended = [each for each in self._trials if each.has_ended]
+        # Those that were running then are stopped.
+        if failed and all(each.status != COMPLETED for each in ended):
+            return f"All training jobs failed. {failed.name}: {failed.failure}"
+        count = pluralize(len(ended), "training job")
+        return (
+            f"No objective metrics found after running {count}: the Regex {self._regex!r} of metric "
+            f"{self._objective!r} found no number in their logs"
+        )
+
+    def _stop_jobs(self) -> None:
+        for _, trial in self._running():
+            with suppress(JobNotFoundError):
+                self._platform.stop(trial.name)
+
+    def _start_jobs(self) -> bool:
+        """Start as many training jobs as may run; return whether the tuning job goes on."""
+        running = len(self._running())
+        if self._state.status == "Stopping":
+            return running > 0
+        most = self._config["ResourceLimits"]["MaxParallelTrainingJobs"]
+        while running < most and len(self._trials) < self._search.most_jobs:
+            # What a full disk refuses is tried again.
+            if not self._save():
+                return True
+            number = len(self._trials)
+            name = training_job_name(self._folder.name, self._identity, number)
+            self._trials.append(Trial(name, self._search.suggest(), time.time()))
+            self._is_saved = False
+            self._create(number, self._trials[number])
+            running = len(self._running())
+        return running > 0 or len(self._trials) < self._search.most_jobs
+
+    def _create(self, number: int, trial: Trial) -> None:
+        """Create a training job, after it is recorded; one that cannot be created has failed."""
+        while not self._save():
+            SYSTEM.sleep(_POLL_SECONDS)
+        try:
+            self._platform.create(tuning.training_request(self._request, trial.name, trial.tuned))
+        except JobExistsError:
+            # An earlier agent created it.
+            return
+        except ScriptmodeError as error:
+            self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+
+    def _end(self) -> None:
+        if any(map(self._has_objective, self._trials)) or self._folder.is_stop_requested:
+            self._finish(STOPPED if self._state.status == "Stopping" else COMPLETED)
+        else:
+            self._finish(FAILED, self._describe_fruitless())
+
+    def _finish(self, status: str, failure: str = "") -> None:
+        self._state.status, self._state.failure, self._state.ended = status, failure, time.time()
+        self._is_saved = False
+        while not self._save():
+            SYSTEM.sleep(_POLL_SECONDS)
+
+    def _save(self) -> bool:
+        """Write the state if it changed; return whether the record is up to date, or is deleted."""
+        if not self._is_saved:
+            self._state.modified = time.time()
+            try:
+                self._folder.write_state(self._state)
+            except OSError as error:
+                if not self._folder.is_deleted:
+                    self._log(f"the state cannot be written: {error}")
+                    return False
+            self._is_saved = True
+        return True
+
+    @staticmethod
+    def _log(text: str) -> None:
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+        sys.stderr.flush()
+
+
+def main(arguments: list[str]) -> None:
+    """Fork into the background and run the tuning job of the given directory."""
+    path, lock = Path(arguments[0]), int(arguments[1])
+    # The lock must be released when this process ends, so no child may inherit it.
+    os.set_inheritable(lock, False)  # noqa: FBT003
+    if os.fork():
+        os._exit(0)
+    agent = TuningAgent(TuningFolder(path))
+    try:
+        agent.run()
+    except Exception as error:  # noqa: BLE001 - a tuning job must end with a reason whatever happens
+        traceback.print_exc()
+        agent.fail(error)

@@ -1,0 +1,152 @@
+"""`LocalTuning`: the service's calls of tuning jobs, whose training jobs a `LocalPlatform` runs."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import PlatformError, RequestError
+from scriptmode.platforms.local.agent.start import start_agent
+from scriptmode.platforms.local.system.interrupts import deferred_interrupts
+from scriptmode.platforms.local.tuning import description, search
+from scriptmode.platforms.local.tuning.objective import definition_regex
+from scriptmode.platforms.local.tuning.tuning_store import (
+    TuningFolder,
+    TuningRecord,
+    TuningState,
+    TuningStore,
+    tuning_job_exists_error,
+)
+from scriptmode.request import service_model, tuning
+from scriptmode.spec.hosts import LOCAL_ACCOUNT
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.local.service import LocalPlatform
+
+_AGENT = "scriptmode.platforms.local.tuning"
+#: Fields of a request that only Amazon SageMaker has.
+_CLOUD_ONLY = ("WarmStartConfig", "TrainingJobDefinitions", "Autotune")
+_CLOUD_ONLY_CONFIG = ("TuningJobCompletionCriteria",)
+
+
+class LocalTuning:
+    """The tuning jobs of a local platform. Implements `scriptmode.platforms.tuning_jobs.TuningService`.
+
+    A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
+    whose agent was killed starts an agent again, which continues it.
+
+    Args:
+        platform: The platform that runs the training jobs.
+    """
+
+    def __init__(self, platform: LocalPlatform) -> None:
+        self._platform = platform
+        self._store = TuningStore(Path(str(platform.arguments["data_dir"])))
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Raise `RequestError` with all reasons why a CreateHyperParameterTuningJob request would be refused.
+
+        Raises `MissingPackageError` without Optuna.
+        """
+        search.require_optuna()
+        # The training jobs' fields are validated as a training job's, which may be of this machine.
+        found = service_model.problems(
+            request, lambda field, _: field.startswith("TrainingJobDefinition."), tuning.REQUEST_SHAPE
+        )
+        service_model.raise_problems("the request is not valid", found)
+        config = request["HyperParameterTuningJobConfig"]
+        for owner, names in ((request, _CLOUD_ONLY), (config, _CLOUD_ONLY_CONFIG)):
+            for name in names:
+                if name in owner:
+                    raise RequestError(
+                        f"{name} is not supported by the local platform yet", argument=name, advice="leave it out"
+                    )
+        self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
+        definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
+        objective = tuning.objective_of(request)["MetricName"]
+        if definition_regex(definitions, objective) is None:
+            raise RequestError(
+                f"the objective {objective!r} is not one of the MetricDefinitions",
+                argument="metric_definitions",
+                advice="add it",
+            )
+
+    def create(self, request: Mapping[str, Any]) -> str:
+        """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
+
+        Raises:
+            RequestError: The request is invalid.
+            JobExistsError: A tuning job of that name exists.
+            MissingPackageError: Optuna is not installed.
+            PlatformError: The agent cannot be started, or the data directory cannot be written.
+        """
+        self.validate(request)
+        name = request["HyperParameterTuningJobName"]
+        if self._store.exists(name):
+            raise tuning_job_exists_error(name)
+        arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}"
+        record = TuningRecord(
+            dict(request),
+            self._platform.arguments,
+            f"{arn}:hyper-parameter-tuning-job/{name}",
+            f"{arn}:training-job/",
+        )
+        now = time.time()
+        # A directory without an agent would be continued by the next call that reads it.
+        with deferred_interrupts(), self._store.create(record, TuningState(now, now)) as (folder, lock):
+            try:
+                start_agent(_AGENT, folder.path, lock, folder.agent_log)
+            except PlatformError:
+                with suppress(OSError):
+                    beneath.remove_tree(folder.path)
+                raise
+        return record.arn
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
+        folder, state = self._find(name)
+        return description.render_describe_response(folder.read_record(), state)
+
+    def stop(self, name: str) -> None:
+        """Request that a tuning job and its training jobs stop; leave one that ended as it is."""
+        folder, state = self._find(name)
+        if not state.has_ended:
+            folder.request_stop()
+            self._continue(folder)
+
+    def training_jobs(self, name: str) -> list[dict[str, Any]]:
+        """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
+        folder, state = self._find(name)
+        record = folder.read_record()
+        return [description.render_training_job(record, each) for each in state.trials]
+
+    def list(self) -> list[dict[str, Any]]:
+        """Return HyperParameterTuningJobSummary objects, newest first; those that cannot be read are left out."""
+        found = []
+        for name in self._store.names():
+            with suppress(PlatformError):
+                folder = self._store.find(name)
+                found.append(description.render_summary(folder.read_record(), folder.read_state()))
+        return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
+
+    def _find(self, name: str) -> tuple[TuningFolder, TuningState]:
+        """Return a tuning job and its state; its agent is started again if it was killed."""
+        folder = self._store.find(name)
+        state = folder.read_state()
+        if not state.has_ended:
+            self._continue(folder)
+            state = folder.read_state()
+        return folder, state
+
+    @staticmethod
+    def _continue(folder: TuningFolder) -> None:
+        """Start the agent of a tuning job that has not ended, unless it runs."""
+        with folder.try_lock() as lock:
+            if lock is not None and not folder.read_state().has_ended:
+                search.require_optuna()
+                start_agent(_AGENT, folder.path, lock, folder.agent_log)

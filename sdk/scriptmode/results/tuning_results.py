@@ -1,0 +1,126 @@
+"""The training jobs of a tuning job: rows, a table, a pandas DataFrame, a figure."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, MissingPackageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+
+#: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
+_COLUMNS = (
+    "TrainingJobName",
+    "TrainingJobStatus",
+    "FinalObjectiveValue",
+    "TrainingStartTime",
+    "TrainingEndTime",
+    "TrainingElapsedTimeSeconds",
+)
+
+
+class TuningResults(list[dict[str, object]]):
+    """The training jobs of a tuning job, one row each, in the order of their creation; displayed as a table.
+
+    A row has the hyperparameters that the search chose, by name, then ``TrainingJobName``, ``TrainingJobStatus``,
+    ``FinalObjectiveValue`` (``None`` where there is none), ``TrainingStartTime``, ``TrainingEndTime`` and
+    ``TrainingElapsedTimeSeconds``.
+
+    Args:
+        description: The tuning job.
+        jobs: Its training jobs.
+    """
+
+    def __init__(self, description: TuningDescription, jobs: Sequence[TunedJob]) -> None:
+        super().__init__(map(_row, jobs))
+        self._tuning_job, self._jobs = description, tuple(jobs)
+
+    def description(self) -> Any:
+        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
+        return dict(self._tuning_job.response)
+
+    @property
+    def tuning_ranges(self) -> dict[str, object]:
+        """The ranges of the hyperparameters, by name, as the service describes them."""
+        ranges = self._tuning_job.response["HyperParameterTuningJobConfig"].get("ParameterRanges", {})
+        return {each["Name"]: each for found in ranges.values() for each in found}
+
+    def dataframe(self) -> Any:
+        """Return a ``pandas.DataFrame`` of the rows.
+
+        Raises:
+            MissingPackageError: Where pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingPackageError(
+                "dataframe() needs pandas, which is not installed: pip install pandas",
+                advice="rows and table() need nothing",
+            ) from error
+        return pd.DataFrame(list(self), columns=[*self._tuned_names(), *_COLUMNS])
+
+    to_pandas = dataframe
+
+    def plot(self) -> Any:
+        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
+
+        Returns:
+            A ``matplotlib.figure.Figure``, which a notebook displays.
+
+        Raises:
+            DataError: While no training job has an objective.
+            MissingPackageError: Where Matplotlib is not installed.
+        """
+        jobs = [each for each in self._jobs if each.has_objective]
+        if not jobs:
+            raise DataError(
+                f"no training job has a value of {self._tuning_job.metric!r} yet",
+                advice="wait for the first one to end",
+            )
+        from scriptmode.results import tuning_plot
+
+        return tuning_plot.draw(jobs, self._tuning_job, self._tuned_names())
+
+    def table(self) -> str:
+        """Return the rows as text, a line for each training job, in columns as wide as their widest cell."""
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+    def _lines(self) -> list[list[str]]:
+        names = self._tuned_names()
+        lines = [["training job", "status", self._tuning_job.metric, *names]]
+        for job in self._jobs:
+            cells = (job.status, job.objective, *(job.tuned.get(name) for name in names))
+            lines.append([job.name, *map(format_value, cells)])
+        return lines
+
+    def _tuned_names(self) -> list[str]:
+        return list(dict.fromkeys(name for job in self._jobs for name in job.tuned))
+
+    def __repr__(self) -> str:
+        return self.table() if self else "no training jobs yet"
+
+    def _repr_html_(self) -> str:
+        head, *lines = ([html.escape(cell) for cell in line] for line in self._lines())
+        heads = "".join(f'<th style="text-align:left">{cell}</th>' for cell in head)
+        rows = ("".join(f'<td style="text-align:left">{cell}</td>' for cell in line) for line in lines)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def format_value(value: object) -> str:
+    """Return a cell as text: numbers in six digits, ``-`` for what is unknown."""
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _row(job: TunedJob) -> dict[str, object]:
+    values = (job.name, job.status, job.objective, job.started, job.ended, job.seconds)
+    return {**job.tuned, **dict(zip(_COLUMNS, values))}

@@ -1,0 +1,267 @@
+"""Tuning jobs of this machine: real training jobs, a real agent."""
+
+import json
+import os
+import signal
+
+import pytest
+from fakes.processes import processes_naming, until
+
+from scriptmode import (
+    CategoricalParameter,
+    ContinuousParameter,
+    DataError,
+    Estimator,
+    IntegerParameter,
+    JobExistsError,
+    JobNotFoundError,
+    RequestError,
+    Tuner,
+    TuningJobFailed,
+)
+from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+
+pytestmark = pytest.mark.slow
+
+#: The accuracy depends on the hyperparameters; a job with ``wait`` waits for the file of that name.
+SCRIPT = """
+import argparse, os, pathlib, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--layers", type=int, default=3)
+parser.add_argument("--optimizer", default="adam")
+parser.add_argument("--wait", default="")
+given = parser.parse_args()
+if given.optimizer == "bad":
+    print("accuracy=0.99")
+    raise SystemExit("unknown optimizer")
+deadline = time.monotonic() + 60
+while given.wait and not pathlib.Path(given.wait).exists() and time.monotonic() < deadline:
+    time.sleep(0.05)
+best = 1 - abs(given.lr - 0.1) - abs(given.layers - 3) / 10
+for step in range(1, 4):
+    print(f"accuracy={best - 0.1 / step:.6f}", flush=True)
+pathlib.Path(os.environ["SM_MODEL_DIR"], "given").write_text(f"{given.lr} {given.layers}")
+"""
+RANGES = {"lr": ContinuousParameter(1e-3, 1.0), "layers": IntegerParameter(1, 5)}
+
+
+@pytest.fixture
+def make(jobs, monkeypatch):
+    """Make tuners of a script on a platform with a data directory of its own; end what runs afterwards."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+
+    def create(script=SCRIPT, ranges=RANGES, *, hyperparameters=None, objective="accuracy", **arguments):
+        folder = jobs.folder / "code"
+        folder.mkdir(exist_ok=True)
+        (folder / "train.py").write_text(script)
+        estimator = Estimator(
+            entry_point="train.py",
+            source_dir=str(folder),
+            instance_type="local_process",
+            hyperparameters=hyperparameters,
+            metric_definitions=[{"Name": "accuracy", "Regex": "accuracy=([0-9.-]+)"}],
+            platform=jobs.platform,
+        )
+        return Tuner(estimator, objective, ranges, **arguments)
+
+    yield create
+    service = LocalTuning(jobs.platform)
+    for summary in service.list():
+        service.stop(summary["HyperParameterTuningJobName"])
+    until(lambda: not processes_naming(f"{jobs.data_dir}/tuning/"))
+
+
+def state(jobs, name):
+    return json.loads((jobs.data_dir / "tuning" / name / "state.json").read_text())
+
+
+def agents(jobs):
+    return processes_naming(f"{jobs.data_dir}/tuning/")
+
+
+def test_a_tuning_job_finds_the_best_of_its_training_jobs(make, capsys):
+    tuner = make(max_jobs=4, max_parallel_jobs=2, random_seed=1)
+    tuner.fit(job_name="search")
+    description = tuner.describe()
+    assert description["HyperParameterTuningJobStatus"] == "Completed"
+    assert description["TrainingJobStatusCounters"]["Completed"] == 4
+    assert description["ObjectiveStatusCounters"] == {"Succeeded": 4, "Pending": 0, "Failed": 0}
+    results = tuner.analytics()
+    best = max(results, key=lambda row: row["FinalObjectiveValue"])
+    assert tuner.best_training_job() == best["TrainingJobName"]
+    assert best["FinalObjectiveValue"] == pytest.approx(
+        1 - abs(best["lr"] - 0.1) - abs(best["layers"] - 3) / 10 - 0.1 / 3, abs=1e-6
+    )
+    estimator = tuner.best_estimator()
+    assert estimator.hyperparameters() == {"lr": best["lr"], "layers": best["layers"]}
+    assert (estimator.latest_training_job.model / "given").read_text() == f"{best['lr']} {best['layers']}"
+    out = capsys.readouterr().out
+    assert "tuning job search started: 4 training jobs, 2 at once, strategy Bayesian, to maximize accuracy" in out
+    assert f"{best['TrainingJobName']} Completed: accuracy={best['FinalObjectiveValue']:.6g} (lr=" in out
+    assert "tuning job search: Completed, 4 training jobs, " in out
+    assert len({row["lr"] for row in results}) == 4
+    assert best["TrainingJobName"] in results.table()
+    assert tuner.plot().axes
+
+
+def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
+    gate = jobs.folder / "gate"
+    tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(gate)})
+    job = tuner.fit(wait=False)
+    until(lambda: len(jobs.platform.list()) == 2)
+    assert tuner.describe()["TrainingJobStatusCounters"]["InProgress"] == 2
+    gate.touch()
+    assert tuner.wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 3
+    starts = sorted((each["CreationTime"], 1) for each in jobs.platform.list())
+    ends = [(jobs.platform.describe(each.name)["TrainingEndTime"], -1) for each in job.training_jobs()]
+    running = 0
+    for _, change in sorted([*starts, *ends]):
+        running += change
+        assert running <= 2
+
+
+def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
+    gate = jobs.folder / "gate"
+    tuner = make(max_jobs=4, max_parallel_jobs=2, hyperparameters={"wait": str(gate)}, random_seed=2)
+    tuner.fit(job_name="search", wait=False)
+    until(lambda: len(jobs.platform.list()) == 2)
+    before = [each["tuned"] for each in state(jobs, "search")["trials"]]
+    for pid in agents(jobs):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not agents(jobs))
+    gate.touch()
+    attached = Tuner.attach("search")
+    assert agents(jobs)
+    attached.wait(logs=False)
+    trials = state(jobs, "search")["trials"]
+    assert [each["status"] for each in trials] == ["Completed"] * 4
+    assert [each["tuned"] for each in trials[:2]] == before
+    assert len({json.dumps(each["tuned"]) for each in trials}) == 4
+    assert len(jobs.platform.list()) == 4
+    # The same seed makes the same search, killed or not.
+    again = make(max_jobs=4, max_parallel_jobs=2, strategy="Random", random_seed=2)
+    assert again.fit(logs=False).analytics()[0]["lr"] == attached.analytics()[0]["lr"]
+
+
+def test_a_training_job_that_was_recorded_and_not_created_is_created(make, jobs):
+    gate = jobs.folder / "gate"
+    tuner = make(max_jobs=2, hyperparameters={"wait": str(gate)})
+    tuner.fit(job_name="search", wait=False)
+    (first,) = until(lambda: tuner.analytics() or None)
+    until(jobs.platform.list)
+    for pid in agents(jobs):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not agents(jobs))
+    jobs.platform.delete(first["TrainingJobName"])
+    gate.touch()
+    assert Tuner.attach("search").wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 2
+    assert first["TrainingJobName"] in {each["TrainingJobName"] for each in jobs.platform.list()}
+
+
+def test_a_failed_training_job_is_never_the_best(make):
+    ranges = {"optimizer": CategoricalParameter(["bad", "adam"])}
+    tuner = make(ranges=ranges, strategy="Grid", max_parallel_jobs=2)
+    tuner.fit(logs=False)
+    rows = {row["optimizer"]: row for row in tuner.analytics()}
+    assert (rows["bad"]["TrainingJobStatus"], rows["bad"]["FinalObjectiveValue"]) == ("Failed", 0.99)
+    assert tuner.best_training_job() == rows["adam"]["TrainingJobName"]
+    assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 1}
+
+
+def test_a_minimum_is_found(make):
+    ranges = {"layers": CategoricalParameter([1, 3])}
+    tuner = make(ranges=ranges, strategy="Grid", objective_type="Minimize")
+    tuner.fit(logs=False)
+    assert tuner.best_estimator().hyperparameters()["layers"] == 1
+
+
+def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
+    tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=2)
+    with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
+        tuner.fit(logs=False)
+    assert raised.value.description["TrainingJobStatusCounters"]["NonRetryableError"] in (5, 6)
+    with pytest.raises(DataError, match="is Failed and has no best training job; see analytics"):
+        tuner.best_training_job()
+    with pytest.raises(DataError, match="no training job has a value of 'accuracy' yet"):
+        tuner.plot()
+
+
+def test_a_tuning_job_without_values_names_the_expression(make):
+    tuner = make(script="print('acc=1')", max_jobs=1)
+    with pytest.raises(TuningJobFailed, match="after running 1 training job: the Regex 'accuracy=") as raised:
+        tuner.fit(logs=False)
+    assert raised.value.description["TrainingJobStatusCounters"]["Completed"] == 1
+
+
+def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
+    tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(jobs.folder / "never")})
+    tuner.fit(wait=False)
+    until(lambda: len(jobs.platform.list()) == 2)
+    tuner.stop_tuning_job()
+    description = tuner.wait(logs=False)
+    assert description["HyperParameterTuningJobStatus"] == "Stopped"
+    assert {each["TrainingJobStatus"] for each in jobs.platform.list()} == {"Stopped"}
+    assert len(jobs.platform.list()) == 2
+
+
+EARLY = """
+import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--quality", type=float)
+given = parser.parse_args()
+for step in range(1, 1000 if given.quality < 0.5 else 5):
+    print(f"accuracy={given.quality}", flush=True)
+    time.sleep(0.05 if given.quality < 0.5 else 0)
+"""
+
+
+def test_early_stopping_stops_a_training_job_that_is_worse_than_the_median(make):
+    ranges = {"quality": CategoricalParameter([0.8, 0.9, 0.1])}
+    tuner = make(script=EARLY, ranges=ranges, strategy="Grid", early_stopping_type="Auto")
+    tuner.fit(logs=False)
+    rows = {row["quality"]: row for row in tuner.analytics()}
+    assert [rows[each]["TrainingJobStatus"] for each in (0.8, 0.9, 0.1)] == ["Completed", "Completed", "Stopped"]
+    assert tuner.best_training_job() == rows[0.9]["TrainingJobName"]
+
+
+def test_names_are_unique_and_attach_finds_them(make):
+    tuner = make(max_jobs=1)
+    tuner.fit(job_name="search", logs=False)
+    with pytest.raises(JobExistsError, match=r"there is a tuning job named 'search' already; use another name, or"):
+        tuner.fit(job_name="search", logs=False)
+    attached = Tuner.attach("search", platform="local")
+    assert attached.best_training_job() == tuner.best_training_job()
+    with pytest.raises(JobNotFoundError, match="no tuning job named 'serch' in .*; did you mean 'search'"):
+        Tuner.attach("serch", platform="local")
+
+
+def test_a_wrong_request_starts_nothing(make, jobs):
+    tuner = make(max_jobs=1)
+    tuner.estimator.metric_definitions = [{"Name": "accuracy", "Regex": "accuracy=("}]
+    with pytest.raises(RequestError, match="the regular expression 'accuracy=\\(' is wrong"):
+        tuner.fit()
+    assert not (jobs.data_dir / "tuning").exists()
+
+
+def test_the_service_answers_in_the_shapes_of_amazon_sagemaker(make, jobs):
+    from botocore.loaders import Loader
+    from botocore.model import ServiceModel
+    from botocore.validate import ParamValidator
+
+    tuner = make(max_jobs=2, max_parallel_jobs=2)
+    tuner.fit(job_name="search", logs=False)
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+    service = LocalTuning(jobs.platform)
+    answers = {
+        "DescribeHyperParameterTuningJob": service.describe("search"),
+        "ListTrainingJobsForHyperParameterTuningJob": {"TrainingJobSummaries": service.training_jobs("search")},
+        "ListHyperParameterTuningJobs": {"HyperParameterTuningJobSummaries": service.list()},
+    }
+    for operation, answer in answers.items():
+        shape = model.operation_model(operation).output_shape
+        assert set(answer) <= set(shape.members)
+        report = ParamValidator().validate(answer, shape)
+        # The instance type is this machine's, the paths are files.
+        assert not report.has_errors(), report.generate_report()
+    assert len(answers["ListTrainingJobsForHyperParameterTuningJob"]["TrainingJobSummaries"]) == 2

@@ -1,0 +1,300 @@
+"""Arguments of a `Tuner`, and the CreateHyperParameterTuningJob request that they make."""
+
+import re
+import warnings
+
+import pytest
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
+
+from scriptmode import (
+    CategoricalParameter,
+    ContinuousParameter,
+    Estimator,
+    HyperparameterTuner,
+    IntegerParameter,
+    SpecError,
+    TensorFlow,
+    Tuner,
+)
+from scriptmode.request import tuning
+from scriptmode.testing import FakeSageMaker
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+ACCURACY = [{"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]
+RANGES = {"lr": ContinuousParameter(1e-4, 1e-1), "layers": IntegerParameter(1, 4)}
+
+
+def estimator(code, kind=Estimator, **arguments):
+    defaults = {
+        "entry_point": "train.py",
+        "source_dir": code,
+        "role": ROLE,
+        "image_uri": "registry/img:1",
+        "instance_type": "ml.m5.large",
+        "metric_definitions": ACCURACY,
+        "sagemaker_session": FakeSageMaker(),
+    }
+    return kind(**{**defaults, **arguments})
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(no_settings):
+    pass
+
+
+@pytest.fixture(scope="module")
+def shape():
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+    return model.operation_model("CreateHyperParameterTuningJob").input_shape
+
+
+@pytest.mark.parametrize("kind", [Tuner, HyperparameterTuner])
+def test_a_request_has_the_search_and_the_training_jobs(code, kind, shape):
+    tuner = kind(
+        estimator(code, hyperparameters={"epochs": 3}, tags={"team": "a", "stage": "b"}, max_run=600),
+        "accuracy",
+        {**RANGES, "optimizer": CategoricalParameter(["adam", "sgd"])},
+        max_jobs=8,
+        max_parallel_jobs=2,
+        early_stopping_type="Auto",
+        random_seed=7,
+        max_runtime_in_seconds=3600,
+        tags={"stage": "c"},
+    )
+    request = tuner.request("s3://data/train", job_name="search")
+    assert not ParamValidator().validate(request, shape).has_errors()
+    assert request["HyperParameterTuningJobName"] == "search"
+    assert request["HyperParameterTuningJobConfig"] == {
+        "Strategy": "Bayesian",
+        "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "accuracy"},
+        "ResourceLimits": {
+            "MaxNumberOfTrainingJobs": 8,
+            "MaxParallelTrainingJobs": 2,
+            "MaxRuntimeInSeconds": 3600,
+        },
+        "ParameterRanges": {
+            "ContinuousParameterRanges": [
+                {"Name": "lr", "MinValue": "0.0001", "MaxValue": "0.1", "ScalingType": "Auto"}
+            ],
+            "IntegerParameterRanges": [{"Name": "layers", "MinValue": "1", "MaxValue": "4", "ScalingType": "Auto"}],
+            "CategoricalParameterRanges": [{"Name": "optimizer", "Values": ['"adam"', '"sgd"']}],
+        },
+        "TrainingJobEarlyStoppingType": "Auto",
+        "RandomSeed": 7,
+    }
+    assert request["Tags"] == [{"Key": "team", "Value": "a"}, {"Key": "stage", "Value": "c"}]
+    definition = request["TrainingJobDefinition"]
+    assert definition["StaticHyperParameters"]["epochs"] == "3"
+    assert definition["StaticHyperParameters"]["sagemaker_program"] == '"train.py"'
+    assert definition["AlgorithmSpecification"]["MetricDefinitions"] == ACCURACY
+    assert definition["StoppingCondition"] == {"MaxRuntimeInSeconds": 600}
+    assert definition["InputDataConfig"][0]["ChannelName"] == "training"
+
+
+def test_a_request_stores_nothing(code):
+    fake = FakeSageMaker()
+    Tuner(estimator(code, sagemaker_session=fake), "accuracy", RANGES).request()
+    assert [call.operation for call in fake.calls] == []
+
+
+def test_a_tensorflow_estimator_makes_a_tuning_job(code, shape):
+    made = estimator(code, TensorFlow, framework_version="2.15", py_version="py310")
+    request = Tuner(made, "accuracy", RANGES).request()
+    assert not ParamValidator().validate(request, shape).has_errors()
+    assert re.fullmatch(r"img-\d{6}-\d{6}", request["HyperParameterTuningJobName"])
+
+
+def test_names_of_tuning_jobs_fit_the_service_and_differ(code):
+    tuner = Tuner(estimator(code), "accuracy", RANGES, base_tuning_job_name="a-very-long-name-of-a-search")
+    first, second = (tuner.request()["HyperParameterTuningJobName"] for _ in range(2))
+    assert first != second
+    assert len(first) == 32
+    assert first.startswith("a-very-long-name-o-")
+
+
+def test_the_tuners_metrics_replace_the_estimators(code):
+    loss = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    request = Tuner(estimator(code), "loss", RANGES, loss).request()
+    assert request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"] == loss
+
+
+def test_a_built_in_algorithm_defines_its_own_metrics(code):
+    made = Estimator("amazon/xgboost:1", ROLE, 1, "ml.m5.large", sagemaker_session=FakeSageMaker())
+    request = Tuner(
+        made, "validation:auc", {"eta": ContinuousParameter(0, 1), "how": CategoricalParameter(["a"])}
+    ).request()
+    ranges = request["HyperParameterTuningJobConfig"]["ParameterRanges"]
+    assert ranges["CategoricalParameterRanges"] == [{"Name": "how", "Values": ["a"]}]
+    assert "MetricDefinitions" not in request["TrainingJobDefinition"]["AlgorithmSpecification"]
+
+
+def test_a_range_takes_precedence_over_a_fixed_hyperparameter_with_a_warning(code):
+    tuner = Tuner(estimator(code, hyperparameters={"lr": 0.1, "epochs": 1}), "accuracy", RANGES)
+    with pytest.warns(UserWarning, match=re.escape("hyperparameters['lr'] is not used: hyperparameter_ranges has")):
+        request = tuner.request()
+    static = request["TrainingJobDefinition"]["StaticHyperParameters"]
+    assert "lr" not in static
+    assert static["epochs"] == "1"
+
+
+def test_monitoring_is_left_out_with_a_warning(code):
+    tuner = Tuner(estimator(code, profiler_config={"ProfilingIntervalInMilliseconds": 500}), "accuracy", RANGES)
+    with pytest.warns(UserWarning, match="profiler_config is not used: training jobs of a tuning job do not have it"):
+        request = tuner.request()
+    assert "ProfilerConfig" not in request["TrainingJobDefinition"]
+
+
+def test_a_grid_has_all_combinations(code):
+    ranges = {"a": CategoricalParameter([1, 2, 3]), "b": CategoricalParameter(["x", "y"])}
+    config = Tuner(estimator(code), "accuracy", ranges, strategy="Grid", max_parallel_jobs=6).request()[
+        "HyperParameterTuningJobConfig"
+    ]
+    assert config["ResourceLimits"] == {"MaxParallelTrainingJobs": 6}
+    assert config["ParameterRanges"]["CategoricalParameterRanges"][0]["Values"] == ["1", "2", "3"]
+
+
+class StrategyConfig:
+    """The SageMaker SDK's class."""
+
+    def to_input_req(self):
+        return {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
+
+
+@pytest.mark.parametrize("given", [StrategyConfig(), StrategyConfig().to_input_req()], ids=["v2", "dict"])
+def test_hyperband_takes_its_resources(code, given):
+    tuner = Tuner(estimator(code), "accuracy", RANGES, strategy="Hyperband", strategy_config=given)
+    config = tuner.request()["HyperParameterTuningJobConfig"]
+    assert config["StrategyConfig"] == {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
+
+
+WRONG = {
+    "no ranges": ({"hyperparameter_ranges": {}}, "hyperparameter_ranges has 0 entries; give 1 to 30"),
+    "a list": ({"hyperparameter_ranges": ["lr"]}, "hyperparameter_ranges is ['lr']; give a dict, such as"),
+    "a tuple as range": ({"hyperparameter_ranges": {"lr": (0, 1)}}, "hyperparameter_ranges['lr'] is (0, 1); give an"),
+    "a reserved name": ({"hyperparameter_ranges": {"sagemaker_program": CategoricalParameter("a")}}, "it is SageMaker's own"),
+    "an unknown metric": ({"objective_metric_name": "acuracy"}, "metric_definitions has accuracy; use one"),
+    "an empty metric": ({"objective_metric_name": ""}, "objective_metric_name is ''; give a metric's name"),
+    "an unknown strategy": ({"strategy": "Baysian"}, "strategy is 'Baysian'; did you mean 'Bayesian'?"),
+    "another strategy": ({"strategy": 3}, "strategy is 3; give one of Bayesian, Random, Grid, Hyperband"),
+    "an unknown type": ({"objective_type": "max"}, "objective_type is 'max'; "),
+    "an unknown stop": ({"early_stopping_type": True}, "early_stopping_type is True; give one of Off, Auto"),
+    "too many at once": ({"max_parallel_jobs": 3}, "max_parallel_jobs is 3, which is more than max_jobs, 2; give 1 to 2"),
+    "no jobs": ({"max_jobs": 0}, "max_jobs is 0; give a whole number (int) of at least 1"),
+    "a negative seed": ({"random_seed": -1}, "random_seed is -1; give a whole number (int) of at least 0"),
+    "a short time": ({"max_runtime_in_seconds": 5}, "max_runtime_in_seconds is 5; give a whole number (int) of at least 120"),
+    "a grid of numbers": ({"strategy": "Grid"}, "but strategy 'Grid' takes single values; give a CategoricalParameter"),
+    "a part of a grid": (
+        {"strategy": "Grid", "hyperparameter_ranges": {"a": CategoricalParameter([1, 2, 3])}},
+        "max_jobs is 2, but the grid has 3 combinations; leave it out for all",
+    ),
+    "two rules": (
+        {"strategy": "Hyperband", "early_stopping_type": "Auto"},
+        "early_stopping_type is 'Auto', but strategy 'Hyperband' stops training jobs by its own rule; leave it out",
+    ),
+    "a config without its strategy": (
+        {"strategy_config": {"HyperbandStrategyConfig": {"MaxResource": 3}}},
+        "but strategy is 'Bayesian'; leave it out, or use 'Hyperband'",
+    ),
+    "turned resources": (
+        {"strategy": "Hyperband", "strategy_config": {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}}},
+        "MinResource 9, which is not less than MaxResource, 3",
+    ),
+    "an estimator of another SDK": ({"estimator": object()}, "give a scriptmode.Estimator or scriptmode.TensorFlow"),
+    "warm start": ({"warm_start_config": object()}, "but scriptmode does not support it; give narrower"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_arguments_are_refused(code, arguments, text):
+    given = {
+        "estimator": estimator(code),
+        "objective_metric_name": "accuracy",
+        "hyperparameter_ranges": RANGES,
+        "max_jobs": 2,
+    }
+    with pytest.raises(SpecError, match=re.escape(text)):
+        Tuner(**{**given, **arguments})
+
+
+def test_an_objective_without_any_definition_is_refused_with_an_example(code):
+    with pytest.raises(SpecError) as raised:
+        Tuner(estimator(code, metric_definitions=None), "accuracy", RANGES)
+    assert str(raised.value) == (
+        "objective_metric_name is 'accuracy', which is not defined; say how the log shows it: "
+        'metric_definitions=[{"Name": \'accuracy\', "Regex": "accuracy=([0-9.]+)"}]'
+    )
+
+
+def test_arguments_without_effect_are_accepted_and_unknown_ones_are_not(code):
+    Tuner(estimator(code), "accuracy", RANGES, warm_start_config=None, autotune=False)
+    with pytest.raises(TypeError, match="Tuner has no argument 'max_job'; did you mean 'max_jobs'"):
+        Tuner(estimator(code), "accuracy", RANGES, max_job=3)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: IntegerParameter(4, 1), "min_value is 4, which is not less than max_value, 1; exchange them"),
+        (lambda: ContinuousParameter(1, 1), "give a fixed hyperparameter"),
+        (lambda: IntegerParameter(0.5, 1), "min_value is 0.5; give a whole number, or use ContinuousParameter"),
+        (lambda: ContinuousParameter(0, float("inf")), "max_value is inf; give a finite number"),
+        (lambda: ContinuousParameter("0", 1), "min_value is '0'; give a finite number"),
+        (lambda: ContinuousParameter(0, 1, "Logarithmic"), "a logarithm needs values above 0"),
+        (lambda: ContinuousParameter(0, 1, "Log"), "scaling_type is 'Log'; give one of Auto, Linear"),
+        (lambda: ContinuousParameter(0, 1, "ReverseLogarithmic"), "give values of at least 0 and less than 1"),
+        (lambda: IntegerParameter(0, 1, "ReverseLogarithmic"), "only ContinuousParameter has it; use Auto"),
+        (lambda: CategoricalParameter([]), "values has 0 entries; give 1 to 30 values"),
+        (lambda: CategoricalParameter(range(40)), "values has 40 entries; give 1 to 30 values"),
+    ],
+)  # fmt: skip
+def test_wrong_ranges_are_refused(make, text):
+    with pytest.raises(SpecError, match=re.escape(text)):
+        make()
+
+
+def test_a_categorical_parameter_takes_one_value_and_refuses_equal_ones(code):
+    assert CategoricalParameter("adam").values == ("adam",)
+    tuner = Tuner(estimator(code), "accuracy", {"a": CategoricalParameter([1, 2, 1])})
+    with pytest.raises(SpecError, match=re.escape("hyperparameter_ranges['a'] has the value 1 twice; keep one")):
+        tuner.request()
+
+
+def test_what_a_tuning_job_cannot_run_is_refused(code):
+    tuner = Tuner(estimator(code, container_entry_point=["sh"]), "accuracy", RANGES)
+    with pytest.raises(SpecError, match="container_entry_point is given, but training jobs of a tuning job do not"):
+        tuner.request()
+
+
+def test_a_long_name_is_refused_with_a_shorter_one(code):
+    with pytest.raises(SpecError, match="has 33 characters; names of tuning jobs have at most 32: write 'aaa"):
+        Tuner(estimator(code), "accuracy", RANGES).request(job_name="a" * 33)
+
+
+def test_nothing_can_be_asked_before_fit(code):
+    tuner = Tuner(estimator(code), "accuracy", RANGES)
+    for method in (tuner.describe, tuner.analytics, tuner.best_training_job, tuner.wait, tuner.stop_tuning_job):
+        with pytest.raises(SpecError, match=re.escape("call fit() or Tuner.attach(name) first")):
+            method()
+
+
+def test_sagemakers_own_tuner_is_told_what_to_use(code):
+    with pytest.raises(SpecError, match=re.escape("use scriptmode.HyperparameterTuner, which has the same arguments")):
+        # The first call of sagemaker.tuner.HyperparameterTuner.fit.
+        estimator(code)._prepare_for_training(None)
+
+
+def test_the_request_of_a_training_job_is_the_one_that_the_service_makes(code):
+    made = estimator(code, hyperparameters={"epochs": 3}, checkpoint_s3_uri="s3://b/c/", tags={"team": "a"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        request = Tuner(made, "accuracy", RANGES).request(job_name="search")
+    job = tuning.training_request(request, "search-001-abc", {"lr": "0.01", "layers": "2"})
+    assert job["TrainingJobName"] == "search-001-abc"
+    assert job["CheckpointConfig"]["S3Uri"] == "s3://b/c/search-001-abc"
+    assert job["Tags"] == [{"Key": "team", "Value": "a"}]
+    parameters = job["HyperParameters"]
+    assert (parameters["lr"], parameters["layers"], parameters["epochs"]) == ("0.01", "2", "3")
+    assert parameters["_tuning_objective_metric"] == "accuracy"
+    made.platform.validate(job)
