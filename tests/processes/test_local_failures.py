@@ -151,7 +151,10 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        pytest.param("pass", 1, id="nothing"),
+        pytest.param("pass", 0, id="nothing, and names no place"),
+        pytest.param("import os; os.environ['SM_MODEL_DIR']", 1, id="nothing, and names the variable"),
+        pytest.param("import sys; print('--model_dir' in sys.argv)", 1, id="nothing, and names the argument"),
+        pytest.param("open('weights.keras', 'w').close()", 1, id="in its working directory"),
         pytest.param("import os; os.mkdir(os.environ['SM_MODEL_DIR'] + '/only a folder')", 1, id="a folder"),
         pytest.param("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()", 0, id="a file"),
         pytest.param("raise SystemExit(1)", 0, id="nothing after a failure"),
@@ -163,6 +166,25 @@ def test_a_completed_job_that_left_no_model_is_told_where_to_save_it(jobs, progr
     assert len(lines) == told
     assert all(
         "save to the directory that it names" in line and line.startswith("algo-1: scriptmode: ") for line in lines
+    )
+
+
+def test_a_model_in_another_place_is_named_where_none_is_delivered(jobs, tmp_path):
+    place = tmp_path / "models"
+    name = jobs.run(
+        """
+        import os, sys
+        os.mkdir("run")
+        open("run/weights.h5", "w").close()
+        folder = sys.argv[sys.argv.index("--model_dir") + 1].removeprefix("file://")
+        os.makedirs(folder)
+        open(folder + "/checkpoint", "w").close()
+        """,
+        hyperparameters={"model_dir": place.as_uri()},
+    )["TrainingJobName"]
+    (line,) = [line for line in jobs.lines(name) if "the script saved no files in SM_MODEL_DIR" in line]
+    assert line.endswith(
+        f"; its working directory, which is not kept, has 'run/weights.h5'; model_dir, {place.as_uri()}, has files"
     )
 
 

@@ -43,7 +43,7 @@ from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
-from scriptmode.platforms.local.outputs import artifacts, checkpoints
+from scriptmode.platforms.local.outputs import artifacts, checkpoints, missing_model
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.job_queue import JobQueue
@@ -327,7 +327,9 @@ class Agent:
 
         def publish() -> str:
             if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
-                self._log_to_user(self._fleet.no_model_message)
+                message = self._fleet.no_model_message
+                if text := missing_model.describe_missing_model(self._request, sandboxes[0], message):
+                    self._log_to_user(text)
             with full_disk.translate_full_disk_errors(self._disk):
                 uri = artifacts.publish_artifacts(
                     self._request, sandboxes, self._folder.output, with_model=with_model, say=self._log_to_user

@@ -1,0 +1,70 @@
+"""Where a script that left no model may have saved one, or meant to, by its source and its working directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.data import file_uris
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
+
+#: How programs name the place of their model.
+_PLACE = re.compile(rb"SM_MODEL_DIR|model[_-]dir|/opt/ml/model")
+_PROGRAMS = (".py", ".sh", ".ipynb")
+#: Files in which TensorFlow and Keras save models and checkpoints, and those of converted models.
+_MODELS = (".keras", ".h5", ".hdf5", ".index", ".pb", ".tflite", ".onnx")
+#: Entries of the working directory that are looked at, bytes of a program, and names that are shown.
+_MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
+
+
+def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
+    """Return a line for the log; "" where nothing suggests that the script meant to save a model.
+
+    Args:
+        job: A completed job without files in its model directories.
+        sandbox: Its first host.
+        message: The beginning of the line. It is all of it for a source that names a place for its model, and for an
+            image with a program of its own.
+    """
+    paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
+    models = [path for path in paths if path.endswith(_MODELS)]
+    if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
+        return ""
+    parts = [message]
+    if models:
+        names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
+        parts.append(f"its working directory, which is not kept, has {names}")
+    if _has_files(job.model_dir):
+        parts.append(f"model_dir, {job.model_dir}, has files")
+    return "; ".join(parts)
+
+
+def _working_files(sandbox: Sandbox) -> Iterator[str]:
+    """Yield the paths of the files in the script's working directory."""
+    with suppress(OSError), sandbox.tree(contract.CODE_DIR) as directory:
+        for entry in directory.walk(failed=lambda *_: None):
+            if not entry.is_directory:
+                yield entry.path
+
+
+def _names_place(sandbox: Sandbox, path: str) -> bool:
+    try:
+        with sandbox.open_file(f"{contract.CODE_DIR}/{path}") as file:
+            return bool(_PLACE.search(file.read(_MOST_BYTES)))
+    except OSError:
+        return False
+
+
+def _has_files(uri: str) -> bool:
+    """Return whether a directory of this machine has files; False for one elsewhere."""
+    return file_uris.is_file(uri) and any(names for _, _, names in os.walk(Path(file_uris.file_path(uri))))
