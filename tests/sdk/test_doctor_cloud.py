@@ -1,6 +1,7 @@
 """The account, the clock and the settings as the doctor sees them: a server on loopback answers for AWS."""
 
 import email.utils
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -144,3 +145,19 @@ def test_a_config_file_that_is_not_yaml_is_a_problem_with_the_place(no_settings,
         next(aws_checks.config_file())
     assert str(tmp_path / "config.yaml") in raised.value.message
     assert raised.value.advice == "correct the file"
+
+
+@pytest.mark.parametrize(
+    ("file", "outcome"),
+    [("image_uri_config/tensorflow.json", "ok"), ("core/image_uri_config/tensorflow.json", "ok"), ("x.py", "warning")],
+    ids=["version 2", "version 3", "another package of that name"],
+)
+def test_images_are_looked_up_where_the_package_has_its_table(tmp_path, monkeypatch, file, outcome):
+    path = tmp_path / "sagemaker" / file
+    path.parent.mkdir(parents=True)
+    path.touch()
+    monkeypatch.delitem(sys.modules, "sagemaker", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    (check,) = aws_checks.images()
+    found = str(path.parent) if outcome == "ok" else "image_uri needs nothing"
+    assert (check.outcome, found in check.found) == (outcome, True)

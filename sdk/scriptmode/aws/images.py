@@ -57,7 +57,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     TensorFlow release must be there for one Python alone. Raises `SpecError` for what AWS has no image for, and where
     no ``sagemaker`` package (version 2 or 3) is installed.
     """
-    releases = _read_table(_find_table(f"framework_version {framework_version!r}"))
+    releases = _read_table(find_table(f"framework_version {framework_version!r}"))
     if framework_version not in releases:
         raise _unknown_version(framework_version, releases)
     family, processor = _hardware(framework_version, instance_types)
@@ -101,7 +101,7 @@ def debugger_rule_image(rule: Any, region: str) -> str:
     )
 
 
-def _find_table(wanted: str) -> Path:
+def find_table(wanted: str) -> Path:
     """Return the path of the installed package's table of TensorFlow's images."""
     # Finds a package without importing it, also where only a part of version 3 (sagemaker-core) is installed.
     spec = importlib.util.find_spec("sagemaker")

@@ -6,11 +6,10 @@ import os
 import time
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from importlib import util
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError, PlatformError, SpecError
 from scriptmode.installation import install_command
 
 if TYPE_CHECKING:
@@ -105,8 +104,10 @@ def config_file() -> Iterator[Check]:
 
 def images() -> Iterator[Check]:
     """Check whether AWS's images can be looked up by version."""
-    if package := next(filter(util.find_spec, ("sagemaker", "sagemaker_core")), None):
-        yield ok(f"framework_version is looked up through {package}")
-    else:
+    from scriptmode.aws.images import find_table
+
+    try:
+        yield ok(f"framework_version is looked up in {find_table('framework_version').parent}")
+    except SpecError:
         what = "framework_version cannot be looked up without the sagemaker package; image_uri needs nothing"
         yield warning(what, f"{install_command('sagemaker')}, or give image_uri")
