@@ -132,7 +132,7 @@ class PipelineSession(FakeSageMaker):
         ({"instance_groups": [], "instance_count": None, "instance_type": None}, "instance_groups is empty"),
         ({"platform": "cloud"}, "platform is 'cloud'"),
         ({"platform": None, "sagemaker_session": PipelineSession()}, "is a PipelineSession"),
-        ({"platform": None, "sagemaker_session": FakeSageMaker}, r"give Session\(\), a boto3.Session"),
+        ({"platform": None, "sagemaker_session": FakeSageMaker}, "give a boto3.Session"),
         ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; give True or False"),
         ({"use_spot_instances": "yes", "max_wait": 100_000}, "use_spot_instances is 'yes'"),
         ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give an absolute path on the hosts"),

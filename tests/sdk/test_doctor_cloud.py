@@ -112,8 +112,8 @@ def test_an_endpoint_without_a_server_names_its_variable(account, monkeypatch):
 def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "trianing")
     found = by_name(aws_checks.account(asks_service=False))
-    assert found["credentials"].found.startswith("the AWS settings: The config profile (trianing) could not be found")
-    assert "name a profile in AWS_PROFILE" in found["credentials"].advice
+    assert found["credentials"].found.startswith("the AWS configuration has no profile 'trianing'")
+    assert "aws configure --profile trianing" in found["credentials"].advice
 
 
 def test_without_credentials_it_is_said_what_needs_them(no_settings):

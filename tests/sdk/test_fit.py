@@ -1,6 +1,7 @@
 """What `fit` does and says, and how a job is taken up again."""
 
 import json
+import sys
 
 import pytest
 from fakes.estimators import ROLE, estimator
@@ -111,7 +112,11 @@ def test_an_interrupt_while_the_job_is_created_still_tells_its_name(code, capsys
     assert "scriptmode describe job-1" in capsys.readouterr().err
 
 
-def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
+@pytest.mark.parametrize("is_interactive", [False, True])
+def test_an_interrupted_wait_says_how_to_come_back(code, capsys, monkeypatch, is_interactive):
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+
     class Interrupted(RecordingPlatform):
         def log_events(self, name, *, follow, on_description=None):
             raise KeyboardInterrupt
@@ -125,7 +130,7 @@ def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
     name = made.latest_training_job.name
     assert f"scriptmode logs -f {name}" in said
     assert f"scriptmode stop {name}" in said
-    assert f"TrainingJob.attach({name!r}).follow()" in said
+    assert (f"TrainingJob.attach({name!r}).follow()" in said) == is_interactive
     assert platform.stopped == []
 
 
