@@ -40,6 +40,55 @@ try:
     Estimator(sagemaker_session=LocalSession(boto_session), **arguments).request()
 except SpecError as error:
     found["local"] = str(error)
+
+# Uploads of both: the package's go to the fake account's objects by a resource of boto3's shape.
+from pathlib import Path
+
+import scriptmode
+from scriptmode.aws import S3Downloader, S3Uploader
+from scriptmode.testing import FakeSageMaker
+
+class Resource:
+    def __init__(self, fake):
+        self.fake = fake
+
+    def Object(self, bucket, key):
+        self.place = (bucket, key)
+        return self
+
+    def upload_file(self, path, ExtraArgs=None, Callback=None):
+        self.fake.client("s3").upload_file(path, *self.place, ExtraArgs=ExtraArgs)
+
+Path("data/a").mkdir(parents=True)
+Path("data/a/one").write_text("1")
+Path("data/two").write_text("2")
+uploads = [
+    ("data", {"bucket": "mine", "key_prefix": "p/q"}),
+    ("data/two", {"bucket": "mine", "key_prefix": "p/file"}),
+    ("data", {"bucket": "mine"}),
+    ("data", {}),
+    ("data/a", {"key_prefix": "x", "extra_args": {"ContentType": "text/plain"}}),
+]
+results = {"theirs": [], "ours": []}
+for which in results:
+    fake = FakeSageMaker(region_name="ap-south-1", account="123456789012")
+    fake.buckets["mine"] = fake.account
+    if which == "ours":
+        session = scriptmode.Session(fake)
+    else:
+        session = Session(boto_session=boto_session, default_bucket=f"sagemaker-ap-south-1-{fake.account}")
+        session.s3_resource, session._default_bucket = Resource(fake), session._default_bucket_name_override
+    for path, options in uploads:
+        results[which].append(session.upload_data(path, **options))
+    results[which].append(sorted(fake.objects))
+found["uploads"] = results
+
+# Sessions of the package, also of local mode, where ours are taken.
+theirs = LocalSession(boto_session)
+theirs.boto_session = fake
+assert S3Uploader.upload("data/two", "s3://mine/up", sagemaker_session=theirs) == "s3://mine/up/two"
+assert S3Downloader.read_file("s3://mine/up/two", sagemaker_session=theirs) == "2"
+assert list(scriptmode.TrainingJob.list(sagemaker_session=theirs)) == []
 print(json.dumps(found))
 """
 
@@ -57,7 +106,13 @@ def test_a_session_brings_region_clients_bucket_and_config(version, requirement,
         "PYTHONPATH": f"{ROOT / 'sdk'}{os.pathsep}{ROOT / 'entrypoints'}",
     }
     done = subprocess.run(
-        [python, "-c", PROGRAM, version], check=False, capture_output=True, text=True, timeout=120, env=variables
+        [python, "-c", PROGRAM, version],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=variables,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
@@ -65,3 +120,4 @@ def test_a_session_brings_region_clients_bucket_and_config(version, requirement,
     assert found["bucket"] == "s3://mine/a/b"
     assert found["tags"] == [{"Key": "from", "Value": "session"}]
     assert "a session of local mode" in found["local"]
+    assert found["uploads"]["ours"] == found["uploads"]["theirs"]
