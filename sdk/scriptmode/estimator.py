@@ -380,8 +380,7 @@ class Estimator(Arguments):
 
         Args:
             training_job_name: The job's name.
-            sagemaker_session: A session as the constructor takes it; only Amazon SageMaker is asked then, or only this
-                machine for a session of local mode.
+            sagemaker_session: A session as the constructor takes it; only its account, or its machine, is asked then.
             platform: The platform that has the job; by default this machine is asked, then Amazon SageMaker.
 
         Raises:

@@ -58,8 +58,7 @@ class TrainingJob(JobResults):
 
         Args:
             name: The job's name.
-            sagemaker_session: A session as the estimators take it; only Amazon SageMaker is asked then, or only this
-                machine for a session of local mode.
+            sagemaker_session: A session as the estimators take it; only its account, or its machine, is asked then.
             platform: ``"local"``, ``"sagemaker"`` or a platform; by default this machine is asked, then Amazon
                 SageMaker.
 
