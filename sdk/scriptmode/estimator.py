@@ -362,11 +362,7 @@ class Estimator(Arguments):
 
     def _latest_job(self, asked: str) -> TrainingJob:
         if self.latest_training_job is None:
-            raise SpecError(
-                f"{asked} is about the latest job, and there is none",
-                argument="latest_training_job",
-                advice="call fit first, or attach",
-            )
+            raise invalid("latest_training_job", f"is None, and {asked} is about it", "call fit first, or attach")
         return self.latest_training_job
 
     @classmethod

@@ -147,12 +147,12 @@ def test_what_is_off_has_no_path(code, extra):
 
 @pytest.mark.parametrize("method", PATHS)
 def test_before_the_first_job_there_is_no_path(code, method):
-    with pytest.raises(SpecError, match=rf"{method}\(\) is about the latest job, and there is none; call fit first"):
+    with pytest.raises(SpecError, match=rf"latest_training_job is None, and {method}\(\) is about it; call fit first"):
         getattr(estimator(code), method)()
 
 
 def test_before_the_first_job_there_are_no_analytics(code):
-    with pytest.raises(SpecError, match="training_job_analytics is about the latest job, and there is none"):
+    with pytest.raises(SpecError, match="latest_training_job is None, and training_job_analytics is about it"):
         _ = estimator(code).training_job_analytics
 
 
