@@ -91,15 +91,26 @@ def _train() -> int:
     failure = Failure(**report.create_redaction(here).document(failure._asdict()))
     if is_host:
         report.write(output, failure)
-    with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
-        os.write(2, f"scriptmode: {_log_line(failure, here)}{_END}".encode("utf-8", "replace"))
+    if line := _log_line(failure, here):
+        with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
+            os.write(2, f"scriptmode: {line}{_END}".encode("utf-8", "replace"))
     return failure.exit_code
 
 
 def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) -> str:
-    """Return the first line of a failure; without the host's name in the host's own log."""
+    """Return the first line of a failure; without the host's name in the host's own log.
+
+    Return "" for a process of this host, whose end the supervisor logged; mpirun starts ranks itself.
+    """
     line = failure.message.partition(_END)[0]
     own = here.host if here else ""
+    is_process = failure.process != "launcher" and not failure.process.startswith("rank ")
+    if (
+        failure.host == own
+        and is_process
+        and line.startswith((f"{own}, {failure.process}: exit code ", f"{own}, {failure.process}: killed by "))
+    ):
+        return ""
     return line[len(own) + 2 :] if own and line.startswith((f"{own}, ", f"{own}: ")) else line
 
 

@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_from_the_start_gets_no_empty_failure_file(tmp_path,
     assert (ran.code, ran.free) == (code, 0), ran.output
     assert ran.names == ["data", "intermediate"]
     if code:
-        assert ran.output.endswith("scriptmode: script: exit code 3\n")
+        assert ran.output.endswith("scriptmode: script ended with exit code 3\n")
 
 
 @pytest.mark.parametrize("closed", ["2>/dev/full", ">/dev/full 2>&1", "2>&-"])

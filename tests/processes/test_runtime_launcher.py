@@ -46,6 +46,14 @@ def test_a_good_end_is_exit_code_0_and_no_failure_file(tmp_path, launch):
     assert "done\n" in launcher.output
 
 
+def test_how_a_process_of_the_host_ended_is_logged_once(tmp_path, launch):
+    launcher = launch(host(tmp_path, "raise SystemExit(3)"))
+    assert launcher.wait() == 3
+    assert [line for line in launcher.output.splitlines() if "exit code" in line] == [
+        "scriptmode: script ended with exit code 3"
+    ]
+
+
 def test_a_failure_file_of_an_earlier_run_is_forgotten(tmp_path, launch):
     base = host(tmp_path, "pass")
     (base / "output").mkdir()

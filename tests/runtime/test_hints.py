@@ -127,6 +127,10 @@ MESSAGES = [
         "has the name of a module",
     ),
     (
+        '  File "/x/tensorflow/python/util/lazy_loader.py", line 143, in __getattr__\n    if item in x:\n       ^\nRecursionError: maximum recursion depth exceeded in comparison',
+        "rename a file of the source that is named keras.py",
+    ),
+    (
         "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
         "has the name of a module",
     ),
@@ -263,7 +267,7 @@ HOSTILE = [
     "ssh: connect to host ", "ssh: Could not resolve hostname ", "unrecognized arguments: ", "unrecognized arguments:",
     "Permission denied (publickey", "Host key verification failed", "Extension horovod.", "module 'tensorflow", "module '",
     "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
-    f"Permission denied (publickey{NO_DAEMON_FIVE}", "Traceback (most recent call last):",
+    "tensorflow/python/util/lazy_loader.py\n", f"Permission denied (publickey{NO_DAEMON_FIVE}", "Traceback (most recent call last):",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip
 

@@ -99,6 +99,10 @@ _TABLE = (
         "A file of the source has the name of a module and hides it: rename the file",
     ),
     _Row(
+        r"tensorflow/python/util/lazy_loader\.py[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,12}RecursionError",
+        "TensorFlow does not find its Keras: rename a file of the source that is named keras.py or tensorflow.py",
+    ),
+    _Row(
         "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000),
         "The GPU ran out of memory: use a smaller batch, or TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
     ),
