@@ -34,6 +34,20 @@ def store(tmp_path):
     return JobStore(tmp_path / "data")
 
 
+def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(store):
+    seen = []
+    with store.create(JOB, starting_state("job", "arn/job", time.time())) as (folder, _):
+        folder.log("algo-1").write_text("last words\n")
+        folder.write_state(folder.read_state().with_status("Uploading", time.time()))
+        events = LocalPlatform(data_dir=store.data_dir).log_events(
+            "job", follow=True, on_description=lambda said: seen.append(said["SecondaryStatus"])
+        )
+        seen.append(next(events).message)
+        folder.write_state(folder.read_state().with_status("Completed", time.time()))
+        seen += [event.message for event in events]
+    assert seen == ["last words", "Uploading", "Completed"]
+
+
 def made(store, name="job", created=0.0):
     with store.create(JOB, starting_state(name, f"arn/{name}", created)) as (folder, _):
         return folder

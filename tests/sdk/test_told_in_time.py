@@ -228,7 +228,8 @@ def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp
     ):
         TrainingJob.list()
     with pytest.raises(
-        DataError, match=r"cannot be stored at file://.*/file/sources/.*name another folder in SCRIPTMODE"
+        DataError,
+        match=r"^the data directory \S*/file cannot be written: File exists; make it writable or name another",
     ):
         made().fit()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
-from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, mark_used, path_within
+from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within
 from scriptmode.errors import (
     DataError,
     SpecError,
@@ -203,11 +203,10 @@ class LocalPlatform(DeprecatedMethods):
         except (OSError, ValueError) as error:
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, path) from error
-            own = f"{file_uris.SCHEME}{self._store.sources}"
-            step = (
-                f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"
-            )
-            raise DataError(f"the source archive cannot be stored at {uri}: {error}", advice=step) from error
+            if uri.startswith(f"{file_uris.SCHEME}{self._store.sources}"):
+                raise self._store.write_error(error) from error
+            what = f"the source archive cannot be stored at {uri}: {error}"
+            raise DataError(what, advice="give another code_location") from error
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
@@ -449,8 +448,9 @@ def _log_events(
             # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
             ended, is_lost = state.ended, recovery.is_agent_lost(state)
-            # The final state is passed on after the last lines.
-            if on_description is not None and state != shown and not ended:
+            # The hosts have ended: their last lines come before.
+            is_after = ended or state.secondary == "Uploading"
+            if on_description is not None and state != shown and not is_after:
                 on_description(render_describe_response(request, state))
                 shown = state
             is_idle = True
@@ -458,8 +458,9 @@ def _log_events(
                 for line, continues in _lines(folder, host, reader, final=ended or is_lost):
                     is_idle = False
                     yield LogEvent(host, line, continues)
-            if ended and on_description is not None:
+            if on_description is not None and is_after and (ended or state != shown):
                 on_description(render_describe_response(request, state))
+                shown = state
             if ended or not follow:
                 return
             if is_lost:

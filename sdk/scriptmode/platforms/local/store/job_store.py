@@ -388,11 +388,16 @@ class JobStore:
                 raise
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, self.data_dir) from error
-            raise DataError(
-                f"the data directory {self.data_dir} cannot be written: {error}",
-                advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
-            ) from error
+            raise self.write_error(error) from error
         return draft, lock
+
+    def write_error(self, error: OSError | ValueError) -> DataError:
+        """Return the error for a data directory that cannot be written."""
+        reason = getattr(error, "strerror", None) or error
+        return DataError(
+            f"the data directory {self.data_dir} cannot be written: {reason}",
+            advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
+        )
 
     def find(self, name: str) -> JobFolder:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
@@ -414,7 +419,7 @@ class JobStore:
             return set()
         except OSError as error:
             raise DataError(
-                f"the data directory {self.data_dir} cannot be read: {error}",
+                f"the data directory {self.data_dir} cannot be read: {error.strerror or error}",
                 advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}",
             ) from error
 
