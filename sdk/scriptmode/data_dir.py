@@ -59,3 +59,12 @@ def close_to_others(folder: Path) -> None:
     with suppress(OSError):
         if folder.stat().st_mode & ~_PRIVATE & 0o777:
             folder.chmod(_PRIVATE)
+
+
+def unwritable_error(data_dir: Path, error: OSError | ValueError) -> DataError:
+    """Return the error for a data directory that cannot be written."""
+    reason = getattr(error, "strerror", None) or error
+    return DataError(
+        f"the data directory {data_dir} cannot be written: {reason}",
+        advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
+    )

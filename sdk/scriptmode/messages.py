@@ -87,14 +87,23 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
 def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1).
 
-    A word with the same letters in another order is preferred: us-esat-1 is us-east-1 rather than us-west-1.
+    A word with two letters exchanged is preferred: us-esat-1 is us-east-1 rather than us-west-1.
     """
     import difflib
 
     known = list(known)
-    known = [each for each in known if sorted(each) == sorted(word)] or known
+    known = [each for each in known if _has_letters_exchanged(each, word)] or known
     close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _has_letters_exchanged(one: str, other: str) -> bool:
+    """Return whether two words differ by two neighbouring letters in the other order; digits are not letters."""
+    differing = [index for index, (a, b) in enumerate(zip(one, other)) if a != b]
+    if len(one) != len(other) or len(differing) != 2 or differing[1] != differing[0] + 1:  # noqa: PLR2004 - a pair
+        return False
+    pair = slice(differing[0], differing[1] + 1)
+    return one[pair] == other[pair][::-1] and one[pair].isalpha()
 
 
 def did_you_mean_path(path: Path) -> str:

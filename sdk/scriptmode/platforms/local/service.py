@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
-from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within
+from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
 from scriptmode.errors import (
     DataError,
     SpecError,
@@ -204,7 +204,7 @@ class LocalPlatform(DeprecatedMethods):
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, path) from error
             if uri.startswith(f"{file_uris.SCHEME}{self._store.sources}"):
-                raise self._store.write_error(error) from error
+                raise unwritable_error(self._store.data_dir, error) from error
             what = f"the source archive cannot be stored at {uri}: {error}"
             raise DataError(what, advice="give another code_location") from error
 

@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import DATA_DIR_VARIABLE
+from scriptmode.data_dir import DATA_DIR_VARIABLE, unwritable_error
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.messages import suggest_similar
 from scriptmode.platforms.base import ChannelProgress
@@ -388,16 +388,8 @@ class JobStore:
                 raise
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, self.data_dir) from error
-            raise self.write_error(error) from error
+            raise unwritable_error(self.data_dir, error) from error
         return draft, lock
-
-    def write_error(self, error: OSError | ValueError) -> DataError:
-        """Return the error for a data directory that cannot be written."""
-        reason = getattr(error, "strerror", None) or error
-        return DataError(
-            f"the data directory {self.data_dir} cannot be written: {reason}",
-            advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
-        )
 
     def find(self, name: str) -> JobFolder:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
