@@ -28,20 +28,17 @@ def test_a_notebook_is_spelled_the_same(path):
     assert path.read_text() == kept(path.read_text()), "make notebooks rewrites it"
 
 
-every_recorded_notebook = pytest.mark.parametrize(
-    "path", [path for path in PATHS if path.stem not in WITH_CONTAINERS], ids=lambda path: path.stem
-)
-
-
-@every_recorded_notebook
+@every_notebook
 def test_a_notebook_has_the_outputs_of_its_current_cells(path):
     notebook = nbformat.read(path, as_version=4)
-    renew = f"make notebooks NAMES={path.stem} runs it again"
+    command = ".ci/docker run make notebooks" if path.stem in WITH_CONTAINERS else "make notebooks"
+    renew = f"{command} NAMES={path.stem} runs it again"
     assert notebook.metadata.get(RECORDED) == code_digest(notebook), renew
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), renew
     assert len([cell for cell in cells if cell.outputs]) >= len(cells) / 2, renew
-    assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs), renew
+    has_picture = any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
+    assert has_picture or path.stem in WITH_CONTAINERS, renew
 
 
 @every_notebook
