@@ -1,8 +1,10 @@
 """A Docker daemon that answers, this project's images, and jobs in plain `docker run`."""
 
+import hashlib
 import http.client
 import io
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -14,10 +16,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from containers.estimator_jobs import PROGRAMS, ContainerJob
 
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, docker_client
+from scriptmode import MPI
+from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, docker_client, package_indexes
 
 ROOT = Path(__file__).parents[2]
+#: What AWS's image is made from.
+RECIPE = {
+    "Dockerfile": Path(__file__).parent / "aws_image" / "Dockerfile",
+    "difference.sh": ROOT / "container" / "difference.sh",
+    "settings/use.sh": ROOT / "container" / "settings" / "use.sh",
+}
 #: Neither root nor a user that the image knows.
 STRANGER = "12345:12345"
 
@@ -103,6 +113,45 @@ def make_image(base_image):
         return image
 
     return make
+
+
+@pytest.fixture(scope="session")
+def aws_image(base_image):
+    """AWS's image, built once for what it is made from; that takes some minutes."""
+    files = {name: path.read_bytes() for name, path in RECIPE.items()}
+    name = f"scriptmode-test-aws:{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
+    if not docker_client.has_image(name):
+        settings = {f"settings/{name}": content for name, content in package_indexes.index_settings(os.environ).items()}
+        arguments = {**package_indexes.proxy_variables(os.environ), "BASE": base_image}
+        docker_client.build(docker_client.Build(packed({**files, **settings}), arguments), name, on_line=print)
+    return name
+
+
+@pytest.fixture(scope="session")
+def foreign_jobs(aws_image, tmp_path_factory):
+    """One job on one host, one that fails, and one of two hosts with a rank each, all started."""
+    data = tmp_path_factory.mktemp("input")
+    (data / "numbers.csv").write_text("1,2,3\n")
+    data_dir = tmp_path_factory.mktemp("data")
+
+    def start(**fields):
+        return ContainerJob(
+            data_dir,
+            entry_point="of_anyone.py",
+            source_dir=str(PROGRAMS),
+            image_uri=aws_image,
+            inputs={"train": data.as_uri()},
+            **fields,
+        )
+
+    started = {
+        "mpi": start(distribution=MPI(processes_per_host=1)),
+        "single": start(instance_count=1, hyperparameters={"learning-rate": 0.1}),
+        "fails": start(instance_count=1, hyperparameters={"ends-with": 7}),
+    }
+    yield started
+    for job in started.values():
+        job.close()
 
 
 def packed(files):

@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlparse
 
 from fakes.container_jobs import LABEL, LISTS, listed
 from fakes.local_jobs import unpacked
+from processes.launchers import until
 
 from scriptmode import Estimator
 from scriptmode.platforms.local import LocalPlatform
@@ -26,6 +27,12 @@ class ContainerJob:
     def log(self):
         """Everything that the hosts said so far."""
         return "\n".join(f"{event.host}: {event.message}" for event in self.job.logs())
+
+    def until_ended(self):
+        """Wait for the end; return the status."""
+        return until(
+            lambda: self.job.ended and self.job.status, 150, lambda: f"{self.job.describe()}\n{self.log()[-3000:]}"
+        )
 
     def container(self, host):
         """Docker's name of a host."""

@@ -117,7 +117,9 @@ def test_a_failure_is_the_exit_code_and_the_failure_file_for(user, image, plain_
 @users_of_images
 def test_two_ranks_agree_and_fit_one_model_by_horovods_own_keras_as(user, image, plain_job):
     plain_job.prepare(ALLREDUCE + FIT, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
-    done = plain_job.run(image, "train", user=user, options=("--env", "TF_USE_LEGACY_KERAS=1"))
+    # Ranks that poll without yielding take the cores from each other and from other tests.
+    variables = ("TF_USE_LEGACY_KERAS=1", "OMPI_MCA_mpi_yield_when_idle=1")
+    done = plain_job.run(image, "train", user=user, options=[f"--env={each}" for each in variables])
     assert done.returncode == 0, done.stdout
     assert "rank 0 of 2: 3.0 7.0 1.5" in done.stdout
     assert "rank 1 of 2: 3.0 7.0 1.5" in done.stdout
