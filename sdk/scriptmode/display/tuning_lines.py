@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode.display import log_lines
+from scriptmode.failure import parse_failure_reason, summarize_error
 from scriptmode.messages import format_duration, pluralize
 from scriptmode.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
@@ -42,7 +43,7 @@ class TuningLines:
         if ended != self._ended:
             self._ended = ended
             for job in self._training_jobs():
-                if job.name not in self._shown and job.ended is not None:
+                if job.name not in self._shown and job.has_ended:
                     self._shown.add(job.name)
                     self._line.clear()
                     log_lines.write_line(describe_training_job(job, now.metric))
@@ -68,7 +69,7 @@ def describe_training_job(job: TunedJob, metric: str) -> str:
     """Return the line about a training job of a tuning job: its status, objective and hyperparameters."""
     outcome = f"no {metric}" if job.objective is None else f"{metric}={format_value(job.objective)}"
     if job.status == "Failed":
-        outcome = job.failure_reason.partition("\n")[0] or "failed"
+        outcome = _describe_failure(job.failure_reason)
     return f"{job.name} {job.status}: {outcome} ({_describe_values(job)})"
 
 
@@ -90,6 +91,13 @@ def _describe_best(job: TuningDescription) -> str:
     if job.best is None:
         return ""
     return f"; best {job.metric}={format_value(job.best.objective)}: {job.best.name} ({_describe_values(job.best)})"
+
+
+def _describe_failure(reason: str) -> str:
+    """Return the line of a FailureReason that names the error."""
+    failure = parse_failure_reason(reason)
+    lines = summarize_error(failure) or failure.traceback.strip() or failure.cause
+    return lines.split("\n")[-1].strip()
 
 
 def _describe_values(job: TunedJob) -> str:

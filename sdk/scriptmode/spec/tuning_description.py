@@ -28,6 +28,11 @@ class TunedJob:
     failure_reason: str = ""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the training job completed, failed or was stopped."""
+        return self.status in ("Completed", "Failed", "Stopped")
+
+    @property
     def has_objective(self) -> bool:
         """Whether the training job counts in the search."""
         return self.objective is not None and self.status != "Failed"

@@ -1,0 +1,203 @@
+"""Tuning jobs of Amazon SageMaker: the calls, with botocore's own check of arguments and responses."""
+
+from datetime import datetime, timedelta, timezone
+
+import boto3
+import pytest
+from botocore.stub import ANY, Stubber
+
+from scriptmode import (
+    MPI,
+    ContinuousParameter,
+    CredentialsError,
+    Estimator,
+    JobNotFoundError,
+    RequestError,
+    Tuner,
+    TuningJobFailed,
+)
+from scriptmode.testing import FakeSageMaker
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+ARN = "arn:aws:sagemaker:us-west-2:123456789012:hyper-parameter-tuning-job/search"
+BEGIN = datetime(2026, 1, 2, tzinfo=timezone.utc)
+OF_SEARCH = {"HyperParameterTuningJobName": "search"}
+
+
+class Account(FakeSageMaker):
+    """An account whose SageMaker client is botocore's, with recorded responses."""
+
+    def __init__(self):
+        super().__init__()
+        self.sagemaker = boto3.Session("key", "secret", region_name="us-west-2").client("sagemaker")
+        self.responses = Stubber(self.sagemaker)
+
+    def client(self, service_name, region_name=None, **settings):
+        if service_name == "sagemaker":
+            return self.sagemaker
+        return super().client(service_name, region_name, **settings)
+
+    def describes(self, status="InProgress", *, completed=0, running=0, failed=0, **fields):
+        response = {
+            **OF_SEARCH,
+            "HyperParameterTuningJobArn": ARN,
+            "HyperParameterTuningJobConfig": {
+                "Strategy": "Bayesian",
+                "HyperParameterTuningJobObjective": {"Type": "Maximize", "MetricName": "accuracy"},
+                "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2},
+            },
+            "HyperParameterTuningJobStatus": status,
+            "CreationTime": BEGIN,
+            "TrainingJobStatusCounters": {"Completed": completed, "InProgress": running, "NonRetryableError": failed},
+            "ObjectiveStatusCounters": {"Succeeded": completed},
+            **fields,
+        }
+        self.responses.add_response("describe_hyper_parameter_tuning_job", response, OF_SEARCH)
+
+    def lists(self, *summaries):
+        self.responses.add_response(
+            "list_training_jobs_for_hyper_parameter_tuning_job",
+            {"TrainingJobSummaries": list(summaries)},
+            {**OF_SEARCH, "SortBy": "CreationTime", "SortOrder": "Ascending"},
+        )
+
+
+def summary(number, value=None, status="Completed"):
+    name = f"search-{number:03d}-abc"
+    found = {
+        "TrainingJobName": name,
+        "TrainingJobArn": f"arn:aws:sagemaker:us-west-2:123456789012:training-job/{name}",
+        "CreationTime": BEGIN,
+        "TrainingStartTime": BEGIN + timedelta(seconds=10),
+        "TrainingEndTime": BEGIN + timedelta(seconds=70),
+        "TrainingJobStatus": status,
+        "TunedHyperParameters": {"lr": f"0.{number}"},
+    }
+    if value is not None:
+        found["FinalHyperParameterTuningJobObjectiveMetric"] = {"MetricName": "accuracy", "Value": value}
+    return found
+
+
+@pytest.fixture
+def account(no_settings):
+    made = Account()
+    with made.responses:
+        yield made
+    made.responses.assert_no_pending_responses()
+
+
+@pytest.fixture
+def tuner(account, code):
+    estimator = Estimator(
+        entry_point="train.py",
+        source_dir=code,
+        role=ROLE,
+        image_uri="registry/img:1",
+        instance_type="ml.m5.large",
+        metric_definitions=[{"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}],
+        sagemaker_session=account,
+    )
+    return Tuner(estimator, "accuracy", {"lr": ContinuousParameter(0, 1)}, max_jobs=2, max_parallel_jobs=2)
+
+
+def test_fit_sends_one_request_and_follows_the_tuning_job(tuner, account, capsys):
+    request = tuner.request("s3://data/train", job_name="search")
+    account.responses.add_response("create_hyper_parameter_tuning_job", {"HyperParameterTuningJobArn": ARN}, request)
+    account.describes(running=2)
+    account.describes(completed=1, running=1)
+    account.lists(summary(1, 0.7), summary(2, status="InProgress"))
+    account.describes(
+        "Completed",
+        completed=2,
+        BestTrainingJob=summary(2, 0.9),
+        HyperParameterTuningEndTime=BEGIN + timedelta(seconds=125),
+    )
+    account.lists(summary(1, 0.7), summary(2, 0.9))
+    tuner.fit("s3://data/train", job_name="search")
+    out = capsys.readouterr().out
+    assert "tuning job search started: 2 training jobs, 2 at once" in out
+    assert out.count("search-001-abc Completed: accuracy=0.7 (lr=0.1)") == 1
+    assert out.count("search-002-abc Completed: accuracy=0.9 (lr=0.2)") == 1
+    assert "tuning job search: Completed, 2 training jobs, 2 min 5 s; best accuracy=0.9: search-002-abc (lr=0.2)" in out
+    # The source was stored before.
+    assert any(uri.endswith("/sourcedir.tar.gz") for uri in account.objects)
+
+
+def test_results_are_rows_of_the_training_jobs(tuner, account):
+    account.describes()
+    account.describes("Completed", completed=1, failed=1, BestTrainingJob=summary(1, 0.7))
+    account.lists(summary(1, 0.7), summary(2, status="Failed"))
+    attached = Tuner.attach("search", account)
+    first, second = attached.analytics()
+    assert first == {
+        "lr": 0.1,
+        "TrainingJobName": "search-001-abc",
+        "TrainingJobStatus": "Completed",
+        "FinalObjectiveValue": 0.7,
+        "TrainingStartTime": BEGIN + timedelta(seconds=10),
+        "TrainingEndTime": BEGIN + timedelta(seconds=70),
+        "TrainingElapsedTimeSeconds": 60.0,
+    }
+    assert second["FinalObjectiveValue"] is None
+
+
+def test_a_failed_tuning_job_raises_its_reason(account):
+    account.describes()
+    account.describes("Failed", failed=5, FailureReason="No objective metrics found")
+    attached = Tuner.attach("search", account)
+    with pytest.raises(TuningJobFailed, match="tuning job search failed: No objective metrics found; see Tuner.attach"):
+        attached.wait(logs=False)
+
+
+def test_stop_is_sent_to_a_tuning_job_that_runs_and_to_no_other(account):
+    account.describes()
+    account.describes()
+    account.responses.add_response("stop_hyper_parameter_tuning_job", {}, OF_SEARCH)
+    account.describes("Stopped")
+    attached = Tuner.attach("search", account)
+    attached.stop_tuning_job()
+    attached.stop_tuning_job()
+
+
+def test_a_tuning_job_that_ended_meanwhile_is_stopped(account):
+    account.describes()
+    account.describes()
+    account.responses.add_client_error("stop_hyper_parameter_tuning_job", "ValidationException", "it is Completed")
+    account.describes("Completed")
+    Tuner.attach("search", account).stop_tuning_job()
+
+
+def test_throttling_is_retried_while_it_waits(account):
+    account.describes()
+    account.responses.add_client_error("describe_hyper_parameter_tuning_job", "ThrottlingException", "Rate exceeded")
+    account.describes("Completed", completed=1)
+    assert Tuner.attach("search", account).wait(logs=False)["HyperParameterTuningJobStatus"] == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("code_of_error", "kind"), [("ResourceNotFound", RequestError), ("AccessDeniedException", CredentialsError)]
+)
+def test_a_refused_request_is_translated(tuner, account, code_of_error, kind):
+    account.responses.add_client_error("create_hyper_parameter_tuning_job", code_of_error, "it is refused")
+    with pytest.raises(kind, match="tuning job search: it is refused"):
+        tuner.fit(job_name="search", wait=False)
+    assert tuner.latest_tuning_job is None
+
+
+def test_an_unknown_tuning_job_is_named(account):
+    account.responses.add_client_error("describe_hyper_parameter_tuning_job", "ResourceNotFound", "no such job")
+    with pytest.raises(JobNotFoundError, match="tuning job search: no such job"):
+        Tuner.attach("search", account)
+
+
+def test_hosts_that_train_together_share_a_secret(tuner, account):
+    tuner.estimator.instance_count = 2
+    tuner.estimator.distribution = MPI(processes_per_host=2)
+    request = tuner.request(job_name="search")
+    definition = {**request["TrainingJobDefinition"], "Environment": ANY}
+    account.responses.add_response(
+        "create_hyper_parameter_tuning_job",
+        {"HyperParameterTuningJobArn": ARN},
+        {**request, "TrainingJobDefinition": definition},
+    )
+    tuner.fit(job_name="search", wait=False)
