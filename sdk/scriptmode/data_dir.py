@@ -11,6 +11,8 @@ from scriptmode.errors import DataError
 DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
 #: The directory of cached artifacts in the data directory.
 FETCHED = "fetched"
+#: The directory of the records of tuning jobs in the data directory.
+TUNING = "tuning"
 _PRIVATE = 0o700
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -127,9 +128,7 @@ def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
     tuner.fit(job_name="search", wait=False)
     until(lambda: len(jobs.platform.list()) == 2)
     before = [each["tuned"] for each in state(jobs, "search")["trials"]]
-    for pid in agents(jobs):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not agents(jobs))
+    kill_agent(jobs)
     gate.touch()
     attached = Tuner.attach("search")
     assert agents(jobs)
@@ -150,19 +149,18 @@ def test_a_training_job_that_was_recorded_and_not_created_is_created(make, jobs)
     tuner.fit(job_name="search", wait=False)
     (first,) = until(lambda: tuner.analytics() or None)
     until(jobs.platform.list)
-    for pid in agents(jobs):
-        os.kill(pid, signal.SIGKILL)
-    until(lambda: not agents(jobs))
+    kill_agent(jobs)
     jobs.platform.delete(first["TrainingJobName"])
     gate.touch()
     assert Tuner.attach("search").wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 2
     assert first["TrainingJobName"] in {each["TrainingJobName"] for each in jobs.platform.list()}
 
 
-def test_a_failed_training_job_is_never_the_best(make):
+def test_a_failed_training_job_is_never_the_best(make, capsys):
     ranges = {"optimizer": CategoricalParameter(["bad", "adam"])}
     tuner = make(ranges=ranges, strategy="Grid", max_parallel_jobs=2)
-    tuner.fit(logs=False)
+    tuner.fit()
+    assert " Failed: unknown optimizer (optimizer=bad)" in capsys.readouterr().out
     rows = {row["optimizer"]: row for row in tuner.analytics()}
     assert (rows["bad"]["TrainingJobStatus"], rows["bad"]["FinalObjectiveValue"]) == ("Failed", 0.99)
     assert tuner.best_training_job() == rows["adam"]["TrainingJobName"]
@@ -203,6 +201,72 @@ def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
     assert description["HyperParameterTuningJobStatus"] == "Stopped"
     assert {each["TrainingJobStatus"] for each in jobs.platform.list()} == {"Stopped"}
     assert len(jobs.platform.list()) == 2
+
+
+def kill_agent(jobs):
+    for pid in agents(jobs):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not agents(jobs))
+
+
+def start_and_kill(make, jobs, **arguments):
+    """Start a tuning job, and kill its agent once a training job is there."""
+    tuner = make(hyperparameters={"wait": str(jobs.folder / "never")}, **arguments)
+    tuner.fit(job_name="search", wait=False)
+    until(jobs.platform.list)
+    kill_agent(jobs)
+    return tuner
+
+
+def test_the_time_limit_counts_from_the_creation(make, jobs):
+    tuner = start_and_kill(make, jobs, max_jobs=3, max_runtime_in_seconds=120)
+    record = jobs.data_dir / "tuning" / "search" / "state.json"
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps({**content, "created": content["created"] - 121}))
+    assert tuner.wait(logs=False)["HyperParameterTuningJobStatus"] == "Stopped"
+    assert [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["Stopped"]
+
+
+def test_a_tuning_job_whose_agent_cannot_work_has_failed(make, jobs):
+    tuner = start_and_kill(make, jobs, max_jobs=3)
+    record = jobs.data_dir / "tuning" / "search" / "request.json"
+    content = json.loads(record.read_text())
+    content["request"]["HyperParameterTuningJobConfig"]["ParameterRanges"]["IntegerParameterRanges"][0]["MinValue"] = (
+        "x"
+    )
+    record.write_text(json.dumps(content))
+    with pytest.raises(TuningJobFailed, match=r"InternalServerError: ValueError: .*see .*agent.log"):
+        tuner.wait(logs=False)
+    until(lambda: [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["Stopped"])
+
+
+def test_removing_the_record_of_a_tuning_job_stops_it(make, jobs):
+    tuner = make(max_jobs=3, hyperparameters={"wait": str(jobs.folder / "never")})
+    tuner.fit(job_name="search", wait=False)
+    until(jobs.platform.list)
+    shutil.rmtree(jobs.data_dir / "tuning" / "search")
+    until(lambda: [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["Stopped"])
+    until(lambda: not agents(jobs))
+    with pytest.raises(JobNotFoundError, match="no tuning job named 'search'"):
+        tuner.describe()
+
+
+def test_prune_keeps_the_source_of_an_interrupted_tuning_job(make, jobs):
+    start_and_kill(make, jobs, max_jobs=2)
+    for summary in jobs.platform.list():
+        jobs.platform.delete(summary["TrainingJobName"])
+    (source,) = (jobs.data_dir / "sources").iterdir()
+    os.utime(source, (0, 0))
+    assert jobs.platform.prune(0).removed == []
+    tuner = Tuner.attach("search")
+    tuner.stop_tuning_job()
+    tuner.wait(logs=False)
+    until(lambda: not agents(jobs))
+    os.utime(source, (0, 0))
+    os.utime(jobs.data_dir / "tuning" / "search", (0, 0))
+    until(lambda: not processes_naming(f"{jobs.data_dir}/jobs/"))
+    assert {"tuning job", "source"} <= {each.kind for each in jobs.platform.prune(0).removed}
+    assert not source.exists()
 
 
 EARLY = """

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: The key of each kind in the output of --json.
 _KEYS = {
     "job": "jobs",
+    "tuning job": "tuning_jobs",
     "source": "sources",
     "cached download": "cached_downloads",
     "cached environment": "cached_environments",

@@ -1,5 +1,7 @@
 """Removal of what a data directory does not need any more: old jobs that ended, their sources, cached files.
 
+Tuning jobs are jobs here, too: their records are removed when they ended long ago, and need their source until then.
+
 Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
 A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
 of a job that is about to be created as used. Cached environments have locks of their own
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import FETCHED
+from scriptmode.data_dir import FETCHED, TUNING
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.messages import Problem, problem_of
 from scriptmode.platforms.base import ENDED
@@ -81,6 +83,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
         report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
         _remove_interrupted(store.sources, store.data_dir / FETCHED)
+    _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
         _prune_downloads(store.data_dir / FETCHED, before, report, dry_run=dry_run)
@@ -109,6 +112,15 @@ def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run:
             report.problems.append(problem_of(error))
 
 
+def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:
+    for path in _older(folder, before):
+        # One that cannot be read is kept: whether it ended is unknown.
+        with suppress(OSError, ValueError, TypeError):
+            state = regular_files.read_json(path / "state.json")
+            if state.get("status") in ENDED and state["ended"] <= before:
+                _remove("tuning job", path, report, dry_run=dry_run)
+
+
 def _prune_sources(
     store: JobStore, before: float, removed_jobs: set[str], report: PruneReport, *, dry_run: bool
 ) -> None:
@@ -123,12 +135,17 @@ def _prune_sources(
 
 
 def _needed_sources(store: JobStore, removed_jobs: set[str]) -> set[str]:
-    """Return the names in the directory of sources that occur in the request of any job; raise ``OSError``."""
+    """Return the names in the directory of sources that occur in the request of any job; raise ``OSError``.
+
+    A tuning job that was interrupted needs its source when it continues.
+    """
     pattern = re.compile(rb"/%s/([^/\"\\]+)" % re.escape(store.sources.name.encode()))
     needed: set[str] = set()
-    for name in store.names() - removed_jobs:
+    records = [store.folder(name).path / "job.json" for name in store.names() - removed_jobs]
+    records += (store.data_dir / TUNING).glob("[!.]*/request.json")
+    for record in records:
         with suppress(FileNotFoundError, NotADirectoryError):
-            content = regular_files.read_bytes(store.folder(name).path / "job.json")
+            content = regular_files.read_bytes(record)
             needed.update(os.fsdecode(found) for found in pattern.findall(content))
     return needed
 

@@ -66,8 +66,6 @@ class TuningAgent:
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True
-        #: Why no more training jobs are started though some are left; "" while they are.
-        self._obstacle = ""
 
     def run(self) -> None:
         """Run the tuning job to its end."""
@@ -83,13 +81,6 @@ class TuningAgent:
             self._stop_jobs()
             return
         self._end()
-
-    def fail(self, error: Exception) -> None:
-        """Record the tuning job as Failed because of an error of the agent itself, and stop its training jobs."""
-        with suppress(ScriptmodeError, OSError):
-            self._stop_jobs()
-        cause = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
-        self._finish(FAILED, cause)
 
     @property
     def _trials(self) -> list[Trial]:
@@ -132,7 +123,7 @@ class TuningAgent:
             elif is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 self._log(f"{trial.name} is stopped early: its {self._objective} is worse than that of others")
-                self._platform.stop(trial.name)
+                self._stop_job(trial)
 
     def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
         """Read new values of the objective; return whether the training job is to be stopped early."""
@@ -164,20 +155,23 @@ class TuningAgent:
 
     def _check_limits(self) -> None:
         """Stop the training jobs where no more may run."""
-        if self._obstacle or self._state.status == "Stopping":
+        if self._state.status == "Stopping":
             return
-        most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
         fruitless = [each for each in self._trials if each.has_ended and not self._has_objective(each)]
-        if self._folder.is_stop_requested:
-            self._obstacle = "a stop was requested"
-        elif most and time.time() - self._state.created > most:
-            self._obstacle = f"the time limit, {most} s, passed"
+        if self._is_limited():
+            reason = "a stop was requested, or the time limit passed"
         elif len(fruitless) >= _FRUITLESS_JOBS and not any(map(self._has_objective, self._trials)):
-            self._obstacle = self._describe_fruitless()
-        if self._obstacle:
-            self._log(self._obstacle)
-            self._state.status, self._is_saved = "Stopping", False
-            self._stop_jobs()
+            reason = self._describe_fruitless()
+        else:
+            return
+        self._log(f"stopping: {reason}")
+        self._state.status, self._is_saved = "Stopping", False
+        self._stop_jobs()
+
+    def _is_limited(self) -> bool:
+        """Return whether a stop was requested, or the time limit passed."""
+        most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
+        return self._folder.is_stop_requested or bool(most and time.time() - self._state.created > most)
 
     @staticmethod
     def _has_objective(trial: Trial) -> bool:
@@ -197,8 +191,14 @@ class TuningAgent:
 
     def _stop_jobs(self) -> None:
         for _, trial in self._running():
-            with suppress(JobNotFoundError):
-                self._platform.stop(trial.name)
+            self._stop_job(trial)
+
+    def _stop_job(self, trial: Trial) -> None:
+        try:
+            self._platform.stop(trial.name)
+        except ScriptmodeError as error:
+            # It may be deleted; what happens to it is read by its status.
+            self._log(f"{trial.name} cannot be stopped: {error}")
 
     def _start_jobs(self) -> bool:
         """Start as many training jobs as may run; return whether the tuning job goes on."""
@@ -231,7 +231,7 @@ class TuningAgent:
             self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
 
     def _end(self) -> None:
-        if any(map(self._has_objective, self._trials)) or self._folder.is_stop_requested:
+        if any(map(self._has_objective, self._trials)) or self._is_limited():
             self._finish(STOPPED if self._state.status == "Stopping" else COMPLETED)
         else:
             self._finish(FAILED, self._describe_fruitless())
@@ -268,9 +268,22 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(lock, False)  # noqa: FBT003
     if os.fork():
         os._exit(0)
-    agent = TuningAgent(TuningFolder(path))
+    folder = TuningFolder(path)
     try:
-        agent.run()
+        TuningAgent(folder).run()
     except Exception as error:  # noqa: BLE001 - a tuning job must end with a reason whatever happens
         traceback.print_exc()
-        agent.fail(error)
+        record_internal_error(folder, error)
+
+
+def record_internal_error(folder: TuningFolder, error: Exception) -> None:
+    """Record a tuning job as Failed because of an error of its agent, and stop its training jobs."""
+    state, platform = folder.read_state(), LocalPlatform(**folder.read_record().platform)
+    for trial in state.trials:
+        if not trial.has_ended:
+            trial.status, trial.ended, trial.failure = STOPPED, time.time(), "the tuning job failed"
+            with suppress(ScriptmodeError):
+                platform.stop(trial.name)
+    state.failure = f"InternalServerError: {type(error).__name__}: {error}; see {folder.agent_log}"
+    state.status, state.modified, state.ended = FAILED, time.time(), time.time()
+    folder.write_state(state)

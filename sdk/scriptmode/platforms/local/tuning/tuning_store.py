@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import DATA_DIR_VARIABLE, make_private
+from scriptmode.data_dir import DATA_DIR_VARIABLE, TUNING, make_private
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ENDED
@@ -194,7 +194,7 @@ class TuningStore:
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
-        self.folder = data_dir / "tuning"
+        self.folder = data_dir / TUNING
 
     @contextmanager
     def create(self, record: TuningRecord, state: TuningState) -> Iterator[tuple[TuningFolder, int]]:
