@@ -35,6 +35,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 def data_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    if sys.version_info >= (3, 12):
+        # The programs are of Keras 2's time, and that TensorFlow has Keras 3.
+        monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
 
 
 def fit(program, inputs=None, *, estimator=Estimator, **arguments):
@@ -66,7 +69,7 @@ def test_horovods_keras_example_takes_its_flags():
         hyperparameters={"num-iters": 4},
         distribution=MPI(processes_per_host=2),
     )
-    expected = "ranks 2 checkpoints ['checkpoint-1.weights.h5', 'checkpoint-2.weights.h5']"
+    expected = "ranks 2 checkpoints ['checkpoint-1.weights.h5']"
     assert [line for line in printed(job) if expected in line]
 
 
@@ -75,9 +78,7 @@ def test_keras_on_several_workers_saves_one_model_in_opt_ml():
     job = fit("multi_worker_keras/main.py", instance_count=2, distribution=MultiWorkerMirrored())
     for host, task in (("algo-1", 0), ("algo-2", 1)):
         assert f"{host}: worker {task} of 2 replicas 2" in printed(job)
-    files = model(job)
-    assert "keras-model/saved_model.pb" in files
-    assert not [name for name in files if "workertemp" in name]
+    assert model(job) == {"keras-model.h5"}
 
 
 @pytest.mark.tf
@@ -110,7 +111,7 @@ def test_pipe_mode_of_aws_reads_with_its_own_dataset(tmp_path):
         estimator=TensorFlow,
         hyperparameters={"epochs": 1},
     )
-    assert "1/saved_model.pb" in model(job)
+    assert model(job) == {"model.h5"}
 
 
 @pytest.mark.tf
@@ -180,6 +181,8 @@ def test_a_saved_model_is_exported_below_opt_ml_and_served():
     assert "00000001/saved_model.pb" in model(job)
 
 
+# Its parts are in test_notebook_cells.py and in tests/processes/test_checkpoints.py.
+@pytest.mark.thorough
 @pytest.mark.tf
 def test_a_spot_job_goes_on_from_the_checkpoint_of_the_job_before(tmp_path):
     (tmp_path / "checkpoints").mkdir()
@@ -204,7 +207,6 @@ def test_a_session_of_tensorflow_1_trains_and_is_exported():
     assert "1/saved_model.pb" in model(job)
 
 
-@pytest.mark.tf
 def test_a_library_that_only_images_of_aws_have_is_named_as_such():
     with pytest.raises(TrainingJobFailed) as raised:
         fit("data_parallel.py", estimator=TensorFlow)

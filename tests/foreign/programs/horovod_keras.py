@@ -38,7 +38,7 @@ callbacks = [
 if hvd.rank() == 0:
     callbacks.append(tf.keras.callbacks.ModelCheckpoint("./checkpoint-{epoch}.weights.h5", save_weights_only=True))
 model.fit(
-    dataset, steps_per_epoch=args.num_iters // hvd.size(), callbacks=callbacks, epochs=2, verbose=2 * (hvd.rank() == 0)
+    dataset, steps_per_epoch=args.num_iters // hvd.size(), callbacks=callbacks, epochs=1, verbose=2 * (hvd.rank() == 0)
 )
 if hvd.rank() == 0:
     print("ranks", hvd.size(), "checkpoints", sorted(glob.glob("checkpoint-*.h5")))

@@ -23,11 +23,10 @@ def schedule():
     Cluster.register("results", callable=lambda: results)
     cluster = Cluster(("", SCHEDULER_PORT), authkey=b"own")
     cluster.start()
-    for number in range(10):
-        cluster.tasks().put(number)
-    for _ in hosts[1:]:
-        cluster.tasks().put(None)
-    done = [cluster.results().get(timeout=60) for _ in range(10 + len(hosts) - 1)]
+    queue, answers = cluster.tasks(), cluster.results()
+    for number in [*range(10), *[None] * len(hosts[1:])]:
+        queue.put(number)
+    done = [answers.get(timeout=60) for _ in range(10 + len(hosts) - 1)]
     with open("/opt/ml/model/squares.json", "w") as file:
         json.dump(sorted(each for each in done if each is not None), file)
 

@@ -34,7 +34,7 @@ def main(args):
     model.compile(loss="categorical_crossentropy", optimizer="adam", metrics=["accuracy"])
     history = model.fit(_input(args, "train"), epochs=1, verbose=2)
     print("batches", history.params["steps"] or len(history.epoch))
-    model.save(args.model_output_dir + "/1")
+    model.save_weights(args.model_output_dir + "/model.h5")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ with strategy.scope():
     multi_worker_model = setup_of_model.build_and_compile()
 multi_worker_model.fit(multi_worker_dataset, epochs=1, steps_per_epoch=3)
 
-model_path = "/opt/ml/model/keras-model"
+model_path = "/opt/ml/model/keras-model.h5"
 
 
 def _is_chief(task_type, task_id):
