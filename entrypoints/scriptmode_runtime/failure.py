@@ -29,6 +29,8 @@ _NOT_COMPILED = re.compile(
     r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', re.MULTILINE
 )
 _ELIDED = "[...]"
+#: What an excerpt begins with: without and with the first line of the traceback whose first frames it lacks.
+_CUT, _CUT_FRAMES = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n"
 #: Characters shown of the beginning of a long last message, which has the name of the error.
 _MESSAGE_START = 200
 #: Characters of the type of an exception.
@@ -105,10 +107,18 @@ def excerpt(output: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     message = last_error(text)
-    mark = f"{_ELIDED}\n"
-    if len(message) + len(mark) > limit:
+    if len(message) + len(_CUT) > limit:
         return _around_error(text, len(text) - len(message), limit)
-    return mark + _whole_lines(text[len(mark) - limit :], len(message))
+    end = _whole_lines(text[len(_CUT_FRAMES) - limit :], len(message))
+    # Readers of the excerpt recognize the error by the traceback's first line.
+    if TRACEBACK not in end and _is_after_frames(message) and len(message) + len(_CUT_FRAMES) <= limit:
+        return _CUT_FRAMES + end
+    return _CUT + _whole_lines(text[len(_CUT) - limit :], len(message))
+
+
+def _is_after_frames(message: str) -> bool:
+    """Return whether an error follows frames without the marks of an exception group."""
+    return bool(message) and not message.startswith(" ")
 
 
 def _around_error(text: str, error: int, limit: int) -> str:
@@ -116,7 +126,9 @@ def _around_error(text: str, error: int, limit: int) -> str:
     shown = min(_MESSAGE_START, limit // 3)
     start = text[max(0, error + shown - limit // 2) : error + shown]
     if len(start) < error + shown:
-        start = f"{_ELIDED}\n{_whole_lines(start[len(_ELIDED) + 1 :], shown)}"
+        cut = _CUT_FRAMES if _is_after_frames(text[error:]) and len(start) - len(_CUT_FRAMES) >= shown else _CUT
+        end = _whole_lines(start[len(cut) :], shown)
+        start = (_CUT if TRACEBACK in end else cut) + end
     remaining = limit - len(start) - len(_ELIDED) - 2
     return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
 

@@ -10,7 +10,7 @@ from fakes.host_folders import write_files, write_host
 
 from scriptmode_runtime import environment, report
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
-from scriptmode_runtime.failure import Failure, excerpt
+from scriptmode_runtime.failure import Failure, excerpt, last_error
 from scriptmode_runtime.peers.connection import _LONGEST_LINE
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report import describe
@@ -103,7 +103,8 @@ def test_a_failure_file_that_is_not_a_regular_file_does_not_delay_the_report(tmp
 def test_the_end_of_a_traceback_is_never_cut_out():
     frames = "".join(f'  File "m{n}.py", line {n}, in f\n    f{n}()\n' for n in range(200))
     text = excerpt(f"noise\nTraceback (most recent call last):\n{frames}ValueError: the loss is not a number\n", 500)
-    assert text.startswith("[...]\n  ")
+    assert text.startswith("Traceback (most recent call last):\n  [...]\n  ")
+    assert last_error(text) == "ValueError: the loss is not a number"
     assert text.endswith("ValueError: the loss is not a number")
     assert len(text) <= 500
 
@@ -114,7 +115,8 @@ def test_a_long_last_message_shows_its_beginning_with_its_frame_and_its_end():
     text = excerpt(
         f"Traceback (most recent call last):\n{frames}InvalidArgumentError: {'x' * 5000}\nthe very end\n", 600
     )
-    assert text.startswith("[...]\n  ")
+    assert text.startswith("Traceback (most recent call last):\n  [...]\n  ")
+    assert last_error(text).startswith("InvalidArgumentError: xxx")
     assert f"{frame}InvalidArgumentError: xxx" in text
     assert " [...] " in text
     assert text.endswith("the very end")

@@ -37,7 +37,7 @@ def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> s
             image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
-    models = [path for path in paths if path.endswith(_MODELS)]
+    models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
     if not models and paths and not any(_names_place(sandbox, path) for path in paths if path.endswith(_PROGRAMS)):
         return ""
     parts = [message]
