@@ -82,7 +82,6 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
-    "sdk/scriptmode/containers/package_indexes.py",  # asks apt where packages are
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run

@@ -6,11 +6,12 @@ import configparser
 import os
 import re
 import ssl
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from scriptmode.programs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -121,7 +122,7 @@ def _credentials() -> str:
 
 def _output(*argv: str) -> str:
     try:
-        done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=_APT_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_program(argv, _APT_SECONDS)
+    except OSError:  # TimeoutError is one
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return "" if done.code else done.output

@@ -203,6 +203,7 @@ def _detach_one(mounted: bytes) -> None:
 
 def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> None:
     """Run the helper; raise ``OSError`` with its error output in one line if it fails."""
+    # Not by `run_program`, whose files need space on a disk: mounts are removed on a full one, too.
     try:
         done = subprocess.run(
             argv,
