@@ -8,7 +8,7 @@ from fakes import link_chains
 
 from scriptmode import SourceError
 from scriptmode.source import archive
-from scriptmode.source.archive import pack_source, read_source, remote_uri, script_name
+from scriptmode.source.archive import read_source, remote_uri, script_name
 from scriptmode.spec.training_job import Script
 from scriptmode_runtime.files.archive import unpack
 
@@ -28,22 +28,22 @@ def code(tmp_path):
 
 
 def test_the_same_tree_gives_the_same_bytes(code):
-    first = pack_source(Script("train.py", str(code)))
+    first = read_source(Script("train.py", str(code))).pack()
     (code / "train.py").touch()
     os.utime(code / "sub" / "helper.py", (1, time.time() - 1000))
-    assert pack_source(Script("train.py", str(code))) == first
+    assert read_source(Script("train.py", str(code))).pack() == first
 
 
 def test_another_content_gives_another_digest(code):
-    first = pack_source(Script("train.py", str(code)))
+    first = read_source(Script("train.py", str(code))).pack()
     (code / "train.py").write_text("print(2)")
-    assert pack_source(Script("train.py", str(code))).digest != first.digest
+    assert read_source(Script("train.py", str(code))).pack().digest != first.digest
 
 
 def test_an_executable_file_stays_executable_and_owners_are_not_told(code):
     (code / "run.sh").write_text("#!/bin/sh\n")
     (code / "run.sh").chmod(0o700)
-    with tarfile.open(fileobj=io.BytesIO(pack_source(Script("run.sh", str(code))).data)) as tar:
+    with tarfile.open(fileobj=io.BytesIO(read_source(Script("run.sh", str(code))).pack().data)) as tar:
         members = {member.name: member for member in tar}
     assert members["run.sh"].mode == 0o755
     assert members["train.py"].mode == 0o644
@@ -56,20 +56,20 @@ def test_version_control_caches_and_virtual_environments_stay_out(code):
         (code / folder / "file").write_text("")
     (code / "env" / "pyvenv.cfg").write_text("")
     (code / "old.pyc").write_text("")
-    assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+    assert names(read_source(Script("train.py", str(code))).pack()) == ["sub/helper.py", "train.py"]
 
 
 def test_the_ignore_file_is_honoured_as_git_reads_it(code):
     (code / ".scriptmodeignore").write_text("# data\n*.csv\n/sub/\n!keep.csv\n")
     (code / "big.csv").write_text("")
     (code / "keep.csv").write_text("")
-    assert names(pack_source(Script("train.py", str(code)))) == ["keep.csv", "train.py"]
+    assert names(read_source(Script("train.py", str(code))).pack()) == ["keep.csv", "train.py"]
 
 
 def test_one_file_is_packed_alone(code, monkeypatch):
     monkeypatch.chdir(code)
     script = Script("sub/helper.py")
-    assert names(pack_source(script)) == ["helper.py"]
+    assert names(read_source(script).pack()) == ["helper.py"]
     assert script_name(script) == "helper.py"
 
 
@@ -78,14 +78,19 @@ def test_dependencies_lie_beside_the_script(code, tmp_path):
     (library / "inner").mkdir(parents=True)
     (library / "inner" / "a.py").write_text("")
     (tmp_path / "single.py").write_text("")
-    archive = pack_source(Script("train.py", str(code), (str(library), str(tmp_path / "single.py"))))
+    archive = read_source(Script("train.py", str(code), (str(library), str(tmp_path / "single.py")))).pack()
     assert names(archive) == ["library/inner/a.py", "single.py", "sub/helper.py", "train.py"]
 
 
 def test_names_with_spaces_quotes_and_unicode_are_packed(code):
     for name in ("a b.py", "it's.py", 'say "x".py', "größe.py", "new\nline.py"):
         (code / name).write_text("")
-    assert set(names(pack_source(Script("train.py", str(code))))) >= {"a b.py", "it's.py", "größe.py", "new\nline.py"}
+    assert set(names(read_source(Script("train.py", str(code))).pack())) >= {
+        "a b.py",
+        "it's.py",
+        "größe.py",
+        "new\nline.py",
+    }
 
 
 def test_a_packed_source_is_only_referred_to():
@@ -114,7 +119,7 @@ def test_missing_files_are_named(code, monkeypatch, entry, folder, message):
     (code.parent / "secret.py").write_text("")
     (code.parent / "x").mkdir()
     with pytest.raises(SourceError) as caught:
-        pack_source(Script(entry.format(code=code), folder))
+        read_source(Script(entry.format(code=code), folder)).pack()
     assert message in str(caught.value)
 
 
@@ -122,7 +127,7 @@ def test_missing_files_are_named(code, monkeypatch, entry, folder, message):
 def test_a_link_that_leaves_the_tree_is_refused(code, target):
     (code / "link").symlink_to(target)
     with pytest.raises(SourceError, match="symbolic link"):
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
 
 
 def test_a_chain_of_links_longer_than_any_path_takes_nothing_from_outside(code):
@@ -135,7 +140,7 @@ def test_a_chain_of_links_longer_than_any_path_takes_nothing_from_outside(code):
     (code / "stolen").symlink_to(f"chained/{chain}/../secret")
     assert (code / "stolen").read_text() == "of somebody else"
     with pytest.raises(SourceError, match="symbolic link .*stolen' leaves the source directory"):
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
 
 
 def test_folders_in_each_other_without_end_are_refused(code):
@@ -145,12 +150,12 @@ def test_folders_in_each_other_without_end_are_refused(code):
         deep.mkdir()
     (deep / "file").touch()
     with pytest.raises(SourceError, match="more than 200 directories in each other"):
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
 
 
 def test_a_link_within_the_tree_is_followed(code):
     (code / "alias.py").symlink_to("sub/helper.py")
-    assert "alias.py" in names(pack_source(Script("train.py", str(code))))
+    assert "alias.py" in names(read_source(Script("train.py", str(code))).pack())
 
 
 @pytest.mark.parametrize(
@@ -163,49 +168,49 @@ def test_a_link_to_a_folder_above_itself_is_refused(code, name, target):
     with pytest.raises(
         SourceError, match=f"symbolic link .*/{name}' points to '{target}', a directory that the link .*in"
     ):
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
 
 
 def test_links_in_a_circle_are_told_as_such(code):
     (code / "one").symlink_to("two")
     (code / "two").symlink_to("one")
     with pytest.raises(SourceError, match="one' points to 'two', a circle of links; remove the link"):
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
 
 
 def test_an_entry_that_is_not_a_file_is_left_out_with_a_warning(code):
     os.mkfifo(code / "sub" / "pipe")
     with pytest.warns(UserWarning, match="sub/pipe' is neither a file nor a directory .*not packed; name it in"):
-        assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+        assert names(read_source(Script("train.py", str(code))).pack()) == ["sub/helper.py", "train.py"]
     (code / ".scriptmodeignore").write_text("pipe\n")
-    assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+    assert names(read_source(Script("train.py", str(code))).pack()) == ["sub/helper.py", "train.py"]
 
 
 @pytest.mark.prompt
 def test_a_fifo_is_neither_an_entry_point_nor_a_dependency(code):
     os.mkfifo(code / "pipe")
     with pytest.raises(SourceError, match="entry_point .*pipe' is not a regular file"):
-        pack_source(Script(str(code / "pipe")))
+        read_source(Script(str(code / "pipe"))).pack()
     with pytest.raises(SourceError, match="dependency .*pipe' is not a regular file"):
-        pack_source(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),)))
+        read_source(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),))).pack()
 
 
 @pytest.mark.parametrize("name", [".env", "id_rsa", "server.pem", "sub/credentials.json", ".env.production"])
 def test_files_that_look_like_secrets_are_refused_by_name(code, name):
     (code / name).write_text("secret")
     with pytest.raises(SourceError, match="look like secrets") as caught:
-        pack_source(Script("train.py", str(code)))
+        read_source(Script("train.py", str(code))).pack()
     assert repr(name) in str(caught.value)
     (code / ".scriptmodeignore").write_text(f"/{name}\n")
-    assert name not in names(pack_source(Script("train.py", str(code))))
+    assert name not in names(read_source(Script("train.py", str(code))).pack())
     (code / ".scriptmodeignore").write_text(f"!/{name}\n")
-    assert name in names(pack_source(Script("train.py", str(code))))
+    assert name in names(read_source(Script("train.py", str(code))).pack())
 
 
 def test_a_link_that_is_ignored_may_lead_anywhere(code):
     (code / "data").symlink_to("/mnt/nowhere")
     (code / ".scriptmodeignore").write_text("/data\n")
-    assert "data" not in names(pack_source(Script("train.py", str(code))))
+    assert "data" not in names(read_source(Script("train.py", str(code))).pack())
 
 
 def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to(code, tmp_path):
@@ -214,14 +219,14 @@ def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to
     (code / "seen" / "__pycache__" / "x.pyc").write_text("")
     (tmp_path / "other" / "empty").mkdir(parents=True)
     script = Script("train.py", str(code), (str(tmp_path / "other"),))
-    first = pack_source(script)
+    first = read_source(script).pack()
     assert first.files == 2
     with tarfile.open(fileobj=io.BytesIO(first.data)) as tar:
         folders = {member.name: (member.mode, member.uid, member.mtime) for member in tar if member.isdir()}
     names_of_folders = ["library/empty", "logs", "other/empty", "outputs/figures", "seen"]
     assert folders == dict.fromkeys(names_of_folders, (0o755, 0, 0))
     os.utime(code / "logs", (1, 1))
-    assert pack_source(script) == first
+    assert read_source(script).pack() == first
     archive = tmp_path / "sourcedir.tar.gz"
     archive.write_bytes(first.data)
     (tmp_path / "unpacked").mkdir()
@@ -233,7 +238,7 @@ def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to
 def test_an_empty_folder_that_the_ignore_file_names_stays_out(code):
     (code / "logs").mkdir()
     (code / ".scriptmodeignore").write_text("logs/\n")
-    assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+    assert names(read_source(Script("train.py", str(code))).pack()) == ["sub/helper.py", "train.py"]
 
 
 @pytest.fixture

@@ -20,8 +20,6 @@ from stat import S_IFMT
 from typing import NamedTuple
 
 MAJOR, MINOR, OLDEST_MINOR = 7, 31, 23
-#: The number of a file system's root directory.
-ROOT = 1
 #: Bytes of the buffer for a request: none is larger, for none carries data.
 REQUEST_BYTES = 64 * 1024
 #: Pages of the largest read.

@@ -37,11 +37,6 @@ class Plan:
         """The training job's name."""
         return str(self.request["TrainingJobName"])
 
-    @property
-    def shown_request(self) -> Mapping[str, Any]:
-        """The request without secrets."""
-        return self._shown
-
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a dict for ``json.dumps``, without secrets."""
         document: dict[str, Any] = _document(self)

@@ -40,11 +40,6 @@ class Sandbox:
         return self.base / contract.MODEL_DIR
 
     @property
-    def output_data(self) -> Path:
-        """The directory that is packed into output.tar.gz."""
-        return self.base / contract.OUTPUT_DATA_DIR
-
-    @property
     def failure(self) -> Path:
         """The file in which the runtime describes a failure."""
         return self.base / contract.FAILURE_FILE

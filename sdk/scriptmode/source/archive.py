@@ -128,11 +128,6 @@ def read_source(script: Script) -> Source:
     return _source(script)
 
 
-def pack_source(script: Script) -> Archive:
-    """Pack the script's directory and dependencies, sorted, without owners and times; raise as `read_source`."""
-    return read_source(script).pack()
-
-
 def file_versions(script: Script) -> dict[str, tuple[int, int]]:
     """Return the modification time (nanoseconds) and the size of each file of a script's source on this machine.
 
