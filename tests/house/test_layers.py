@@ -111,6 +111,7 @@ COMMAND_LINE_USES = {
     "scriptmode.progress_line.ProgressLine",  # one line that is replaced while something takes long
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
+    "scriptmode.failure.summarize_error",
     "scriptmode.errors.with_suffix",  # the option that stands for the argument of an error
     "scriptmode.display.choose_view",  # the views, validated before a job is started
     # The resources of hosts as the live view shows them.

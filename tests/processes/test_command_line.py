@@ -186,7 +186,8 @@ def test_a_description_is_a_summary_or_json(jobs):
     described = json.loads(program("describe", "of-a-file", "--json").stdout)
     assert (described["TrainingJobName"], described["ResourceConfig"]["InstanceCount"]) == ("of-a-file", 2)
     assert "failed           AlgorithmError" not in text
-    assert "AlgorithmError: algo-1, script: exit code 7" in program("describe", "--last").stdout
+    rows = dict(line.split(None, 1) for line in program("describe", "--last").stdout.splitlines() if line[0] != " ")
+    assert (rows["failed"], rows["log"]) == ("algo-1, script: exit code 7", "scriptmode logs broken --host algo-1")
 
 
 def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
+from scriptmode import Failure
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.values import parse_number_or_text
@@ -101,6 +102,20 @@ def rendered(description):
 
 def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
     assert rendered(DESCRIPTION) == TEXT.strip()
+
+
+def test_the_summary_of_a_failed_job_has_the_error_the_hint_and_the_log():
+    trace = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\n    f()\nKeyError: 1\n'
+    failure = Failure("algo-2, script: exit code 1", host="algo-2", hint="do this", traceback=trace)
+    lines = render_description(parse_description(DESCRIPTION), failure=failure).splitlines()
+    begin = lines.index("failed           algo-2, script: exit code 1")
+    assert [line[17:] for line in lines[begin + 1 : begin + 6]] == [
+        '  File "train.py", line 1, in <module>', "    f()", "KeyError: 1", "do this",
+        "scriptmode logs mnist-1 --host algo-2",
+    ]  # fmt: skip
+    assert "words of another launcher" in render_description(
+        parse_description(DESCRIPTION), failure=Failure("it ended", traceback="words of another launcher")
+    )
 
 
 def test_the_summary_masks_secrets_and_escapes_control_characters():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scriptmode import FileSystemInput, TrainingInput
 from scriptmode.cli.output import format_time
 from scriptmode.display.formatting import format_silence, format_usage
+from scriptmode.failure import summarize_error
 from scriptmode.messages import format_duration
 from scriptmode.terminal_text import escape_unprintable
 from scriptmode_runtime import contract
@@ -15,7 +16,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scriptmode import HostActivity
+    from scriptmode import Failure, HostActivity
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
@@ -26,20 +27,23 @@ _DISTRIBUTIONS = {
     contract.PARAMETER_SERVER_ENABLED: "parameter servers",
     contract.MULTI_WORKER_MIRRORED_ENABLED: "multi-worker mirrored",
 }
+#: Lines of output that are shown of a failure.
+_MOST_LINES = 12
 
 
 def render_description(
     description: JobDescription,
     activity: Mapping[str, HostActivity] | None = None,
     colour_status: Callable[[str], str] = str,
+    failure: Failure | None = None,
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
-    ``activity`` is what the hosts do now. Secrets are masked, and control characters are escaped. ``colour_status``
-    gets the status.
+    ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
+    masked, and control characters are escaped. ``colour_status`` gets the status.
     """
     rows: list[tuple[str, str]] = []
-    for label, value in _rows(description, activity or {}):
+    for label, value in _rows(description, activity or {}, failure):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
@@ -53,7 +57,9 @@ def render_description(
     )
 
 
-def _rows(description: JobDescription, activity: Mapping[str, HostActivity]) -> Iterator[tuple[str, str]]:
+def _rows(
+    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None
+) -> Iterator[tuple[str, str]]:
     """Yield the labels and values that a job has."""
     job = description.job
     parameters = {key: _value(key, each) for key, each in job.hyperparameters.items()}
@@ -64,7 +70,7 @@ def _rows(description: JobDescription, activity: Mapping[str, HostActivity]) -> 
         "status": _status(description),
         "message": "" if description.has_ended else description.message,
         "created": format_time(description.created) if description.created else "",
-        "failed": description.failure_reason,
+        **(_failure(description, failure) if failure else {"failed": description.failure_reason}),
         "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, each) for host, each in activity.items())))),
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
         "image": job.algorithm.image_uri,
@@ -84,6 +90,17 @@ def _status(description: JobDescription) -> str:
     shown = status if secondary in ("", status) else f"{status} ({secondary})"
     seconds = description.training_seconds
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
+
+
+def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:
+    host = f" --host {failure.host}" if failure.host else ""
+    # Without an error that is known as one: the last output, or the text of another launcher.
+    error = summarize_error(failure) or "\n".join(failure.traceback.splitlines()[-_MOST_LINES:])
+    return {
+        "failed": "\n".join(filter(None, (failure.cause, error))),
+        "hint": failure.hint,
+        "log": f"scriptmode logs {description.name}{host}",
+    }
 
 
 def _hosts(job: JobRequest) -> str:

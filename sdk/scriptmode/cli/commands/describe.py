@@ -38,12 +38,12 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     description = job.describe()
     activity = job.activity()
+    failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
     if as_json:
-        failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
         more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
         if activity:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
         output.print_json({**description, **more})
     else:
         shown = parse_description(description).queued(queue_position(job.platform, job.name))
-        output.echo(render_description(shown, activity, output.status_text))
+        output.echo(render_description(shown, activity, output.status_text, failure))
