@@ -13,7 +13,10 @@ import inspect
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _Class = TypeVar("_Class", bound=type)
 _HERE = str(Path(__file__).parent)
@@ -47,6 +50,12 @@ def _hiding(function: Callable[..., Any], kind: type[Exception]) -> Callable[...
         handled = sys.exc_info()[1]
         try:
             return function(*args, **kwargs)
+        except TypeError as error:
+            # Python's own, of a call whose arguments the function does not have: it has no frame in the function.
+            wrong = _unknown_argument(function, kwargs) if getattr(error.__traceback__, "tb_next", None) is None else ""
+            if not wrong:
+                raise
+            raise TypeError(wrong) from None
         except (kind, KeyboardInterrupt) as error:
             if sys.flags.dev_mode:
                 raise
@@ -57,6 +66,21 @@ def _hiding(function: Callable[..., Any], kind: type[Exception]) -> Callable[...
             raise error.with_traceback(None)  # noqa: B904 - the cause stays
 
     return call
+
+
+def _unknown_argument(function: Callable[..., Any], named: Mapping[str, object]) -> str:
+    """Return the text about the first argument that a function does not have, with a suggestion; "" without one."""
+    # Not by `messages`, whose errors import this module.
+    import difflib
+
+    known = inspect.signature(function).parameters
+    unknown = next((name for name in named if name not in known), None)
+    if unknown is None:
+        return ""
+    own = [name for name in known if name not in ("self", "cls")]
+    close = difflib.get_close_matches(unknown, own, n=1)
+    step = f"; did you mean {close[0]!r}?" if close else f"; use one of {', '.join(own)}" if own else ""
+    return f"{function.__qualname__} has no argument {unknown!r}{step}"
 
 
 def _shorten_causes(error: BaseException) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode import Estimator, PlatformError, ScriptmodeError, SpecError
+from scriptmode import Estimator, PlatformError, ScriptmodeError, SpecError, TrainingJob
 from scriptmode.tracebacks import hide_frames
 
 CALL = 'from scriptmode import Estimator\n\ndef train():\n    Estimator(entry_point="absent.py", instance_type="local_process").fit()\n\ntrain()\n'
@@ -95,6 +95,16 @@ def test_ctrl_c_shows_no_frames_of_the_library():
     with pytest.raises(KeyboardInterrupt) as caught:
         Job().wait()
     assert "_press" not in frames(caught.value)
+
+
+def test_an_unknown_argument_of_a_method_has_a_suggestion(tmp_path):
+    estimator = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="local_process")
+    with pytest.raises(TypeError, match=r"^Estimator.fit has no argument 'wit'; did you mean 'wait'\?$"):
+        estimator.fit(wit=False)
+    with pytest.raises(TypeError, match=r"^TrainingJob.attach has no argument 'nam'; did you mean 'name'\?$"):
+        TrainingJob.attach(nam="x")
+    with pytest.raises(TypeError, match="takes from 1 to 6 positional arguments"):
+        estimator.fit(1, 2, 3, 4, 5, 6)
 
 
 def test_a_bug_keeps_its_frames():
