@@ -196,6 +196,7 @@ def test_what_was_in_opt_is_there_and_nothing_can_be_added(jobs):
         print("found", sorted(os.listdir("/opt")))
         try:
             os.mkdir("/opt/new")
+            os.rmdir("/opt/new")
         except OSError as error:
             print("refused", error.strerror)
     """
@@ -296,15 +297,14 @@ def test_a_job_whose_files_went_to_the_machine_fails_where_namespaces_are_refuse
 
 
 @pytest.mark.parametrize(
-    ("argv", "before", "cause", "step"),
+    ("argv", "before", "refusal"),
     [
-        (WITHOUT_USER_NAMESPACES, "", "No space left on device", "run as root: sysctl user.max_user_namespaces="),
-        (("unshare", "--user", "--map-user=12321", "--map-group=12321"), WITH_SECCOMP, "Operation not permitted",
-         "allow user namespaces on this machine or in its container, or use instance type 'local'"),
+        (WITHOUT_USER_NAMESPACES, "", "No space left on device; run as root: sysctl user.max_user_namespaces="),
+        (WITHOUT_USER_NAMESPACES[:4], WITH_SECCOMP, "Operation not permitted; "),
     ],
     ids=["sysctl", "seccomp"],
-)  # fmt: skip
-def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(tmp_path, argv, before, cause, step):
+)
+def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(tmp_path, argv, before, refusal):
     program = f"""
 import sys
 {before}
@@ -318,7 +318,7 @@ jobs.close()
 """
     lines = run_by(argv, program, tmp_path).splitlines()
     (warning,) = [line for line in lines if "warning" in line]
-    assert f"a mount namespace was refused: {cause}; {step}" in warning
+    assert f"a mount namespace was refused: {refusal}" in warning
     assert f"algo-1: user {plain_user.UID}" in lines
     assert lines[-1] == "Completed ['x']"
 
