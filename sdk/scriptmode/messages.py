@@ -87,13 +87,15 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
 def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1).
 
-    A word with two letters exchanged is preferred: us-esat-1 is us-east-1 rather than us-west-1.
+    Preferred are the word in other cases, and one with two letters exchanged: us-esat-1 is us-east-1 rather than
+    us-west-1.
     """
     import difflib
 
     known = list(known)
-    known = [each for each in known if _has_letters_exchanged(each, word)] or known
-    close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    close = [each for each in known if each.lower() == word.lower()]
+    close = close or [each for each in known if _has_letters_exchanged(each, word)]
+    close = close or difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {close[0]!r}?" if close else ""
 
 

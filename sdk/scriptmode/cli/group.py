@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -45,7 +46,9 @@ class Group(click.Group):
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             known = self.list_commands(ctx)
-            step = suggest_similar(word, self.accepted_words(ctx)) or did_you_mean(word, known, most=len(known))
+            is_program = word.endswith((".py", ".sh")) or Path(word).is_file()
+            step = f"to start a program, write scriptmode run {shlex.quote(word)}" if is_program else ""
+            step = step or suggest_similar(word, self.accepted_words(ctx)) or did_you_mean(word, known, most=len(known))
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
 

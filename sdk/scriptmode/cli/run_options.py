@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ from scriptmode.messages import did_you_mean
 from scriptmode.spec.metric_definitions import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"
@@ -64,7 +66,7 @@ class RunOptions:
                 base = None if path is None or argument in options else path.parent
                 where = _option(argument) if base is None else f"{path}: {argument}"
                 arguments[argument] = locations.location_uri(where, arguments[argument], is_local=is_local, base=base)
-        replaced = parse_pairs("--input", given["inputs"], "train=s3://bucket/train")
+        replaced = parse_pairs("--input", given["inputs"], _input_example(given["inputs"]))
         channels = {}
         if path is not None and inputs is not None:
             channels = job_file.parse_channels(path, inputs, is_local=is_local, replaced=replaced)
@@ -91,6 +93,13 @@ class RunOptions:
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
+
+
+def _input_example(texts: Sequence[str]) -> str:
+    """Return how to write the first input that has no name, else an input of S3."""
+    location = next((text for text in texts if "=" not in text), "")
+    is_location = "://" in location or (location and os.path.exists(location))  # noqa: PTH110 - of any text
+    return f"train={shlex.quote(location) if is_location else 's3://bucket/train'}"
 
 
 def _option(argument: str) -> str:

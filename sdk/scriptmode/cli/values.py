@@ -29,7 +29,9 @@ class WholeNumber(click.IntRange):
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
-            self.fail(f"{value!r} is not a whole number of at least {self.min}", param, ctx)
+            seconds = parse_age(str(value)) if param is not None and param.metavar == "SECONDS" else None
+            step = f"; write {seconds:.0f}, the seconds of {value}" if seconds else ""
+            self.fail(f"{value!r} is not a whole number of at least {self.min}{step}", param, ctx)
 
 
 def convert_age(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001 - click's signature

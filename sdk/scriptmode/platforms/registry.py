@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
+from scriptmode.messages import suggest_similar
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
 
 if TYPE_CHECKING:
@@ -78,10 +79,11 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
             what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
             raise JobNotFoundError(what, advice=not_here.advice) from error
         except PlatformError as error:
-            is_denied = isinstance(error, CredentialsError)
-            kind, asked = (JobNotFoundError, "was not") if is_denied else (type(error), "could not be")
-            what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker {asked} asked: {error.message}"
-            raise kind(what, argument=error.argument, advice=error.advice) from error
+            if isinstance(error, CredentialsError):
+                what = f"{not_here.message} (Amazon SageMaker was not asked: {error})"
+                raise JobNotFoundError(what, advice=not_here.advice) from error
+            what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker could not be asked: {error.message}"
+            raise type(error)(what, argument=error.argument, advice=error.advice) from error
         return other
     return here
 
@@ -224,5 +226,5 @@ def _kind(instance_type: str) -> str:
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
         "such as 'ml.p3.2xlarge'",
-        "use one of them",
+        suggest_similar(instance_type, (LOCAL_PROCESS, *LOCAL_CONTAINER)) or "use one of them",
     )
