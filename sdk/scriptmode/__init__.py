@@ -76,13 +76,26 @@ else:
         "Tuner": "tuner",
     }
 
+    #: Modules of the SageMaker SDK v2 and a name of each, for notebooks that import scriptmode as ``sagemaker``.
+    _MODULES_OF_SAGEMAKER = {
+        "estimator": "Estimator",
+        "inputs": "TrainingInput",
+        "instance_group": "InstanceGroup",
+        "s3": "aws.S3Uploader",
+        "session": "Session",
+        "tensorflow": "TensorFlow",
+        "tuner": "HyperparameterTuner",
+    }
+
     def __getattr__(name: str) -> Any:
         if name == "__version__":
             from importlib.metadata import version
 
             return version("scriptmode")
         if name not in _MODULES:
-            raise AttributeError(f"module 'scriptmode' has no attribute {name!r}")
+            own = _MODULES_OF_SAGEMAKER.get(name)
+            hint = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}" if own else ""
+            raise AttributeError(f"module 'scriptmode' has no attribute {name!r}{hint}")
         from importlib import import_module
 
         value = getattr(import_module(f"scriptmode.{_MODULES[name]}"), name)

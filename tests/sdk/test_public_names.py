@@ -42,6 +42,19 @@ def test_all_of_them_are_there_after_a_star():
     assert set(scriptmode.__all__) <= set(names)
 
 
+@pytest.mark.parametrize(
+    ("module", "own"), [("inputs", "TrainingInput"), ("tensorflow", "TensorFlow"), ("s3", "aws.S3Uploader")]
+)
+def test_a_module_of_sagemaker_leads_to_its_names_here(module, own):
+    with pytest.raises(
+        AttributeError,
+        match=f"'{module}', a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}$",
+    ):
+        getattr(scriptmode, module)
+    package, _, name = f"scriptmode.{own}".rpartition(".")
+    assert hasattr(importlib.import_module(package), name)
+
+
 def test_another_name_is_none():
     with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Estimater'"):
         scriptmode.Estimater  # noqa: B018 - to look is what is tested
