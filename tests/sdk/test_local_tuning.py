@@ -4,8 +4,12 @@ import json
 import os
 import shutil
 import signal
+import time
 
 import pytest
+from botocore.loaders import Loader
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
 from fakes.processes import processes_naming, until
 
 from scriptmode import (
@@ -17,9 +21,11 @@ from scriptmode import (
     JobExistsError,
     JobNotFoundError,
     RequestError,
+    TensorFlow,
     Tuner,
     TuningJobFailed,
 )
+from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 
 pytestmark = pytest.mark.slow
@@ -52,11 +58,11 @@ def make(jobs, monkeypatch):
     """Make tuners of a script on a platform with a data directory of its own; end what runs afterwards."""
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
 
-    def create(script=SCRIPT, ranges=RANGES, *, hyperparameters=None, objective="accuracy", **arguments):
+    def create(script=SCRIPT, ranges=RANGES, *, kind=Estimator, hyperparameters=None, **arguments):
         folder = jobs.folder / "code"
         folder.mkdir(exist_ok=True)
         (folder / "train.py").write_text(script)
-        estimator = Estimator(
+        estimator = kind(
             entry_point="train.py",
             source_dir=str(folder),
             instance_type="local_process",
@@ -64,7 +70,7 @@ def make(jobs, monkeypatch):
             metric_definitions=[{"Name": "accuracy", "Regex": "accuracy=([0-9.-]+)"}],
             platform=jobs.platform,
         )
-        return Tuner(estimator, objective, ranges, **arguments)
+        return Tuner(estimator, "accuracy", ranges, **arguments)
 
     yield create
     service = LocalTuning(jobs.platform)
@@ -77,11 +83,16 @@ def state(jobs, name):
     return json.loads((jobs.data_dir / "tuning" / name / "state.json").read_text())
 
 
+def until_training(jobs, count):
+    """Wait until ``count`` training jobs train."""
+    until(lambda: [each["SecondaryStatus"] for each in jobs.platform.list()] == ["Training"] * count)
+
+
 def agents(jobs):
     return processes_naming(f"{jobs.data_dir}/tuning/")
 
 
-def test_a_tuning_job_finds_the_best_of_its_training_jobs(make, capsys):
+def test_a_tuning_job_finds_the_best_of_its_training_jobs(make, jobs, capsys):
     tuner = make(max_jobs=4, max_parallel_jobs=2, random_seed=1)
     tuner.fit(job_name="search")
     description = tuner.describe()
@@ -104,6 +115,22 @@ def test_a_tuning_job_finds_the_best_of_its_training_jobs(make, capsys):
     assert len({row["lr"] for row in results}) == 4
     assert best["TrainingJobName"] in results.table()
     assert tuner.plot().axes
+    check_shapes(LocalTuning(jobs.platform))
+
+
+def check_shapes(service):
+    """Compare what the service answers about the tuning job with the model of Amazon SageMaker."""
+    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
+    answers = {
+        "DescribeHyperParameterTuningJob": service.describe("search"),
+        "ListTrainingJobsForHyperParameterTuningJob": {"TrainingJobSummaries": service.training_jobs("search")},
+        "ListHyperParameterTuningJobs": {"HyperParameterTuningJobSummaries": service.list()},
+    }
+    for operation, answer in answers.items():
+        shape = model.operation_model(operation).output_shape
+        assert set(answer) <= set(shape.members)
+        report = ParamValidator().validate(answer, shape)
+        assert not report.has_errors(), report.generate_report()
 
 
 def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
@@ -126,12 +153,11 @@ def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
     gate = jobs.folder / "gate"
     tuner = make(max_jobs=4, max_parallel_jobs=2, hyperparameters={"wait": str(gate)}, random_seed=2)
     tuner.fit(job_name="search", wait=False)
-    until(lambda: len(jobs.platform.list()) == 2)
+    until_training(jobs, 2)
     before = [each["tuned"] for each in state(jobs, "search")["trials"]]
     kill_agent(jobs)
     gate.touch()
     attached = Tuner.attach("search")
-    assert agents(jobs)
     attached.wait(logs=False)
     trials = state(jobs, "search")["trials"]
     assert [each["status"] for each in trials] == ["Completed"] * 4
@@ -143,17 +169,29 @@ def test_attach_continues_a_tuning_job_whose_agent_was_killed(make, jobs):
     assert again.fit(logs=False).analytics()[0]["lr"] == attached.analytics()[0]["lr"]
 
 
-def test_a_training_job_that_was_recorded_and_not_created_is_created(make, jobs):
+@pytest.mark.parametrize("left", [False, True], ids=["recorded", "created"])
+def test_a_training_job_that_an_agent_did_not_start_is_started(make, jobs, left):
     gate = jobs.folder / "gate"
-    tuner = make(max_jobs=2, hyperparameters={"wait": str(gate)})
+    tuner = make(max_jobs=1, hyperparameters={"wait": str(gate)})
     tuner.fit(job_name="search", wait=False)
-    (first,) = until(lambda: tuner.analytics() or None)
-    until(jobs.platform.list)
+    until_training(jobs, 1)
     kill_agent(jobs)
-    jobs.platform.delete(first["TrainingJobName"])
+    (job,) = jobs.platform.list()
+    folder = jobs.job_folder(job["TrainingJobName"]).path
+    kept = jobs.folder / "kept"
+    if left:
+        # As the service wrote it, without an agent.
+        kept.mkdir()
+        shutil.copy(folder / "job.json", kept)
+    jobs.platform.delete(job["TrainingJobName"])
+    if left:
+        created = starting_state(folder.name, job["TrainingJobArn"], time.time())
+        (kept / "state.json").write_text(json.dumps(created.to_json()))
+        (kept / "agent.lock").touch()
+        kept.rename(folder)
     gate.touch()
-    assert Tuner.attach("search").wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 2
-    assert first["TrainingJobName"] in {each["TrainingJobName"] for each in jobs.platform.list()}
+    assert Tuner.attach("search").wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 1
+    assert [each["TrainingJobName"] for each in jobs.platform.list()] == [folder.name]
 
 
 def test_a_failed_training_job_is_never_the_best(make, capsys):
@@ -167,18 +205,36 @@ def test_a_failed_training_job_is_never_the_best(make, capsys):
     assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 1}
 
 
-def test_a_minimum_is_found(make):
+MODEL_DIR = """
+import argparse, pathlib
+parser = argparse.ArgumentParser()
+parser.add_argument("--model_dir")
+parser.add_argument("--layers", type=int)
+given = parser.parse_args()
+folder = pathlib.Path(given.model_dir[len("file://"):])
+folder.mkdir(parents=True)
+(folder / "checkpoint").write_text("")
+print(f"accuracy={given.layers}")
+"""
+
+
+def test_each_training_job_has_its_own_model_dir(make, jobs):
     ranges = {"layers": CategoricalParameter([1, 3])}
-    tuner = make(ranges=ranges, strategy="Grid", objective_type="Minimize")
+    tuner = make(MODEL_DIR, ranges, kind=TensorFlow, strategy="Grid", max_parallel_jobs=2, objective_type="Minimize")
     tuner.fit(logs=False)
-    assert tuner.best_estimator().hyperparameters()["layers"] == 1
+    rows = {row["layers"]: row["TrainingJobName"] for row in tuner.analytics()}
+    assert tuner.best_training_job() == rows[1]
+    folders = {path.relative_to(jobs.data_dir / "jobs").parts[0] for path in jobs.data_dir.rglob("checkpoint")}
+    assert folders == set(rows.values())
+    # Nothing else is in the directory of jobs.
+    assert {each["TrainingJobStatus"] for each in jobs.platform.list()} == {"Completed"}
 
 
 def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
-    tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=2)
+    tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=3)
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
         tuner.fit(logs=False)
-    assert raised.value.description["TrainingJobStatusCounters"]["NonRetryableError"] in (5, 6)
+    assert raised.value.description["TrainingJobStatusCounters"]["NonRetryableError"] in (5, 6, 7)
     with pytest.raises(DataError, match="is Failed and has no best training job; see analytics"):
         tuner.best_training_job()
     with pytest.raises(DataError, match="no training job has a value of 'accuracy' yet"):
@@ -213,7 +269,7 @@ def start_and_kill(make, jobs, **arguments):
     """Start a tuning job, and kill its agent once a training job is there."""
     tuner = make(hyperparameters={"wait": str(jobs.folder / "never")}, **arguments)
     tuner.fit(job_name="search", wait=False)
-    until(jobs.platform.list)
+    until_training(jobs, 1)
     kill_agent(jobs)
     return tuner
 
@@ -306,26 +362,3 @@ def test_a_wrong_request_starts_nothing(make, jobs):
     with pytest.raises(RequestError, match="the regular expression 'accuracy=\\(' is wrong"):
         tuner.fit()
     assert not (jobs.data_dir / "tuning").exists()
-
-
-def test_the_service_answers_in_the_shapes_of_amazon_sagemaker(make, jobs):
-    from botocore.loaders import Loader
-    from botocore.model import ServiceModel
-    from botocore.validate import ParamValidator
-
-    tuner = make(max_jobs=2, max_parallel_jobs=2)
-    tuner.fit(job_name="search", logs=False)
-    model = ServiceModel(Loader().load_service_model("sagemaker", "service-2"), "sagemaker")
-    service = LocalTuning(jobs.platform)
-    answers = {
-        "DescribeHyperParameterTuningJob": service.describe("search"),
-        "ListTrainingJobsForHyperParameterTuningJob": {"TrainingJobSummaries": service.training_jobs("search")},
-        "ListHyperParameterTuningJobs": {"HyperParameterTuningJobSummaries": service.list()},
-    }
-    for operation, answer in answers.items():
-        shape = model.operation_model(operation).output_shape
-        assert set(answer) <= set(shape.members)
-        report = ParamValidator().validate(answer, shape)
-        # The instance type is this machine's, the paths are files.
-        assert not report.has_errors(), report.generate_report()
-    assert len(answers["ListTrainingJobsForHyperParameterTuningJob"]["TrainingJobSummaries"]) == 2

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from scriptmode.clock import SYSTEM
+from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.messages import pluralize
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED
@@ -33,6 +34,8 @@ from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definit
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode.request import tuning
+from scriptmode.request.render import derived_model_dir
+from scriptmode_runtime import contract
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -90,7 +93,7 @@ class TuningAgent:
         return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
 
     def _restore(self) -> None:
-        """Build the search from the record, and create the training job that an earlier agent only recorded."""
+        """Build the search from the record, and create the training jobs that an earlier agent only recorded."""
         for number, trial in enumerate(self._trials):
             self._search.restore(trial.tuned)
             if trial.has_ended:
@@ -98,8 +101,12 @@ class TuningAgent:
                     self._report(number, trial, final=True)
                 self._tell(number, trial)
         for number, trial in self._running():
-            if not self._jobs.exists(trial.name):
-                self._create(number, trial)
+            folder = self._jobs.folder(trial.name)
+            if folder.has_agent() or not folder.never_had_processes:
+                continue
+            with suppress(JobNotFoundError):
+                self._platform.delete(trial.name)
+            self._create(number, trial)
 
     def _watch(self) -> None:
         """Read the status of each running training job once, and new values of its objective."""
@@ -223,12 +230,26 @@ class TuningAgent:
         while not self._save():
             SYSTEM.sleep(_POLL_SECONDS)
         try:
-            self._platform.create(tuning.training_request(self._request, trial.name, trial.tuned))
+            self._platform.create(self._training_request(trial))
         except JobExistsError:
             # An earlier agent created it.
             return
         except ScriptmodeError as error:
             self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+
+    def _training_request(self, trial: Trial) -> dict[str, Any]:
+        """Return the request of a training job.
+
+        A model_dir in the directory of the tuning job is changed to one in the directory of the training job: in the
+        directory of jobs every directory is that of a training job.
+        """
+        request = tuning.training_request(self._request, trial.name, trial.tuned)
+        output, parameters = request["OutputDataConfig"]["S3OutputPath"], request["HyperParameters"]
+        shared, own = (derived_model_dir(output, name, with_mpi=False) for name in (self._folder.name, trial.name))
+        is_shared = parameters.get(contract.MODEL_DIR_PARAMETER) == contract.encode(shared)
+        if is_shared and output == f"{file_uris.SCHEME}{self._jobs.jobs}":
+            parameters[contract.MODEL_DIR_PARAMETER] = contract.encode(own)
+        return request
 
     def _end(self) -> None:
         if any(map(self._has_objective, self._trials)) or self._is_limited():
