@@ -67,19 +67,19 @@ def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_pac
     assert "-- words.py changed: running again" in output()
 
 
-def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save_awaited(folder, watch):
-    (folder / "train.py").write_text("print('first')")
-    data = folder.parent / "data"
+def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save_awaited(here, watch):
+    (here / "train.py").write_text("print('first')")
+    data = here.parent / "data"
     data.mkdir()
     (data / "part").write_text("x")
     process, output = watch("train.py", "--input", f"train={data}")
     until(lambda: "algo-1 | first" in output() and "waiting until" in output())
     (data / "part").unlink()
-    (folder / "train.py").write_text("print('second')")
+    (here / "train.py").write_text("print('second')")
     until(lambda: output().count("waiting until") == 2)
     assert "there is nothing in it; put files into it" in output()
     (data / "part").write_text("x")
-    (folder / "train.py").write_text("print('third')")
+    (here / "train.py").write_text("print('third')")
     until(lambda: "algo-1 | third" in output())
     assert "algo-1 | second" not in output()
     assert process.poll() is None
