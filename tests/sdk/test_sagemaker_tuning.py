@@ -1,5 +1,6 @@
 """Tuning jobs of Amazon SageMaker: the calls, with botocore's own check of arguments and responses."""
 
+import sys
 from datetime import datetime, timedelta, timezone
 
 import boto3
@@ -123,7 +124,30 @@ def test_fit_sends_one_request_and_follows_the_tuning_job(tuner, account, capsys
     assert any(uri.endswith("/sourcedir.tar.gz") for uri in account.objects)
 
 
-def test_results_are_rows_of_the_training_jobs(tuner, account):
+def test_results_become_a_frame_with_the_columns_of_the_sagemaker_sdk(account, monkeypatch):
+    class Frames:
+        @staticmethod
+        def DataFrame(rows, columns):  # noqa: N802 - pandas' own name
+            return rows, columns
+
+    monkeypatch.setitem(sys.modules, "pandas", Frames)
+    account.describes()
+    account.describes(completed=1)
+    account.lists(summary(1, 0.7))
+    rows, columns = Tuner.attach("search", account).analytics().dataframe()
+    assert columns == [
+        "lr",
+        "TrainingJobName",
+        "TrainingJobStatus",
+        "FinalObjectiveValue",
+        "TrainingStartTime",
+        "TrainingEndTime",
+        "TrainingElapsedTimeSeconds",
+    ]
+    assert rows[0]["TrainingElapsedTimeSeconds"] == 60.0
+
+
+def test_results_are_rows_of_the_training_jobs(account):
     account.describes()
     account.describes("Completed", completed=1, failed=1, BestTrainingJob=summary(1, 0.7))
     account.lists(summary(1, 0.7), summary(2, status="Failed"))

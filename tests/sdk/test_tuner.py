@@ -155,6 +155,16 @@ def test_a_grid_has_all_combinations(code):
     assert config["ParameterRanges"]["CategoricalParameterRanges"][0]["Values"] == ["1", "2", "3"]
 
 
+def test_ranges_of_the_sagemaker_sdk_are_taken(code):
+    number = type("ContinuousParameter", (), {"min_value": 0.1, "max_value": 0.2, "scaling_type": "Linear"})()
+    choice = type("CategoricalParameter", (), {"values": ["adam", "sgd"]})()
+    ranges = Tuner(estimator(code), "accuracy", {"lr": number, "optimizer": choice}).hyperparameter_ranges()
+    assert ranges == {
+        "ContinuousParameterRanges": [{"Name": "lr", "MinValue": "0.1", "MaxValue": "0.2", "ScalingType": "Linear"}],
+        "CategoricalParameterRanges": [{"Name": "optimizer", "Values": ['"adam"', '"sgd"']}],
+    }
+
+
 class StrategyConfig:
     """The SageMaker SDK's class."""
 

@@ -108,6 +108,17 @@ def _check_bounds(given: IntegerParameter | ContinuousParameter) -> None:
         )
 
 
+def _parse_range(given: object) -> object:
+    """Return a range of the SageMaker SDK, whose classes have the same names, as one of these; others as they are."""
+    if isinstance(given, _KINDS):
+        return given
+    kind = next((kind for kind in _KINDS if kind.__name__ == type(given).__name__), None)
+    if kind is None:
+        return given
+    names = ("values",) if kind is CategoricalParameter else ("min_value", "max_value", "scaling_type")
+    return kind(*(getattr(given, name) for name in names))
+
+
 def check_ranges(ranges: object) -> dict[str, ParameterRange]:
     """Return the ranges by the names of their hyperparameters; raise `SpecError` for other values."""
     example = '{"lr": ContinuousParameter(1e-4, 1e-1)}'
@@ -115,7 +126,8 @@ def check_ranges(ranges: object) -> dict[str, ParameterRange]:
         raise invalid(_ARGUMENT, f"is {ranges!r}", f"give a dict, such as {example}")
     if not 1 <= len(ranges) <= RANGES_LIMIT:
         raise invalid(_ARGUMENT, f"has {len(ranges)} entries", f"give 1 to {RANGES_LIMIT}, such as {example}")
-    for name, each in ranges.items():
+    found = {name: _parse_range(each) for name, each in ranges.items()}
+    for name, each in found.items():
         if not isinstance(name, str) or not name:
             raise invalid(_ARGUMENT, f"has the name {name!r}", "give a hyperparameter's name, such as 'lr'")
         if name.startswith((contract.RESERVED_PREFIX, contract.TUNING_METRIC)) or name == contract.MODEL_DIR_PARAMETER:
@@ -126,7 +138,7 @@ def check_ranges(ranges: object) -> dict[str, ParameterRange]:
                 f"is {each!r}",
                 "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter",
             )
-    return dict(ranges)
+    return found  # type: ignore[return-value]  # each was checked
 
 
 def grid_size(ranges: Mapping[str, ParameterRange]) -> int:
