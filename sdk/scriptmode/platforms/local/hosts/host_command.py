@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 #: Modules in the current directory do not hide those of Python.
 _ISOLATED = ("-I", "-c")
+_POLL_SECONDS = 0.2
 
 
 def run_beside_process(folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
@@ -72,17 +74,30 @@ def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
     Docker starts it apart from this process: its input carries the signals that it would get otherwise.
     """
     with docker_client.docker_client(f"the command cannot be run on {host}") as client:
-        from docker.utils.socket import frames_iter
-
         for each in client.api.containers(filters={"label": f"{LABEL}={label}"}):
             if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
                 started = client.api.exec_create(each["Id"], list(argv), stdin=True)
                 stream = client.api.exec_start(started, socket=True)
                 with closing(stream), _forwarded_interrupts(stream):
-                    for descriptor, output in frames_iter(stream, tty=False):
+                    for descriptor, output in _frames(stream):
                         _write(descriptor, output)
                 return int(client.api.exec_inspect(started)["ExitCode"])
     raise DataError(f"the container of host {host} does not run yet, or any more", advice="see: scriptmode list")
+
+
+def _frames(stream: Any) -> Iterator[tuple[int, bytes]]:
+    """Yield the parts of a program's output, each with its descriptor, 1 or 2."""
+    from docker.utils.socket import frames_iter
+
+    frames = frames_iter(stream, tty=False)
+    while True:
+        # A signal that comes just before the system call is handled after it.
+        while not select.select([stream], [], [], _POLL_SECONDS)[0]:
+            continue
+        frame = next(frames, None)
+        if frame is None:
+            return
+        yield frame
 
 
 @contextmanager
