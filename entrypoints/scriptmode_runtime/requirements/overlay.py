@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime.processes import system
@@ -29,11 +30,7 @@ _INTERPRETER = (
 def install(folder: str, code: str, arguments: Sequence[str]) -> int:
     """Create the overlay ``folder`` and run ``pip install`` in ``code``; return pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
-    ours = subprocess.run(
-        [sys.executable, "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
-    )
-    # pip can install for another interpreter since 22.3.
-    with_pip = ours.returncode != 0
+    with_pip = not _has_pip()
     python = _create(folder, _site_folders(), with_pip=with_pip)
     pip = [python, "-c", PIP] if with_pip else [sys.executable, "-c", PIP, "--python", python]
     return subprocess.run(
@@ -42,6 +39,15 @@ def install(folder: str, code: str, arguments: Sequence[str]) -> int:
         cwd=code,
         preexec_fn=system.die_with_parent,
     ).returncode
+
+
+def _has_pip() -> bool:
+    """Return whether this interpreter has a pip that can install for another one: 22.3 or later."""
+    try:
+        major, minor = re.findall(r"\d+", f"{metadata.version('pip')}.0")[:2]
+        return (int(major), int(minor)) >= (22, 3)
+    except (metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 def create_above(folder: str, installed: str) -> None:
