@@ -138,7 +138,7 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(estimator, tmp_
         print("deaf", flush=True)
         time.sleep(600)
         """,
-        platform=LocalPlatform(stop_grace=3),
+        platform=LocalPlatform(stop_grace=1),
     )
     job = made.fit(wait=False)
     next(event for event in job.logs(follow=True) if event.message == "deaf")
@@ -207,7 +207,16 @@ def test_an_s3_channel_without_credentials_is_named_before_anything_is_started(e
 
 
 def test_a_client_interrupted_while_following_leaves_the_job_and_says_how_to_come_back(estimator, tmp_path):
-    estimator("import time; print('in', flush=True); time.sleep(4); print('out')")
+    over = tmp_path / "over"
+    estimator(
+        f"""
+        import os, time
+        print("in", flush=True)
+        while not os.path.exists({str(over)!r}):
+            time.sleep(0.01)
+        print("out")
+        """
+    )
     client = tmp_path / "client.py"
     client.write_text(
         "from scriptmode import Estimator\n"
@@ -227,5 +236,6 @@ def test_a_client_interrupted_while_following_leaves_the_job_and_says_how_to_com
     assert "scriptmode stop lives" in said
     job = Estimator.attach("lives").latest_training_job
     assert job.status == "InProgress"
+    over.touch()
     job.wait(timeout=100)
     assert "out" in [event.message for event in job.logs()]

@@ -206,13 +206,11 @@ def test_an_installation_that_is_killed_leaves_nothing_that_a_job_uses(jobs):
     assert [each.is_published for each in jobs.environments()] == [True]
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "included.txt", "constraints.txt", "wheel"])
-def test_what_changes_the_requirements_is_installed_again(jobs, name):
+def test_what_changes_the_requirements_is_installed_again(jobs):
     code = {
         "requirements.txt": "-r included.txt\n-c constraints.txt\n",
-        "included.txt": "./extra-1-py3-none-any.whl\n",
+        "included.txt": f"{jobs.wheels}/extra-1-py3-none-any.whl\n",
         "constraints.txt": "extra<9\n",
-        "extra-1-py3-none-any.whl": "",
     }
 
     def run():
@@ -220,17 +218,17 @@ def test_what_changes_the_requirements_is_installed_again(jobs, name):
         assert launcher.wait(100) == 0, launcher.output
         return launcher.output
 
-    # Files of the fixture are texts: the wheel is outside the code folder.
-    code["included.txt"] = f"{jobs.wheels}/{code.popitem()[0]}\n"
     assert INSTALLING in run()
     assert CACHED in run()
-    if name == "wheel":
-        jobs.add_wheel(number=9)
-    else:
-        code[name] += "--no-binary=another\n" if name == "requirements.txt" else "# changed\n"
+    for name, more in (("requirements.txt", "--no-binary=another\n"), ("included.txt", "#"), ("constraints.txt", "#")):
+        code[name] += more
+        log = run()
+        assert INSTALLING in log
+        assert "number 7 " in log
+    jobs.add_wheel(number=9)
     log = run()
     assert INSTALLING in log
-    assert f"number {9 if name == 'wheel' else 7} " in log
+    assert "number 9 " in log
 
 
 def test_requirements_that_cannot_be_met_fail_each_job_and_leave_nothing(jobs):
