@@ -30,6 +30,12 @@ def test_nothing_is_written_where_a_file_exists(here, name):
     assert (here / name).read_text() == "mine"
 
 
+def test_files_that_exist_are_named_together(here):
+    assert program("init").returncode == 0
+    said = program("init").stderr
+    assert said.startswith("scriptmode: train.py, job.toml, data/numbers.csv exist already, and nothing was written")
+
+
 def test_a_directory_that_cannot_be_written_is_an_error(here):
     (here / "file").touch()
     done = program("init", "file/below")

@@ -92,9 +92,8 @@ def init(directory: Path, *, as_json: bool) -> None:
     paths = [directory / name for name in files]
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing:
-        raise SpecError(
-            f"{', '.join(existing)} exists already, and nothing was written", advice="name another DIRECTORY"
-        )
+        what = f"{', '.join(existing)} {'exist' if existing[1:] else 'exists'} already, and nothing was written"
+        raise SpecError(what, advice="name another DIRECTORY")
     if directory.exists() and not directory.is_dir():
         raise SpecError(f"{directory} is not a directory, and nothing was written", advice="name another DIRECTORY")
     try:
