@@ -81,10 +81,21 @@ else:
         "estimator": "Estimator",
         "inputs": "TrainingInput",
         "instance_group": "InstanceGroup",
+        "parameter": "ContinuousParameter",
         "s3": "aws.S3Uploader",
         "session": "Session",
         "tensorflow": "TensorFlow",
         "tuner": "HyperparameterTuner",
+    }
+
+    #: Other names of the SageMaker SDK, of v1 too, and what to write instead.
+    _INSTEAD_OF_SAGEMAKER = {
+        "LocalSession": "use scriptmode.Session(local_mode=True)",
+        "TrainingJobAnalytics": "use scriptmode.TrainingJob.attach(name).analytics()",
+        "analytics": "use scriptmode.TrainingJob.attach(name).analytics()",
+        "image_uris": "give the estimator framework_version= and py_version=, and read training_image_uri()",
+        "local": "use scriptmode.Session(local_mode=True) and instance_type='local_process'",
+        "s3_input": "use scriptmode.TrainingInput",
     }
 
     def __getattr__(name: str) -> Any:
@@ -93,8 +104,11 @@ else:
 
             return version("scriptmode")
         if name not in _MODULES:
-            own = _MODULES_OF_SAGEMAKER.get(name)
-            hint = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}" if own else ""
+            hint = ""
+            if own := _MODULES_OF_SAGEMAKER.get(name):
+                hint = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}"
+            elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
+                hint = f"; {instead}"
             raise AttributeError(f"module 'scriptmode' has no attribute {name!r}{hint}")
         from importlib import import_module
 

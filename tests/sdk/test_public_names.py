@@ -55,6 +55,20 @@ def test_a_module_of_sagemaker_leads_to_its_names_here(module, own):
     assert hasattr(importlib.import_module(package), name)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("LocalSession", r"Session\(local_mode=True\)"),
+        ("TrainingJobAnalytics", r"TrainingJob\.attach\(name\)\.analytics\(\)"),
+        ("image_uris", "framework_version="),
+        ("s3_input", r"scriptmode\.TrainingInput"),
+    ],
+)
+def test_a_name_of_sagemaker_that_is_not_here_leads_to_another(name, instead):
+    with pytest.raises(AttributeError, match=f"module 'scriptmode' has no attribute '{name}'; .*{instead}"):
+        getattr(scriptmode, name)
+
+
 def test_another_name_is_none():
     with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Estimater'"):
         scriptmode.Estimater  # noqa: B018 - to look is what is tested
