@@ -265,6 +265,23 @@ def test_the_python_of_a_process_host_is_checked(code, tmp_path):
             estimator(code, **arguments, py_version=version).request()
 
 
+def test_both_versions_of_a_notebook_are_named_at_once(code, tmp_path):
+    made = estimator(
+        code,
+        instance_type="local_process",
+        image_uri=None,
+        platform=LocalPlatform(data_dir=tmp_path),
+        framework_version="1.0",
+        py_version="py27",
+    )
+    with pytest.raises(
+        SpecError,
+        match=r"^framework_version is '1\.0' and py_version is 'py27', but hosts .* which has .*TensorFlow.* and is "
+        r"Python 3\.\d+; leave both out, or give LocalPlatform",
+    ):
+        made.request()
+
+
 def test_the_python_of_another_interpreter_is_asked(code, tmp_path):
     python = tmp_path / "python9"
     python.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo 3 99;; esac\n')

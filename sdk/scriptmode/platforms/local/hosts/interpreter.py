@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from scriptmode.errors import PlatformError, invalid
+from scriptmode.errors import PlatformError, SpecError
 from scriptmode.installation import install_command
 
 #: The oldest interpreter that the runtime works with.
@@ -43,21 +43,34 @@ def find_interpreter(program: str | None) -> str:
     return python
 
 
-def check_python(wanted: str, python: str) -> None:
-    """Raise `SpecError` if the hosts' interpreter is not the version that ``py311`` or ``py3`` names."""
+def check_versions(framework_version: str | None, py_version: str | None, python: str) -> None:
+    """Raise `SpecError` if the hosts' interpreter has another TensorFlow or is another Python; both in one error."""
+    other = {}
+    if framework_version is not None and (found := _other_tensorflow(framework_version, python)):
+        other["framework_version"] = (framework_version, found)
+    if py_version is not None and (found := _other_python(py_version, python)):
+        other["py_version"] = (py_version, found)
+    if not other:
+        return
+    given = " and ".join(f"{name} is {wanted!r}" for name, (wanted, _) in other.items())
+    has = " and ".join(found for _, found in other.values())
+    raise SpecError(
+        f"{given}, but hosts that are processes run with {python}, which {has}",
+        argument=next(iter(other)),
+        advice=f"leave {'it' if len(other) == 1 else 'both'} out, or give LocalPlatform(python=...)",
+    )
+
+
+def _other_python(wanted: str, python: str) -> str:
+    """Return which Python the interpreter is, unless ``py311`` or ``py3`` names it."""
     from scriptmode.platforms.local.hosts.process_host import python_version
 
     major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
-    if wanted not in (f"py{major}", f"py{major}{minor}"):
-        raise invalid(
-            "py_version",
-            f"is {wanted!r}, but hosts that are processes run with {python}, which is Python {major}.{minor}",
-            "leave it out, or give LocalPlatform(python=...)",
-        )
+    return "" if wanted in (f"py{major}", f"py{major}{minor}") else f"is Python {major}.{minor}"
 
 
-def check_tensorflow(wanted: str, python: str) -> None:
-    """Raise `SpecError` if the hosts' interpreter has another version of TensorFlow."""
+def _other_tensorflow(wanted: str, python: str) -> str:
+    """Return which TensorFlow the interpreter has, unless it is the wanted version."""
     from importlib import metadata
 
     names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
@@ -69,10 +82,6 @@ def check_tensorflow(wanted: str, python: str) -> None:
     for name in names if python == sys.executable else ():
         with suppress(metadata.PackageNotFoundError):
             found.append(metadata.version(name))
-    if not any(version == wanted or version.startswith(f"{wanted}.") for version in found):
-        raise invalid(
-            "framework_version",
-            f"is {wanted!r}, but hosts that are processes run with {python}, which has "
-            f"{'TensorFlow ' + ' and '.join(found) if found else 'no TensorFlow'}",
-            "leave it out, or give LocalPlatform(python=...)",
-        )
+    if any(version == wanted or version.startswith(f"{wanted}.") for version in found):
+        return ""
+    return f"has {'TensorFlow ' + ' and '.join(found) if found else 'no TensorFlow'}"

@@ -44,10 +44,9 @@ class ProcessEngine:
                 advice="leave it out of LocalPlatform(...), or use instance_type='local'",
             )
         algorithm = spec.algorithm
-        if algorithm.framework_version is not None:
-            interpreter.check_tensorflow(algorithm.framework_version, interpreter.find_interpreter(settings.python))
-        if algorithm.py_version is not None:
-            interpreter.check_python(algorithm.py_version, interpreter.find_interpreter(settings.python))
+        versions = (algorithm.framework_version, algorithm.py_version)
+        if versions != (None, None):
+            interpreter.check_versions(*versions, interpreter.find_interpreter(settings.python))
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
