@@ -6,7 +6,7 @@ import pytest
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.data import file_uris
-from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
+from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet, requirements_settings
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -155,6 +155,23 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SESSION_TOKEN": "asked",
     }
+
+
+@pytest.mark.parametrize(
+    ("fields", "shared"),
+    [
+        ({}, True),
+        ({"Environment": {"SCRIPTMODE_REQUIREMENTS_CACHE": "refresh"}}, True),
+        ({"Environment": {"SCRIPTMODE_REQUIREMENTS_CACHE": "0"}}, False),
+        ({"EnableNetworkIsolation": True}, False),
+        ({"HyperParameters": {}}, False),
+    ],
+    ids=["by default", "refresh", "refused", "without a network", "without a script"],
+)
+def test_containers_write_environments_of_other_jobs_only_where_they_may(fields, shared):
+    settings = requirements_settings(parse_request({**request_for("job"), **fields}))
+    assert settings["isolate_requirements"] is True
+    assert ("environments" in settings) == shared
 
 
 def job_of(request):

@@ -74,7 +74,7 @@ class ContainerEngine:
         request, _ = container_fleet.with_visible_source(job.request)
         environment = container_fleet.container_environment(job.request, inherited)
         variables = job_variables.with_job_variables(environment, job)
-        cluster = {"secret": planned_containers.HIDDEN, **container_fleet.ISOLATED_REQUIREMENTS}
+        cluster = {"secret": planned_containers.HIDDEN, **container_fleet.requirements_settings(job.request)}
         return planned_containers.plan_container_hosts(request, variables, cluster)
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:

@@ -59,8 +59,6 @@ CREDENTIALS = (
 #: Waiting ranks of Open MPI poll without yielding, which takes the cores from the other hosts on this machine. (Open
 #: MPI documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-#: Where the hosts install requirements.txt: in environments that the jobs of an image share.
-ISOLATED_REQUIREMENTS = {"isolate_requirements": True, "environments": image_environments.MOUNT_POINT}
 #: A umask that lets all users read.
 _READABLE = 0o022
 #: File beside the staged channels that records which directories the script's ``model_dir`` held before the job.
@@ -104,7 +102,7 @@ class ContainerFleet:
         self._guard = job_containers.Guard(job, self._tasks)
         isolated = bool(self._job.request.network.isolation)
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
-        content = {"secret": secrets.token_hex(32), **ISOLATED_REQUIREMENTS}
+        content = {"secret": secrets.token_hex(32), **requirements_settings(self._job.request)}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._with_source(sandbox), content)
             for name in self._file_systems(sandbox):
@@ -220,6 +218,8 @@ class ContainerFleet:
 
     def _shared_environments(self) -> tuple[BindMount, ...]:
         """Return the mount of the image's environments, which are in use from now on; none where that is impossible."""
+        if not shares_environments(self._job.request):
+            return ()
         environments = _environments(self._folder)
         try:
             image = docker_client.find_image(self._image)
@@ -270,6 +270,22 @@ def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
     source = file_uris.file_path(uri)
     seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
     return replace(job, hyperparameters={**job.hyperparameters, contract.SUBMIT_DIRECTORY: seen}), source
+
+
+def shares_environments(job: JobRequest) -> bool:
+    """Return whether the containers of a job may write environments that other jobs of their image use.
+
+    Not those of a job without a script, which installs nothing, or without a network: what they write must not reach
+    the containers of jobs that have one.
+    """
+    is_refused = job.environment.get(contract.REQUIREMENTS_CACHE_VARIABLE) == contract.NO_CACHE
+    return bool(job.program) and not job.network.isolation and not is_refused
+
+
+def requirements_settings(job: JobRequest) -> dict[str, object]:
+    """Return where the hosts install requirements.txt: in shared environments, or each host alone."""
+    shared = {"environments": image_environments.MOUNT_POINT} if shares_environments(job) else {}
+    return {"isolate_requirements": True, **shared}
 
 
 def restore_ownership(folder: JobFolder, job: Job) -> None:
