@@ -230,6 +230,17 @@ def test_each_training_job_has_its_own_model_dir(make, jobs):
     assert {each["TrainingJobStatus"] for each in jobs.platform.list()} == {"Completed"}
 
 
+def test_a_training_job_whose_objective_is_not_a_number_is_never_the_best(make):
+    estimator = make("import sys\nprint('loss=' + sys.argv[-1])").estimator
+    ranges = {"loss": CategoricalParameter(["nan", "0.5", "inf"])}
+    metrics = [{"Name": "loss", "Regex": r"loss=(\S+)"}]
+    tuner = Tuner(estimator, "loss", ranges, metrics, "Grid", "Minimize")
+    tuner.fit(logs=False)
+    rows = {row["loss"]: row for row in tuner.analytics()}
+    assert [rows[each]["FinalObjectiveValue"] for each in ("nan", "0.5", "inf")] == [None, 0.5, None]
+    assert tuner.best_training_job() == rows["0.5"]["TrainingJobName"]
+
+
 def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
     tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=3)
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:

@@ -82,7 +82,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     except OSError as error:
         report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
-        _remove_interrupted(store.sources, store.data_dir / FETCHED)
+        _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
@@ -115,9 +115,9 @@ def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run:
 def _prune_tuning_jobs(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:
     for path in _older(folder, before):
         # One that cannot be read is kept: whether it ended is unknown.
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, LookupError):
             state = regular_files.read_json(path / "state.json")
-            if state.get("status") in ENDED and state["ended"] <= before:
+            if state["status"] in ENDED and state["ended"] <= before:
                 _remove("tuning job", path, report, dry_run=dry_run)
 
 

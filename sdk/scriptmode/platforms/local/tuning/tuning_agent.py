@@ -15,6 +15,7 @@ The first process ends with 0 when the agent is started; the agent itself contin
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import sys
 import time
@@ -145,7 +146,8 @@ class TuningAgent:
     def _end_trial(self, number: int, trial: Trial, description: dict[str, Any]) -> None:
         reader = self._readers.pop(number, None)
         if reader is not None:
-            trial.objective = reader.last
+            # Of a number and NaN neither is the best one.
+            trial.objective = reader.last if reader.last is not None and math.isfinite(reader.last) else None
             reader.close()
         trial.status = description["TrainingJobStatus"]
         trial.failure = description.get("FailureReason", "")
