@@ -2,8 +2,10 @@
 
 import os
 import stat
+import threading
 
 import pytest
+from fakes.processes import until
 
 from scriptmode import (
     CredentialsError,
@@ -21,6 +23,7 @@ from scriptmode import (
     get_execution_role,
 )
 from scriptmode.aws import S3Downloader, S3Uploader
+from scriptmode.aws.local_bucket import LocalBucket
 from scriptmode.testing import FakeSageMaker
 
 BUCKET = "s3://scriptmode_local"
@@ -263,6 +266,10 @@ def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_d
         local.upload_string("x", "../../outside")
     with pytest.raises(DataError, match="link/secret"):
         local.read_s3_file("scriptmode_local", "link/secret")
+    for outside in ("link/new", "link/new/x"):
+        with pytest.raises(DataError, match="cannot be written: .*the link leads out of the directory"):
+            local.upload_string("x", outside)
+    assert not (tmp_path / "new").exists()
     with pytest.raises(DataError, match="cannot be both a file and a directory; use another key"):
         local.upload_string("x", "a/b")
     with pytest.raises(DataNotFoundError, match="scriptmode_local/a/b: there is no such object"):
@@ -273,6 +280,23 @@ def test_the_directory_is_of_this_user_alone_and_keeps_keys_inside(local, data_d
         local.download_data(data_dir / "bucket/a", "scriptmode_local", "a")
     with pytest.raises(DataError, match="this is not the key of an object"):
         S3Uploader.upload_bytes(b"", f"{BUCKET}/a/")
+
+
+def test_an_object_appears_when_it_is_complete_and_with_the_rights_of_other_files(local, data_dir, tmp_path):
+    local.upload_string("x", "other")
+    (tmp_path / "file").touch()
+    assert (data_dir / "bucket/other").stat().st_mode == (tmp_path / "file").stat().st_mode
+    os.mkfifo(tmp_path / "slow")
+    upload = threading.Thread(target=LocalBucket().upload_file, args=(tmp_path / "slow", f"{BUCKET}/big"))
+    upload.start()
+    with (tmp_path / "slow").open("wb") as slow:
+        slow.write(b"half")
+        slow.flush()
+        until(lambda: list(data_dir.rglob(".new-*")))
+        assert local.list_s3_files("scriptmode_local", "") == ["other"]
+    upload.join()
+    assert local.read_s3_file("scriptmode_local", "big") == "half"
+    assert not list(data_dir.rglob(".new-*"))
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,14 +85,14 @@ class LocalBucket:
     def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:  # noqa: ARG002 - S3's
         """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have."""
         with _writing(uri), path.open("rb") as reader:
-            _replace(_target(uri), reader)
+            _store(uri, reader)
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
         """Store bytes at ``uri``; a directory has no ``kms_key``."""
         import io
 
         with _writing(uri):
-            _replace(_target(uri), io.BytesIO(content))
+            _store(uri, io.BytesIO(content))
 
 
 def _split(uri: str) -> tuple[str, Path, str]:
@@ -114,16 +113,23 @@ def _checked(uri: str, key: str) -> str:
         raise DataError(f"{uri}: the key leads out of the bucket's directory", advice="leave '..' out") from error
 
 
-def _target(uri: str) -> Path:
-    """Return the path to write an object to, in a directory that exists."""
+def _store(uri: str, content: BinaryIO) -> None:
+    """Write an object. A link that leads out of the directory, which a container may have made, is an ``OSError``."""
     _, root, key = _split(uri)
     if not key or key.endswith("/"):
         raise DataError(f"{uri}: this is not the key of an object", advice="end the URI with the object's name")
     if is_in_bucket(uri):
         make_private(root, default_data_dir())
-    path = root / key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
+    else:
+        root.mkdir(parents=True, exist_ok=True)
+    with beneath.Directory(root) as directory:
+        parts = key.split("/")
+        for depth in range(1, len(parts)):
+            with directory.at("/".join(parts[:depth])) as at, suppress(FileExistsError):
+                os.mkdir(at.name, dir_fd=at.dir_fd)
+        with directory.at(key) as at:
+            # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
+            _replace(at, content, drafts=root.parent if is_in_bucket(uri) else root)
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -145,22 +151,23 @@ def _opened(uri: str) -> Iterator[BinaryIO]:
 def _write_download(path: Path, content: BinaryIO) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
+        with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
+            _replace(at, content, drafts=path.parent)
     except OSError as error:
         raise DataError(f"{str(path)!r} cannot be written: {error}", advice="name another directory") from error
 
 
-def _replace(path: Path, content: BinaryIO) -> None:
+def _replace(at: beneath.At, content: BinaryIO, *, drafts: Path) -> None:
     """Write a file completely or not at all: a job may read the one that is there."""
-    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    temporary = Path(name)
+    draft = drafts / f".new-{os.urandom(8).hex()}"
     try:
-        with os.fdopen(descriptor, "wb") as writer:
+        # With the rights that the user's other files have.
+        with draft.open("xb") as writer:
             shutil.copyfileobj(content, writer)
-        temporary.replace(path)
+        os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink()
+            draft.unlink()
         raise
 
 
@@ -180,8 +187,7 @@ def _writing(uri: str) -> Iterator[None]:
         yield
     except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
         raise DataError(
-            f"{uri}: the bucket is a directory of this machine, where {error.filename!r} cannot be both a file and a "
-            "directory",
+            f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory",
             advice="use another key",
         ) from error
     except OSError as error:
