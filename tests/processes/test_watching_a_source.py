@@ -27,6 +27,13 @@ def watch(here):
         process.wait()
 
 
+def save(path, text):
+    """Save a file as editors do: another file gets its name, so that no start sees a part of it."""
+    draft = path.parent.parent / "draft"
+    draft.write_text(text)
+    draft.replace(path)
+
+
 def statuses():
     return [job["TrainingJobStatus"] for job in reversed(TrainingJob.list("local"))]
 
@@ -36,18 +43,16 @@ def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_sav
     script.write_text("import time; print('first', flush=True); time.sleep(600)")
     process, output = watch("train.py")
     until(lambda: "algo-1 | first" in output())
-    # As editors save: another file gets the name.
-    (here / "draft").write_text("print('second')")
-    (here / "draft").replace(script)
+    save(script, "print('second')")
     until(lambda: "algo-1 | second" in output())
     assert "-- train.py changed: running again" in output()
     until(lambda: "waiting until a file of the source is saved" in output())
     assert statuses() == ["Stopped", "Completed"]
-    script.write_text("print('third'")
+    save(script, "print('third'")
     until(lambda: "SyntaxError" in output() and output().count("waiting until") == 2)
     script.unlink()
     until(lambda: "entry_point 'train.py' does not exist" in output())
-    script.write_text("print('fourth')")
+    save(script, "print('fourth')")
     until(lambda: "algo-1 | fourth" in output() and output().count("waiting until") == 4)
     assert statuses() == ["Stopped", "Completed", "Failed", "Completed"]
     process.send_signal(signal.SIGINT)
@@ -62,7 +67,7 @@ def test_each_file_of_the_source_directory_counts_but_not_those_that_are_not_pac
     _, output = watch("train.py", "--source-dir", str(here))
     until(lambda: "algo-1 | before" in output() and "waiting until" in output())
     (here / "other.tmp").write_text("ignored")
-    (here / "words.py").write_text("SAID = 'after it'")
+    save(here / "words.py", "SAID = 'after it'")
     until(lambda: "algo-1 | after it" in output())
     assert "-- words.py changed: running again" in output()
 
@@ -75,11 +80,11 @@ def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save
     process, output = watch("train.py", "--input", f"train={data}")
     until(lambda: "algo-1 | first" in output() and "waiting until" in output())
     (data / "part").unlink()
-    (here / "train.py").write_text("print('second')")
+    save(here / "train.py", "print('second')")
     until(lambda: output().count("waiting until") == 2)
     assert "there is nothing in it; put files into it" in output()
     (data / "part").write_text("x")
-    (here / "train.py").write_text("print('third')")
+    save(here / "train.py", "print('third')")
     until(lambda: "algo-1 | third" in output())
     assert "algo-1 | second" not in output()
     assert process.poll() is None
