@@ -133,7 +133,7 @@ class Tuner:
 
         Args:
             tuning_job_name: The tuning job's name.
-            sagemaker_session: A session as the estimators take it; only Amazon SageMaker is asked then.
+            sagemaker_session: A session as the estimators take it; only its account, or its machine, is asked then.
             platform: ``"local"``, ``"sagemaker"`` or a platform; by default this machine is asked, then Amazon
                 SageMaker.
 

@@ -21,6 +21,7 @@ from scriptmode import (
     JobExistsError,
     JobNotFoundError,
     RequestError,
+    Session,
     TensorFlow,
     Tuner,
     TuningJobFailed,
@@ -363,6 +364,7 @@ def test_names_are_unique_and_attach_finds_them(make):
         tuner.fit(job_name="search", logs=False)
     attached = Tuner.attach("search", platform="local")
     assert attached.best_training_job() == tuner.best_training_job()
+    assert Tuner.attach("search", Session(local_mode=True)).describe() == tuner.describe()
     with pytest.raises(JobNotFoundError, match="no tuning job named 'serch' in .*; did you mean 'search'"):
         Tuner.attach("serch", platform="local")
 

@@ -180,7 +180,7 @@ def tuning_service(platform: Platform) -> TuningService:
 def find_tuning_platform(name: str, session: object = None) -> Platform:
     """Return the platform that has a tuning job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
     """
     if session is None and _runs_local_jobs():
         here = local_platform()
@@ -188,18 +188,18 @@ def find_tuning_platform(name: str, session: object = None) -> Platform:
             tuning_service(here).describe(name)
         except JobNotFoundError as not_here:
             try:
-                return _cloud_with_tuning_job(name, session)
+                return _session_with_tuning_job(name, session)
             except PlatformError as error:
                 what = f"{not_here.message}; Amazon SageMaker has none of that name either, or did not answer: {error}"
                 raise JobNotFoundError(what, advice=not_here.advice) from error
         return here
-    return _cloud_with_tuning_job(name, session)
+    return _session_with_tuning_job(name, session)
 
 
-def _cloud_with_tuning_job(name: str, session: object) -> Platform:
-    cloud = sagemaker_platform(session)
-    tuning_service(cloud).describe(name)
-    return cloud
+def _session_with_tuning_job(name: str, session: object) -> Platform:
+    platform = session_platform(session)
+    tuning_service(platform).describe(name)
+    return platform
 
 
 def _runs_local_jobs() -> bool:
