@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments, release
+from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments, image_of, release
 
 FIRST, SECOND = ("sha256:" + digit * 64 for digit in "ab")
 DAY = 24 * 3600
@@ -29,6 +29,7 @@ def test_each_image_has_a_directory_that_any_user_of_its_containers_may_write(im
     first, second = use(images, FIRST), use(images, SECOND)
     assert first != second
     assert first == use(images, FIRST)
+    assert FIRST.startswith(image_of(first))
     assert first.stat().st_mode & 0o777 == 0o777
     assert first.parent.stat().st_mode & 0o077 == 0
 

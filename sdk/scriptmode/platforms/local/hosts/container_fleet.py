@@ -302,7 +302,8 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
             written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
     with _environments(folder).unused_folders() as shared:
         # What is not new has the owner already, and may be large.
-        written.extend(WrittenFolder(each, owner) for each in shared if _has_new_entries(each, owner[0]))
+        new = [each for each in shared if _has_new_entries(each, owner[0])]
+        written.extend(WrittenFolder(each, owner, image=image_environments.image_of(each)) for each in new)
         job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
 
 

@@ -116,6 +116,11 @@ class ImageEnvironments:
         return []
 
 
+def image_of(shared: Path) -> str:
+    """Return the identifier of the image whose containers share a directory, as far as its name has it."""
+    return f"sha256:{shared.parent.name}"
+
+
 def release(lock: int) -> None:
     """Release the lock of `ImageEnvironments.use`, which children of this process may have too."""
     with suppress(OSError):
