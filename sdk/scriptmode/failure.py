@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass
 
 from scriptmode_runtime.failure import exception_type, last_error
@@ -52,7 +53,7 @@ class Failure:
         traceback: The end of the output of the process: its last traceback, with those that led to it, or its last
             lines; what the script wrote into its own failure file comes in place of them. 3,000 characters at most. Of
             a job that ran on Amazon SageMaker, or in another image than this project's, the lines after ``cause`` of
-            the FailureReason.
+            the FailureReason, and the log's last traceback where that does not say what failed.
     """
 
     cause: str
@@ -65,13 +66,27 @@ class Failure:
     traceback: str = ""
 
 
+def describe_exit_code(code: int) -> str:
+    """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def split_failure_reason(reason: str) -> tuple[str, int]:
+    """Return the text of the failure file in a FailureReason, and the exit code after it, 0 without one."""
+    text = _KIND.sub("", reason)
+    ended = _EXIT_CODE.search(text)
+    return (text[: ended.start()], int(ended[1])) if ended else (text, 0)
+
+
 def parse_failure_reason(reason: str) -> Failure:
     """Parse a FailureReason, whose first line says what failed."""
-    text = _SOURCE_FILE.sub("", _KIND.sub("", reason))
-    ended = _EXIT_CODE.search(text)
-    code = int(ended[1]) if ended else 0
-    if ended and (text := text[: ended.start()]) == "":
-        text = f"exit code {code}"
+    text, code = split_failure_reason(reason)
+    text = _SOURCE_FILE.sub("", text) or (f"exit code {code}" if code else "")
     cause, _, rest = (text or NO_REASON).partition("\n")
     process = _PROCESS.match(cause)
     host = _HOST.search(cause) or _HOST.search(rest)

@@ -36,9 +36,9 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/failure.py",),
     "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/failure.py",),
     # The log of an image without the runtime is read as the runtime reads its programs' output.
-    "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/local/agent/foreign_failure.py",),
-    "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/local/agent/foreign_failure.py",),
-    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/platforms/local/agent/foreign_failure.py",),
+    "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
+    "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
+    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/platforms/foreign_failure.py",),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (
         "sdk/scriptmode/platforms/local/hosts/container_host.py",

@@ -1,12 +1,15 @@
 """Why a host failed whose image has not this project's runtime, as its failure file and its log tell it."""
 
 import pytest
+from fakes.sagemaker_jobs import started
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from scriptmode import TrainingJobFailed
 from scriptmode.failure import parse_failure_reason
-from scriptmode.platforms.local.agent.foreign_failure import describe_foreign_failure, lacks_reason
+from scriptmode.platforms.foreign_failure import describe_foreign_failure, lacks_reason
 from scriptmode.platforms.local.store.description import algorithm_error
+from scriptmode.testing import Life
 from scriptmode_runtime import contract
 
 #: sagemaker-training 4.8.3 on a script that raised an exception of its own.
@@ -83,3 +86,33 @@ def test_the_reason_fits_the_services_limit_and_has_the_error(text, frames, widt
     assert contract.shorten(whole, contract.FAILURE_LIMIT) == whole
     assert ERROR in whole
     assert parse_failure_reason(whole).exit_code == 255
+
+
+def failed_on_sagemaker(reason, **logs):
+    life = Life.failed(reason, logs={host.replace("_", "-"): [(90.0 + n, line) for n, line in enumerate(text.split("\n"))]
+                                     for host, text in logs.items()})  # fmt: skip
+    fake, job = started(life, instance_count=2)
+    with pytest.raises(TrainingJobFailed) as caught:
+        job.wait()
+    return fake, caught.value
+
+
+@pytest.mark.parametrize("text", ["", TOOLKIT])
+def test_a_job_of_sagemaker_without_a_reason_has_the_logs_traceback(text):
+    _, error = failed_on_sagemaker(f"AlgorithmError: {text}, exit code: 1", algo_1="epoch 1\nepoch 2", algo_2=LOG)
+    assert (error.failure.host, error.failure.exception, error.failure.exit_code) == ("algo-2", "train.Diverged", 1)
+    assert error.failure.traceback == f"{TRACEBACK}{ERROR}"
+    assert ERROR in str(error)
+
+
+def test_the_log_of_sagemaker_is_not_read_where_the_reason_says_what_failed():
+    fake, error = failed_on_sagemaker('AlgorithmError: ErrorMessage "no", exit code: 1', algo_1=LOG)
+    assert error.failure.exception == ""
+    assert not [call for call in fake.calls if call.operation == "get_log_events"]
+
+
+def test_a_log_of_sagemaker_that_cannot_be_read_leaves_the_reason():
+    reason = "AlgorithmError: exit code: 1"
+    _, error = failed_on_sagemaker(reason)
+    assert error.failure.cause == "exit code 1"
+    assert "exit code 1" in str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.retry import RETRY_SECONDS, Retry
@@ -47,6 +48,23 @@ class LogTail:
         for stream in self._streams():
             while (yield from self._next_page(stream)):
                 pass
+
+    def read_ends(self, lines: int) -> dict[str, str]:
+        """Return the last lines of each host's latest stream, as far as CloudWatch has them on one page."""
+        self._find_streams()
+        latest = {_host(stream): stream for stream in self._streams()}
+
+        def read(stream: str) -> list[str]:
+            page = self._connection.client("logs").get_log_events(
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=False, limit=lines
+            )
+            return [event["message"] for event in page["events"]]
+
+        asked = {
+            host: self._connection.call(f"the log stream {stream}", partial(read, stream))
+            for host, stream in latest.items()
+        }
+        return {host: "\n".join(found) for host, found in asked.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""

@@ -20,6 +20,8 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
+from scriptmode.failure import split_failure_reason
+from scriptmode.platforms import foreign_failure
 from scriptmode.platforms.base import ANY_JOB, ENDED, DeprecatedMethods
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
@@ -151,9 +153,20 @@ class SageMakerPlatform(DeprecatedMethods):
         """Call DescribeTrainingJob."""
         return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
 
-    def failure(self, name: str) -> Failure | None:  # noqa: ARG002 - the service has no more than the FailureReason
-        """Return None: the service keeps only the text of the failure file."""
-        return None
+    def failure(self, name: str) -> Failure | None:
+        """Return why a job failed as the end of a host's log shows it, where FailureReason does not say it; else None.
+
+        The service keeps only the text of the failure file, which other images than this project's may leave empty.
+        """
+        reason = str(self.describe(name).get("FailureReason") or "")
+        text, code = split_failure_reason(reason)
+        if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
+            return None
+        from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
+
+        ends = LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).read_ends(foreign_failure.LINES)
+        found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
+        return next((failure for failure in found if failure.exception), None)
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Call ListTags for every page."""

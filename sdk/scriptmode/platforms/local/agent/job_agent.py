@@ -37,7 +37,8 @@ from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
-from scriptmode.platforms.local.agent import cleanup, foreign_failure, log_stream, progress, supervision
+from scriptmode.platforms import foreign_failure
+from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
+from scriptmode.failure import describe_exit_code
 from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:
@@ -123,16 +124,6 @@ class ForkedTask:
     def kill(self) -> None:
         """Kill the child now."""
         process_tree.kill_all([self.pid])
-
-
-def describe_exit_code(code: int) -> str:
-    """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
 
 
 def reset_signal_handlers(instead: signal.Handlers) -> None:

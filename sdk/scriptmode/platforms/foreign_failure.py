@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scriptmode.failure import Failure
-from scriptmode.platforms.local.system.forked_tasks import describe_exit_code
+from scriptmode.failure import Failure, describe_exit_code
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import (
     SIGNALLED,
