@@ -23,6 +23,7 @@ from scriptmode import (
     RequestError,
     Session,
     TensorFlow,
+    TrainingJob,
     Tuner,
     TuningJobFailed,
 )
@@ -367,6 +368,10 @@ def test_names_are_unique_and_attach_finds_them(make):
     assert Tuner.attach("search", Session(local_mode=True)).describe() == tuner.describe()
     with pytest.raises(JobNotFoundError, match="no tuning job named 'serch' in .*; did you mean 'search'"):
         Tuner.attach("serch", platform="local")
+    with pytest.raises(
+        JobNotFoundError, match=r"no training job named 'search' in .*; it is a tuning job: in Python, "
+    ):
+        TrainingJob.attach("search", platform="local")
 
 
 def test_a_wrong_request_starts_nothing(make, jobs):

@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import DATA_DIR_VARIABLE, unwritable_error
+from scriptmode.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.messages import suggest_similar
 from scriptmode.platforms.base import ChannelProgress
@@ -394,14 +394,15 @@ class JobStore:
     def find(self, name: str) -> JobFolder:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
         if not self.exists(name):
-            known = self.names() - {name}
-            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=_suggest_job(name, known))
+            advice = f"it is a tuning job: in Python, Tuner.attach({name!r}); its training jobs are '{name}-...'"
+            if not _has_folder(self.data_dir / TUNING, name):
+                advice = _suggest_job(name, self.names() - {name})
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=advice)
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
         """Return whether there is a folder of a job of that name."""
-        # Not by Path.is_dir, which raises for a name that is too long.
-        return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(self.jobs / name)  # noqa: PTH112
+        return _has_folder(self.jobs, name)
 
     def names(self) -> set[str]:
         """Return every job's name."""
@@ -477,6 +478,10 @@ def _above_streams(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(descriptor)
     return moved
+
+
+def _has_folder(parent: Path, name: str) -> bool:
+    return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(parent / name)  # noqa: PTH112 - long names
 
 
 def _suggest_job(name: str, known: set[str]) -> str:
