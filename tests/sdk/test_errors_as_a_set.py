@@ -183,7 +183,7 @@ ROWS = {
         lambda caller, _: caller.here(metric_definitions=[{"Name": "loss", "Regex": "loss=("}]).fit(),
         "metric 'loss'", "'loss=('", "correct it; an example is",
     ),
-    "CredentialsError": Row(no_s3_credentials, "s3://bucket/train", "there are no AWS credentials", "run 'aws configure'"),
+    "CredentialsError": Row(no_s3_credentials, "channel 'training'", "s3://bucket/train: there are no AWS credentials", "run 'aws configure'"),
     "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS for a higher quota", "ClientError"),
     "TransientError": Row(a_silent_service, "Training job img-", "given up after 900 s", "scriptmode logs -f", "TransientError"),
     "DataError": Row(no_model_message, "training job lost", "is Failed and has no model", "look at its log"),

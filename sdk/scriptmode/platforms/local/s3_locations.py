@@ -69,8 +69,12 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
     from scriptmode.data.s3_store import S3Store
 
-    for uri in (*(source.uri for source in sources), *buckets.values()):
-        require_credentials(uri)
+    for source in sources:
+        with _refuse_missing("inputs", f"channel {source.name!r}"):
+            require_credentials(source.uri)
+    for argument, uri in buckets.items():
+        with _refuse_missing(argument, argument):
+            require_credentials(uri)
     store = S3Store(retry_seconds=0, stall=_SECONDS)
     for source in sources:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
@@ -96,7 +100,8 @@ def _refuse_missing(argument: str, what: str) -> Iterator[None]:
         yield
     except DataNotFoundError as error:
         raise DataNotFoundError(f"{what}: {error.message}", argument=argument, advice=error.advice) from error
-    except CredentialsError:
-        raise
+    except CredentialsError as error:
+        # Without the argument, which would call it wrong: an option's error has another exit code.
+        raise CredentialsError(f"{what}: {error.message}", advice=error.advice) from error
     except PlatformError:
         return
