@@ -41,6 +41,15 @@ _UNSUPPORTED = {
     "autotune": "give hyperparameter_ranges",
     "hyperparameters_to_keep_static": "leave them out of hyperparameter_ranges",
 }
+#: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
+_MISSING_METHODS = {
+    "deploy": "serve the best model with the SageMaker SDK: sagemaker.tensorflow.TensorFlowModel("
+    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)",
+    **dict.fromkeys(
+        ("transfer_learning_tuner", "identical_dataset_and_algorithm_tuner"),
+        "warm starts are not supported: make a Tuner with narrower hyperparameter_ranges",
+    ),
+}
 
 
 @hide_frames(ScriptmodeError)
@@ -153,6 +162,11 @@ class Tuner:
         tuner = cls.__new__(cls)
         vars(tuner).update(estimator=None, _spec=None, _latest=TuningJob(tuning_job_name, where))
         return tuner
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise the error of an attribute that does not exist, with what to do instead."""
+        hint = _MISSING_METHODS.get(name) or did_you_mean(name, [each for each in dir(self) if each[0] != "_"])
+        raise AttributeError(str(Problem(f"Tuner has no attribute {name!r}", hint)))
 
     def __repr__(self) -> str:
         if self._spec is None:

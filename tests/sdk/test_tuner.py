@@ -289,6 +289,16 @@ def test_nothing_can_be_asked_before_fit(code):
             method()
 
 
+def test_a_method_of_the_sagemaker_sdk_is_answered_with_what_to_do_instead(code):
+    tuner = Tuner(estimator(code), "accuracy", RANGES)
+    with pytest.raises(
+        AttributeError, match=r"^Tuner has no attribute 'deploy'; serve the best model .*best_estimator"
+    ):
+        tuner.deploy(1, "ml.m5.large")
+    with pytest.raises(AttributeError, match=r"^Tuner has no attribute 'describ'; did you mean 'describe'\?$"):
+        tuner.describ()
+
+
 def test_sagemakers_own_tuner_is_told_what_to_use(code):
     with pytest.raises(SpecError, match=re.escape("use scriptmode.HyperparameterTuner, which has the same arguments")):
         # The first call of sagemaker.tuner.HyperparameterTuner.fit.
