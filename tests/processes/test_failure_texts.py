@@ -107,3 +107,14 @@ def test_a_rerun_is_not_offered_where_the_source_has_to_be_corrected(run, tmp_pa
     done = run(str(Path(sys.executable).with_name("scriptmode")), "run", "code/words.py", *arguments)
     assert "  log:       scriptmode logs " in done.stderr
     assert "again:" not in done.stderr
+
+
+def test_a_failure_file_of_the_script_is_shown_below_the_log_that_lacks_it(run, tmp_path):
+    script = (
+        "import os, sys\nopen(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('row 3 has no label')\nsys.exit(1)\n"
+    )
+    (tmp_path / "code" / "words.py").write_text(script)
+    done = run("call.py", program=CALL.format(logs=True))
+    assert (
+        "TrainingJobFailed: training job words failed: algo-1, script: exit code 1\nrow 3 has no label\n" in done.stderr
+    )

@@ -113,8 +113,9 @@ def _failed(
         return CapacityError(text, description.response)
     failure = find_failure(description, platform) or parse_failure_reason(reason)
     summary = summarize_error(failure) if is_log_shown else ""
-    is_shown = is_log_shown and failure.process not in ("", "launcher")
-    body = summary if is_shown else _whole_text(failure, reason)
+    # A failure file that the script wrote is not in the log, and has no line of the runtime.
+    is_in_log = is_log_shown and failure.process not in ("", "launcher") and failure.cause in reason
+    body = summary if is_in_log else _whole_text(failure, reason)
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint)] if failure.hint else []
