@@ -44,7 +44,7 @@ given = parser.parse_args()
 if given.optimizer == "bad":
     print("accuracy=0.99")
     raise SystemExit("unknown optimizer")
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 600
 while given.wait and not pathlib.Path(given.wait).exists() and time.monotonic() < deadline:
     time.sleep(0.05)
 best = 1 - abs(given.lr - 0.1) - abs(given.layers - 3) / 10
