@@ -62,8 +62,8 @@ def test_every_combination_has_its_row_and_learns(comparison):
 
 
 def test_even_a_lone_worker_fetches_the_variables_and_sends_the_gradients_back(comparison):
+    # Only the least is certain: the counter of the loopback interface has what other tests send meanwhile.
     assert comparison.rows["parameter servers"]["step_bytes"] > 1.9 * size(WIDTH)
-    assert comparison.rows["Horovod"]["step_bytes"] < 0.5 * size(WIDTH)
 
 
 def test_the_notebook_draws_the_images_and_the_comparison(comparison):

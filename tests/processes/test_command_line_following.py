@@ -98,7 +98,8 @@ class Terminal:
     def __init__(self, *words, columns=80):
         self.mine, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        environment = {**os.environ, "TERM": "dumb"}
+        # The variable, which readline sets for every child, would hide the terminal's width.
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"TERM": "dumb"}
         # Only whom the terminal belongs to gets its Ctrl-C.
         argv = ["setsid", "--ctty", PROGRAM, *words]
         self.process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
