@@ -103,7 +103,7 @@ while True:
     code = {"train.py": deaf, "train.sh": f"{sys.executable} train.py\ntrue\n"}
     base = write_host(tmp_path / "algo-1", code=code, sagemaker_program=program)
     launcher = launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="1.5")
-    launcher.says("deaf")
+    launcher.says("deaf\n")  # a print is two writes, between which the signal could come
     launcher.send(signal.SIGTERM)
     assert launcher.wait() == 143
     (told,) = re.findall(r"^told ([\d.]+)", launcher.output, re.MULTILINE)

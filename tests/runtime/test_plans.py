@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_host
@@ -57,7 +58,9 @@ def test_a_single_host_runs_the_script_in_its_code_folder(tmp_path):
     one = plan(tmp_path, epochs=3)
     assert one.main.argv == (sys.executable, "train.py", "--epochs", "3")
     assert one.main.cwd == str(tmp_path / "ml/code")
-    assert one.main.env["PYTHONPATH"] == str(tmp_path / "ml/code")
+    code, fallback = one.main.env["PYTHONPATH"].split(os.pathsep)
+    assert code == str(tmp_path / "ml/code")
+    assert (Path(fallback) / "sagemaker_tensorflow").is_dir()
     assert one.main.env["PYTHONUNBUFFERED"] == "1"
     assert (one.services, one.before, one.after) == ((), (), ())
 
