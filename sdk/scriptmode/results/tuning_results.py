@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import DataError, MissingPackageError
+from scriptmode.errors import DataError
+from scriptmode.results.metrics import import_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +54,9 @@ class TuningResults(list[dict[str, object]]):
         """Return a ``pandas.DataFrame`` of the rows.
 
         Raises:
-            MissingPackageError: Where pandas is not installed.
+            MissingPackageError: Where pandas is not installed, or cannot be imported.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise MissingPackageError(
-                "dataframe() needs pandas, which is not installed: pip install pandas",
-                advice="rows and table() need nothing",
-            ) from error
+        pd = import_pandas("dataframe()", "rows and table() need nothing")
         return pd.DataFrame(list(self), columns=[*self._tuned_names(), *_COLUMNS])
 
     to_pandas = dataframe
