@@ -95,8 +95,7 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
             lambda: connection.client("sagemaker").describe_notebook_instance(NotebookInstanceName=notebook),
         )
         return str(found["RoleArn"])
-    caller = connection.call("the caller's identity", lambda: connection.client("sts").get_caller_identity())
-    arn = str(caller["Arn"])
+    arn = connection.caller_identity()["Arn"]
     if account_of_role(arn) is not None:
         return arn
     assumed = _ASSUMED.fullmatch(arn)

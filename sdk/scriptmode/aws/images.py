@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.aws.regions import find_dns_suffix
 from scriptmode.errors import SpecError, invalid
 from scriptmode.installation import install_command
 from scriptmode.messages import suggest_similar
@@ -71,7 +72,10 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     tag = f"{framework_version}-{processor}-{python}"
     if family == "p4d" and tag in _P4D_ENDINGS:
         tag = f"{tag}-{_P4D_ENDINGS[tag]}"
-    return f"{image.registries[region]}.dkr.ecr.{region}.{_dns_suffix(region)}/{image.repository}:{tag}"
+    domain = find_dns_suffix(region)
+    if domain is None:
+        raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
+    return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:{tag}"
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:
@@ -187,17 +191,6 @@ def _family(instance_type: str) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
-
-
-@functools.lru_cache(maxsize=64)
-def _dns_suffix(region: str) -> str:
-    """Return the domain of a Region's services, from botocore's data; botocore's code would take longer to import."""
-    spec = importlib.util.find_spec("botocore")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        for partition in json.loads(Path(place, "data", "partitions.json").read_bytes())["partitions"]:
-            if region in partition["regions"] or re.fullmatch(partition["regionRegex"], region):
-                return str(partition["outputs"]["dnsSuffix"])
-    raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
 
 
 def _text_of(error: Exception) -> str:

@@ -155,8 +155,7 @@ class Session:
         """
         if self.local_mode:
             return LOCAL_ACCOUNT
-        sts = self._connection.client("sts")
-        return str(self._connection.call("the caller's identity", sts.get_caller_identity)["Account"])
+        return self._connection.caller_identity()["Account"]
 
     def default_bucket(self) -> str:
         """Return the name of the default bucket, which is created if it does not exist.

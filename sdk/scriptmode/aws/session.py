@@ -115,6 +115,11 @@ class Connection:
         with translate_errors(subject):
             return call()
 
+    def caller_identity(self) -> Mapping[str, str]:
+        """Call GetCallerIdentity of STS: the account and the ARN of the credentials."""
+        found: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
+        return found
+
     def brief_client(self, service: str) -> Any:
         """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
         with translate_setup_errors(f"the connection to {service}"):

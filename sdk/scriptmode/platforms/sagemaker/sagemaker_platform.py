@@ -297,12 +297,10 @@ class SageMakerPlatform(DeprecatedMethods):
     def _create_bucket(self, bucket: str, owner: str | None) -> None:
         """Create a default bucket; only the account in its name may create it."""
         if owner is not None:
-            sts = self._connection.call(
-                "the caller's identity", lambda: self._connection.client("sts").get_caller_identity()
-            )
-            if sts["Account"] != owner:
+            account = self._connection.caller_identity()["Account"]
+            if account != owner:
                 raise CredentialsError(
-                    f"the role is one of account {owner}, but the credentials in use are of account {sts['Account']}",
+                    f"the role is one of account {owner}, but the credentials in use are of account {account}",
                     advice="a job is started by the account of its role: correct role, or the profile",
                 )
         self._s3.create_bucket(bucket, region=self.region)
