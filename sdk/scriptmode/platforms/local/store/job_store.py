@@ -47,6 +47,7 @@ from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_record, logs, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
@@ -367,7 +368,7 @@ class JobStore:
             for directory in (self.data_dir, self.jobs):
                 entries.make_directory(directory, mode=0o700)
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
-            lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            lock = above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
             heartbeat.write_heartbeat(lock)
             draft.log("host").parent.mkdir()
@@ -395,14 +396,14 @@ class JobStore:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
         if not self.exists(name):
             advice = f"it is a tuning job: in Python, Tuner.attach({name!r}); its training jobs are '{name}-...'"
-            if not _has_folder(self.data_dir / TUNING, name):
+            if not has_folder(self.data_dir / TUNING, name):
                 advice = _suggest_job(name, self.names() - {name})
             raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=advice)
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
         """Return whether there is a folder of a job of that name."""
-        return _has_folder(self.jobs, name)
+        return has_folder(self.jobs, name)
 
     def names(self) -> set[str]:
         """Return every job's name."""
@@ -471,16 +472,8 @@ def _file_version(path: str, jobs: int) -> tuple[int, int]:
     return 0, 0
 
 
-def _above_streams(descriptor: int) -> int:
-    """Move a descriptor above 2, which it has where this process was started without a standard stream."""
-    if descriptor > 2:  # noqa: PLR2004 - stdin, stdout, stderr
-        return descriptor
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
-    os.close(descriptor)
-    return moved
-
-
-def _has_folder(parent: Path, name: str) -> bool:
+def has_folder(parent: Path, name: str) -> bool:
+    """Return whether a directory has a directory of that name, which is not hidden; False for any other text."""
     return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(parent / name)  # noqa: PTH112 - long names
 
 

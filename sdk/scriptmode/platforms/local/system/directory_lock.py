@@ -1,4 +1,4 @@
-"""Locks of directories that several processes change: the one of all jobs, and the one of their sources."""
+"""Locks of directories that several processes change, and descriptors of locks that an agent inherits."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def locked_directory(path: Path, *, shared: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def above_streams(descriptor: int) -> int:
+    """Move a descriptor above 2, which it has where this process was started without a standard stream."""
+    if descriptor > 2:  # noqa: PLR2004 - stdin, stdout, stderr
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved

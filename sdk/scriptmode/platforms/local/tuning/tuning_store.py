@@ -29,15 +29,15 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store import shapes
+from scriptmode.platforms.local.store.job_store import has_folder
 from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Descriptors of the standard streams, which no lock may have.
-_STREAMS = 3
 _TRIAL = {"name!": str, "tuned!": {"*": str}, "created!": object, "status!": str}
 _STATE = {"status!": str, "created!": object, "modified!": object, "trials!": [_TRIAL]}
 _RECORD = {"request!": {"HyperParameterTuningJobName!": str}, "platform!": dict, "arn!": str, "training_arn!": str}
@@ -173,7 +173,7 @@ class TuningFolder:
         Raises `DataError` where the lock cannot be opened.
         """
         try:
-            descriptor = _above_streams(os.open(self.lock_file, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+            descriptor = above_streams(os.open(self.lock_file, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
         except OSError as error:
             raise DataError(
                 f"tuning job {self.name} cannot be continued: {error}",
@@ -204,7 +204,7 @@ class TuningStore:
         try:
             make_private(self.folder, self.data_dir)
             draft = TuningFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder)))
-            lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            lock = above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
             replace_file(draft.path / "request.json", _json(asdict(record)))
             draft.write_state(state)
@@ -240,7 +240,7 @@ class TuningStore:
 
     def exists(self, name: str) -> bool:
         """Return whether there is a tuning job of that name."""
-        return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(self.folder / name)  # noqa: PTH112
+        return has_folder(self.folder, name)
 
     def names(self) -> list[str]:
         """Return the name of every tuning job."""
@@ -254,15 +254,6 @@ def tuning_job_exists_error(name: str) -> JobExistsError:
     """Return the error for the name of a tuning job that exists."""
     step = f"use another name, or continue it: Tuner.attach({name!r})"
     return JobExistsError(f"there is a tuning job named {name!r} already", argument="job_name", advice=step)
-
-
-def _above_streams(descriptor: int) -> int:
-    """Move a descriptor above 2, which it has where this process was started without a standard stream."""
-    if descriptor >= _STREAMS:
-        return descriptor
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _STREAMS)
-    os.close(descriptor)
-    return moved
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
