@@ -85,7 +85,7 @@ STARTERS = (
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
-    "sdk/scriptmode/platforms/local/agent/job_agent.py",  # puts itself into the background
+    "sdk/scriptmode/platforms/local/agent/agent_process.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background

@@ -99,7 +99,7 @@ SDK = {
         "data",
         "platforms.base",
         "platforms.local",
-        "platforms.local.agent",
+        "platforms.local.hosts",
         "platforms.local.store",
         "platforms.local.system",
         "request",

@@ -1,6 +1,7 @@
 """The agent: the process that owns one running job, and the recovery of jobs whose agent died.
 
-- `__main__`: the command that starts an agent
+- `__main__`, `agent_process`: the command that runs an agent, detached or in the foreground
+- `start`: a job's folder and its agent, both or neither
 - `job_agent`: one job from Starting to Completed, Failed or Stopped
 - `supervision`: the hosts of a job while they train
 - `progress`: counting and recording how much of the inputs has arrived

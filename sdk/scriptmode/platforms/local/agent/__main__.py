@@ -1,8 +1,8 @@
-"""Run the agent of one job: ``python -m scriptmode.platforms.local.agent <job folder> <lock>``."""
+"""Run the agent of one job; `agent_process` describes the arguments."""
 
 import sys
 
-from scriptmode.platforms.local.agent.job_agent import main
+from scriptmode.platforms.local.agent.agent_process import main
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

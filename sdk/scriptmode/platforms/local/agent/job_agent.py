@@ -17,9 +17,6 @@ agent), the time limit of Training, an error of the agent itself (Failed with In
 the job's directory (everything is killed, nothing is recorded). The loop wakes at the end of a child and at least every
 `supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no time limit; a stop kills the
 first two. The agent has no threads, because it forks.
-
-``python -m scriptmode.platforms.local.agent <job folder> <lock>``: the descriptor ``lock`` is the job's lock, held.
-The first process ends with 0 when the agent is started; the agent itself continues in the background.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
@@ -38,7 +34,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.platforms import foreign_failure
-from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
+from scriptmode.platforms.local.agent import cleanup, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
@@ -130,6 +126,11 @@ class Agent:
         if self._hosts:
             outcome = self._upload(self._find_model(outcome))
         self._end(outcome)
+
+    @property
+    def status(self) -> str:
+        """The job's status, as this process recorded it."""
+        return self._state.status
 
     def leave_queue(self) -> None:
         """Remove the job from the queue, so that the next job can start."""
@@ -445,24 +446,3 @@ class Agent:
         self._log(text)
         with suppress(OSError):
             logs.append_line(self._folder.log(host), f"scriptmode: {text}")
-
-
-def main(arguments: list[str]) -> None:
-    """Fork into the background and run the job of the given directory."""
-    path, lock = Path(arguments[0]), int(arguments[1])
-    # The lock must be released when this process ends, so no child may inherit it.
-    os.set_inheritable(lock, False)  # noqa: FBT003
-    if os.fork():
-        os._exit(0)
-    sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
-    agent = Agent(JobFolder(path), lock, os.environ)
-    try:
-        agent.run()
-    except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
-        if agent.is_deleted():
-            agent.abandon()
-            return
-        traceback.print_exc()
-        agent.fail(error)
-    finally:
-        agent.leave_queue()

@@ -13,6 +13,7 @@ from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.spec.hosts import LOCAL_GPU
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _GUARD_SECONDS = 3.0
 
 
-class ContainerEngine:
+class ContainerEngine(LocalAgent):
     """Engine of ``local`` and ``local_gpu``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:

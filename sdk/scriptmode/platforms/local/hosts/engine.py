@@ -41,6 +41,13 @@ class Engine(Protocol):
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""
 
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
+        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
+
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job that starts; the caller is its agent."""
 

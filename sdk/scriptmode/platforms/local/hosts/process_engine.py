@@ -9,6 +9,7 @@ from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-class ProcessEngine:
+class ProcessEngine(LocalAgent):
     """Engine of ``local_process``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, RequestError
-from scriptmode.platforms.local.agent.start import start_agent
+from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.platforms.local.tuning import description, search
 from scriptmode.platforms.local.tuning.objective import definition_regex

@@ -1,0 +1,94 @@
+"""The process of a job's agent: detached from the client, or in the foreground as the batch step of a cluster's job.
+
+- ``python -m scriptmode.platforms.local.agent <job folder> <lock>``: the descriptor ``lock`` is the job's lock, held.
+  The first process ends with 0 when the agent is started; the agent itself continues in the background.
+- ``python -m scriptmode.platforms.local.agent --foreground <job folder>``: the agent takes the job's lock itself. The
+  process ends with the job, with 0 for a Completed one and 1 for any other, so that the scheduler records the outcome.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from scriptmode.errors import ScriptmodeError
+from scriptmode.platforms.base import COMPLETED
+from scriptmode.platforms.local.agent import log_stream
+from scriptmode.platforms.local.agent.job_agent import Agent
+from scriptmode.platforms.local.store import heartbeat
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode_runtime.processes import process_tree
+
+FOREGROUND = "--foreground"
+#: Seconds to wait for a lock that another process holds: a client that reads the state, for some milliseconds, or an
+#: agent whose machine is lost. The server of an NFS export releases that one after its lease, 90 s by default.
+_LOCK_SECONDS = 120.0
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job of a directory, in the background unless the first argument says otherwise; return the exit code."""
+    if arguments[0] == FOREGROUND:
+        return _run_in_foreground(JobFolder(Path(arguments[1])))
+    path, lock = Path(arguments[0]), int(arguments[1])
+    # The lock must be released when this process ends, so no child may inherit it.
+    os.set_inheritable(lock, False)  # noqa: FBT003
+    if os.fork():
+        os._exit(0)
+    return _run(JobFolder(path), lock)
+
+
+def _run_in_foreground(folder: JobFolder) -> int:
+    try:
+        lock = _take_lock(folder)
+        state = folder.read_state()
+    except (OSError, ScriptmodeError) as error:
+        sys.stderr.write(f"scriptmode: the agent of training job {folder.name} cannot start: {error}\n")
+        return 1
+    if state.ended:
+        # It was stopped before the scheduler started it.
+        return _exit_code(state.status)
+    # A relative path that a program prints must not depend on where the job was submitted.
+    os.chdir("/")
+    return _run(folder, lock)
+
+
+def _take_lock(folder: JobFolder) -> int:
+    """Return the descriptor of the job's lock, which is held; raise ``OSError`` if that is not possible."""
+    lock = above_streams(os.open(folder.lock_file, os.O_RDWR | os.O_CLOEXEC))
+
+    def try_lock() -> bool:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    if not process_tree.wait_until(try_lock, _LOCK_SECONDS):
+        raise TimeoutError(f"another agent has held its lock for {_LOCK_SECONDS:.0f} s")
+    heartbeat.write_heartbeat(lock)
+    return lock
+
+
+def _run(folder: JobFolder, lock: int) -> int:
+    """Run the job with its lock held; return 0 if it completed, else 1."""
+    sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
+    agent = Agent(folder, lock, os.environ)
+    try:
+        agent.run()
+    except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
+        if agent.is_deleted():
+            agent.abandon()
+            return 1
+        traceback.print_exc()
+        agent.fail(error)
+    finally:
+        agent.leave_queue()
+    return _exit_code(agent.status)
+
+
+def _exit_code(status: str) -> int:
+    return 0 if status == COMPLETED else 1
