@@ -39,6 +39,8 @@ PURE = (
     "sdk/scriptmode/platforms/local/store/shapes.py",
     "sdk/scriptmode/platforms/local/store/state.py",
     "sdk/scriptmode/platforms/planned_containers.py",
+    "sdk/scriptmode/platforms/slurm/environment.py",
+    "sdk/scriptmode/platforms/slurm/steps.py",
     "sdk/scriptmode/request/parse.py",
     "sdk/scriptmode/request/render.py",
     "sdk/scriptmode/request/rerun.py",

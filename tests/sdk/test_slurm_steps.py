@@ -1,0 +1,107 @@
+"""What a job's steps on the nodes of a cluster are given: addresses, ports, variables and a command."""
+
+import ipaddress
+import socket
+
+import pytest
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
+from scriptmode.platforms.slurm import addresses, environment, steps
+from scriptmode.platforms.slurm.addresses import Interface
+
+ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
+FAST_6 = Interface("ib0", "fd00::7")
+#: The interface of a container engine, whose address every node may have.
+BRIDGE = Interface("docker0", "172.17.0.1")
+MACHINE = [FAST_6, ETHERNET, FAST, BRIDGE]
+#: What a batch step of Slurm 22.05 has, some of it.
+OF_THE_BATCH_STEP = {
+    "SLURM_CONF": "/etc/slurm/slurm.conf",
+    "SLURM_JOB_ID": "17",
+    "SLURM_HET_SIZE": "2",
+    "SLURM_JOB_ID_HET_GROUP_1": "18",
+    "SLURM_MEM_PER_CPU": "4000",
+    "SLURM_NTASKS_PER_NODE": "1",
+    "SLURM_EXPORT_ENV": "NONE",
+    "SBATCH_PARTITION": "gpu",
+    "CUDA_VISIBLE_DEVICES": "0,1",
+    "PATH": "/bin",
+}
+
+
+def test_hosts_get_no_variable_of_slurm_or_its_process_managers_but_their_gpus():
+    found = {**OF_THE_BATCH_STEP, "PMIX_RANK": "0", "PMI_RANK": "0", "SRUN_DEBUG": "3", "SLURMD_NODENAME": "node1"}
+    assert environment.without_slurm(found) == {"CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/bin"}
+
+
+def test_a_step_is_told_its_job_and_no_default_of_an_option():
+    kept = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_HET_SIZE", "SLURM_JOB_ID_HET_GROUP_1", "CUDA_VISIBLE_DEVICES", "PATH")
+    assert environment.step_environment(OF_THE_BATCH_STEP) == {name: OF_THE_BATCH_STEP[name] for name in kept}
+
+
+@pytest.mark.parametrize("names", [{"SLURMING": "1"}, {"PMIXER": "1"}, {"MY_SLURM_X": "1"}], ids=str)
+def test_variables_with_similar_names_are_the_script_s_own(names):
+    assert environment.without_slurm(names) == names
+
+
+def test_a_step_runs_one_command_on_one_node_of_this_job():
+    argv = steps.step_command(steps.Node("node2"), "algo-2", ("python", "-m", "x y"))
+    assert argv[0] == "srun"
+    assert {"--nodes=1", "--ntasks=1", "--nodelist=node2", "--overlap", "--job-name=algo-2"} < set(argv)
+    assert argv[-3:] == ("python", "-m", "x y")
+    assert not [option for option in argv if option.startswith(("--jobid", "--het-group"))]
+
+
+def test_a_step_may_be_of_another_job_or_of_a_component_of_a_heterogeneous_one():
+    argv = steps.step_command(steps.Node("node2", component=1), "algo-2", ("true",), job=17)
+    assert {"--jobid=17", "--het-group=1"} < set(argv)
+
+
+def test_the_interface_of_an_address_is_found_on_the_node():
+    assert addresses.find_interface(FAST.address, MACHINE) == "ib0"
+    assert addresses.find_interface("192.0.2.8", MACHINE) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "address"),
+    [
+        ("ib0", "10.1.2.7"),
+        ("10.1.0.0/16", "10.1.2.7"),
+        ("fd00::/8", "fd00::7"),
+        ("192.0.2.7/32", "192.0.2.7"),
+        ("ib1", ""),
+        ("10.2.0.0/16", ""),
+    ],
+)
+def test_the_fast_network_is_named_by_its_interface_or_its_numbers(wanted, address):
+    assert addresses.choose_address(wanted, MACHINE) == address
+
+
+def test_this_machine_s_addresses_can_be_bound_and_are_not_loopback():
+    found = addresses.list_interfaces()
+    names = {name for _, name in socket.if_nameindex()}
+    assert {each.name for each in found} <= names - {"lo"}
+    for each in found:
+        family = socket.AF_INET6 if ":" in each.address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as server:
+            server.bind((each.address, 0))
+
+
+def test_an_address_that_is_a_name_is_resolved():
+    assert ipaddress.ip_address(addresses.resolve_address("node1", "localhost")).is_loopback
+    assert addresses.resolve_address("node1", "10.1.2.3") == "10.1.2.3"
+
+
+def test_an_address_that_does_not_resolve_is_refused_with_the_option_that_replaces_it():
+    with pytest.raises(DataError, match=r"node1 has the address 'no such.invalid'.*Slurm\(interface=\.\.\.\)"):
+        addresses.resolve_address("node1", "no such.invalid")
+
+
+def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():
+    blocks = [addresses.port_block(number) for number in range(90_000, 93_000)]
+    ports = [port for block in blocks for port in block.values()]
+    assert len(set(ports)) == len(ports)
+    assert min(ports) >= LOWEST
+    assert max(ports) < DEFAULT_EPHEMERAL
+    assert set(blocks[0]) == set(ROLES)
