@@ -79,7 +79,7 @@ def sdk_box(module: str) -> str | None:
         return root
     if rest[:2] == ["platforms", "local"]:
         return f"local.{rest[2]}" if _is_package("platforms", "local", *rest[2:3]) and rest[2:] else "platforms.local"
-    if rest[0:1] == ["platforms"] and rest[1:2] in (["base"], ["registry"], ["sagemaker"]):
+    if rest[0:1] == ["platforms"] and rest[1:2] in (["base"], ["registry"], ["sagemaker"], ["slurm"]):
         return ".".join(rest[:2])
     name = rest[0] if rest else ""
     return name if name and _is_package(name) else TOP.get(name)

@@ -25,6 +25,7 @@ JSON_MODULES = (
     "sdk/scriptmode/spec/estimator_arguments.py",  # arguments that are the service's own objects
     "sdk/scriptmode/spec/monitoring.py",
     "sdk/scriptmode/aws/config.py",  # files of YAML and JSON
+    "sdk/scriptmode/platforms/slurm/settings.py",  # files of YAML, records of JSON
     "sdk/scriptmode/cli/job_file.py",
     "sdk/scriptmode/cli/cloud_ml_engine/config.py",
 )

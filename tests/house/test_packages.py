@@ -113,6 +113,7 @@ SDK = {
         "platforms.local.hosts",
         "platforms.local.store",
         "platforms.local.system",
+        "request",
         "spec",
     ),
     "results": ("aws", "platforms.base", "request", "spec"),

@@ -10,6 +10,8 @@ LOCAL_PROCESS = "local_process"
 #: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_GPU = "local_gpu"
 LOCAL_CONTAINER = ("local", LOCAL_GPU)
+#: Instance type whose hosts are nodes of a Slurm cluster; ``slurm:gpu`` names a partition.
+SLURM = "slurm"
 #: The account of jobs on this machine, their Region if AWS's settings name none, and the role of those without one.
 LOCAL_ACCOUNT = "000000000000"
 LOCAL_REGION = "us-east-1"
@@ -18,11 +20,26 @@ LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
 
 
 class HostKind(Enum):
-    """What the hosts of a job are: processes or containers of this machine, or instances in the cloud."""
+    """What the hosts of a job are: processes or containers of this machine, nodes of Slurm, or cloud instances."""
 
     PROCESS = "process"
     CONTAINER = "container"
+    SLURM = "slurm"
     CLOUD = "cloud"
+
+
+def instance_kind(instance_type: str) -> HostKind:
+    """Return what the hosts of an instance type are."""
+    if instance_type == LOCAL_PROCESS:
+        return HostKind.PROCESS
+    if instance_type in LOCAL_CONTAINER:
+        return HostKind.CONTAINER
+    return HostKind.SLURM if instance_type.partition(":")[0] == SLURM else HostKind.CLOUD
+
+
+def slurm_partition(instance_type: str) -> str:
+    """Return the partition that an instance type of Slurm names; "" for ``slurm``."""
+    return instance_type.partition(":")[2]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean, suggest_fields
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostGroup, HostKind
+from scriptmode.spec.hosts import HostGroup, HostKind, instance_kind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.whole_numbers import set_whole, whole_number
@@ -130,10 +130,10 @@ class Resources:
     @property
     def host_kind(self) -> HostKind:
         """What the hosts are, by their instance types."""
-        types = set(self.types)
-        if types == {LOCAL_PROCESS}:
-            return HostKind.PROCESS
-        return HostKind.CONTAINER if types <= {LOCAL_PROCESS, *LOCAL_CONTAINER} else HostKind.CLOUD
+        kinds = set(map(instance_kind, self.types))
+        if len(kinds) == 1:
+            return kinds.pop()
+        return HostKind.CONTAINER if kinds == {HostKind.PROCESS, HostKind.CONTAINER} else HostKind.CLOUD
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:

@@ -1,4 +1,9 @@
 """Training jobs on a Slurm cluster: an engine of the local platform, whose hosts are nodes of the cluster.
 
+* ``slurm_platform``: `Slurm`, the platform object.
+* ``settings``, ``sbatch_options``: what it is given, and which options of sbatch these may be.
+* ``commands``: the commands of Slurm, and their output as values.
+* ``batch_script``: the script that sbatch gets.
+* ``problems``: failures of these commands and pending reasons, as messages with the next step.
 * ``addresses``, ``environment``, ``steps``: what a host on a node is given, and the ``srun`` that starts it.
 """

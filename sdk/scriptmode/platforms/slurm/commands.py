@@ -1,0 +1,411 @@
+"""The commands of Slurm, and their output as values.
+
+Only output that is the same from Slurm 21.08 to 25.05 is read: ``squeue -o``, ``sacct -P`` and ``scontrol -o``, never
+``--json``. Times are read in UTC. A command that cannot reach slurmctld is repeated while it restarts.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from scriptmode.clock import SYSTEM
+from scriptmode.errors import PlatformError, TransientError
+from scriptmode.platforms.slurm import problems
+from scriptmode.programs import run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.clock import Clock
+
+#: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.
+_COMMAND_SECONDS = 45.0
+#: Seconds in which slurmctld may restart, and between two attempts.
+RETRY_SECONDS, _RETRY_INTERVAL = 60.0, 2.0
+#: Seconds between two requests for the state of a job by one process, and for its position in the queue.
+STATUS_SECONDS, _POSITION_SECONDS = 3.0, 30.0
+#: Variables that change what these commands print or select.
+_FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
+_ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.DOTALL)
+_SEPARATOR = "|"
+_SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r"))
+_SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason")
+_OPTION = re.compile(r"--([a-z][a-z0-9-]+)")
+_CANCELLED = re.compile(r"CANCELLED by (\d+)")
+PENDING, RUNNING = "PENDING", "RUNNING"
+#: States in which Slurm still has something to do for a job (squeue(1), "Job state codes").
+ACTIVE = frozenset(
+    {"CONFIGURING", "COMPLETING", PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "RESV_DEL_HOLD",
+     RUNNING, "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "SUSPENDED"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job as Slurm knows it; times are seconds since the epoch.
+
+    Attributes:
+        job_id: Slurm's number of the job; of a heterogeneous job that of its first component.
+        state: Slurm's long name of the state, such as ``PENDING``, ``RUNNING``, ``NODE_FAIL`` or ``CANCELLED``.
+        reason: Why the job is pending, such as ``Resources``; "" for none.
+        start: Expected start while it is pending, else its start.
+        partition: The partition, or a list of them while it is pending.
+        nodes: The nodes as Slurm lists them: ``n[1-2]``; "" while there are none.
+        position: Position among the pending jobs of its partition, from 1 on; 0 where it is unknown.
+        exit_code: Exit code of the batch script; 0 also where a signal ended it.
+        signal: Number of the signal that ended the batch script; 0 for none.
+        restarts: Number of times that the job was requeued.
+        preempted: Time of its last preemption.
+        cancelled_by: Number of the user who cancelled it.
+    """
+
+    job_id: int
+    state: str
+    reason: str = ""
+    start: float | None = None
+    partition: str = ""
+    nodes: str = ""
+    position: int = 0
+    exit_code: int | None = None
+    signal: int = 0
+    restarts: int = 0
+    preempted: float | None = None
+    cancelled_by: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether Slurm still has something to do for the job."""
+        return self.state in ACTIVE
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A partition. ``None`` stands for no limit; times are in seconds."""
+
+    name: str
+    nodes: str
+    total_nodes: int
+    state: str = "UP"
+    is_default: bool = False
+    max_nodes: int | None = None
+    max_time: int | None = None
+    default_time: int | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: its name, its host name, the address of its slurmd, its state and the reason if it is not available."""
+
+    name: str
+    address: str
+    state: str
+    reason: str = ""
+
+
+def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
+    """Submit a batch script; return the job's number. ``environ`` is the environment of the job, by default this one.
+
+    Raises `PlatformError` for a job that Slurm refuses, `TransientError` where slurmctld does not answer.
+    """
+    output = _run(("sbatch", "--parsable", str(script)), environ=environ)
+    number = output.strip().rpartition("\n")[2].partition(";")[0]
+    if not number.isdigit():
+        raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
+    return int(number)
+
+
+def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> None:
+    """Raise `PlatformError` for a batch script that Slurm would refuse or never start; submit nothing."""
+    try:
+        _run(("sbatch", "--test-only", str(script)), environ=environ)
+    except PlatformError as error:
+        if not problems.passes(error.message):
+            raise
+
+
+def requeue(job_id: int) -> None:
+    """Return a running or ended job to the queue; raise `PlatformError`."""
+    _run(("scontrol", "requeue", str(job_id)))
+
+
+def cancel(job_id: int) -> None:
+    """Cancel a job; one that has ended is left as it is. Raises `PlatformError`."""
+    _run(("scancel", "--quiet", str(job_id)))
+
+
+def find_status(job_id: int) -> JobStatus | None:
+    """Return a job as slurmctld knows it, else as the accounting does; ``None`` if neither knows it.
+
+    Raises `PlatformError` where Slurm does not answer.
+    """
+    try:
+        found = parse_squeue(_run(("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")))
+    except PlatformError as error:
+        if not problems.is_unknown_job(error.message):
+            raise
+        found = None
+    if found is None:
+        return find_record(job_id)
+    return found if found.state == PENDING else find_details(job_id) or found
+
+
+def find_details(job_id: int) -> JobStatus | None:
+    """Return a job with its restarts, its preemption and its exit code; ``None`` if slurmctld forgot it."""
+    try:
+        return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id))))
+    except PlatformError as error:
+        if problems.is_unknown_job(error.message):
+            return None
+        raise
+
+
+def find_record(job_id: int) -> JobStatus | None:
+    """Return a job as the accounting has it; ``None`` where it does not know the job, or there is no accounting."""
+    argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
+    try:
+        return parse_sacct(_run(argv))
+    except TransientError:
+        raise
+    except PlatformError as error:
+        if problems.has_no_accounting(error.message):
+            return None
+        raise
+
+
+def find_position(status: JobStatus) -> int:
+    """Return the position of a pending job in the queue of its partition, from 1 on; 0 where it is not known."""
+    argv = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
+    queue = _run([*argv, f"--partition={status.partition}"] if status.partition else argv).split()
+    numbers = [each.partition("+")[0].partition("_")[0] for each in queue]
+    return numbers.index(str(status.job_id)) + 1 if str(status.job_id) in numbers else 0
+
+
+def expand_nodes(nodes: str) -> tuple[str, ...]:
+    """Return the names of a list of nodes such as ``n[1-2]``, in its order."""
+    return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
+
+
+def find_nodes(nodes: str) -> dict[str, Node]:
+    """Return the nodes of a list such as ``n[1-2]`` by their names."""
+    return {each.name: each for each in parse_nodes(_run(("scontrol", "--oneliner", "show", "node", nodes)))}
+
+
+def find_partitions() -> dict[str, Partition]:
+    """Return the partitions of the cluster by their names."""
+    return {each.name: each for each in parse_partitions(_run(("scontrol", "--oneliner", "show", "partition")))}
+
+
+def find_config() -> dict[str, str]:
+    """Return the cluster's configuration, as ``scontrol show config`` prints it."""
+    lines = (line.partition("=") for line in _run(("scontrol", "show", "config")).splitlines())
+    return {name.strip(): value.strip() for name, separator, value in lines if separator}
+
+
+@functools.lru_cache(maxsize=1)
+def sbatch_options() -> frozenset[str]:
+    """Return the long names of sbatch's options on this machine, also those of plugins; none without sbatch."""
+    return frozenset(name.replace("-", "_") for name in _OPTION.findall(_help("sbatch")))
+
+
+@functools.lru_cache(maxsize=1)
+def has_pyxis() -> bool:
+    """Return whether the plugin Pyxis is installed, which starts steps in images."""
+    return "container-image" in _OPTION.findall(_help("srun"))
+
+
+def _help(program: str) -> str:
+    try:
+        return _run((program, "--help"))
+    except PlatformError:
+        return ""
+
+
+def parse_squeue(output: str) -> JobStatus | None:
+    """Parse the line of a job, the first component of a heterogeneous one; ``None`` for no line."""
+    for line in output.splitlines():
+        number, state, start, partition, nodes, reason = line.strip().split(_SEPARATOR, 5)
+        reason = reason.strip("()")
+        return JobStatus(
+            _job_number(number), state, "" if reason == "None" else reason, parse_time(start), partition, nodes
+        )
+    return None
+
+
+def parse_sacct(output: str) -> JobStatus | None:
+    """Parse the last record of a job: of a requeued one that of its last run."""
+    lines = [line for line in output.splitlines() if _SEPARATOR in line]
+    if not lines:
+        return None
+    number, state, code, start, partition, nodes, reason = lines[-1].split(_SEPARATOR, len(_SACCT) - 1)
+    cancelled = _CANCELLED.match(state)
+    exit_code, signal = _exit_code(code)
+    return JobStatus(
+        _job_number(number),
+        state.partition(" ")[0],
+        "" if reason == "None" else reason,
+        parse_time(start),
+        partition,
+        "" if nodes == "None assigned" else nodes,
+        exit_code=exit_code,
+        signal=signal,
+        cancelled_by=int(cancelled[1]) if cancelled else None,
+    )
+
+
+def parse_job(output: str) -> JobStatus | None:
+    """Parse the first record of ``scontrol --oneliner show job``."""
+    record = next(parse_records(output), None)
+    if record is None:
+        return None
+    exit_code, signal = _exit_code(record.get("ExitCode", ""))
+    reason, nodes = record.get("Reason", ""), record.get("NodeList", "")
+    return JobStatus(
+        _job_number(record["JobId"]),
+        record["JobState"].partition(" ")[0],
+        "" if reason == "None" else reason,
+        parse_time(record.get("StartTime", "")),
+        record.get("Partition", ""),
+        "" if nodes == "(null)" else nodes,
+        exit_code=exit_code,
+        signal=signal,
+        restarts=int(record.get("Restarts", 0)),
+        preempted=parse_time(record.get("PreemptTime", "")),
+    )
+
+
+def parse_partitions(output: str) -> Iterator[Partition]:
+    """Parse ``scontrol --oneliner show partition``."""
+    for record in parse_records(output):
+        max_nodes = record.get("MaxNodes", "")
+        yield Partition(
+            record["PartitionName"],
+            record.get("Nodes", ""),
+            int(record.get("TotalNodes", 0)),
+            record.get("State", "UP"),
+            is_default=record.get("Default") == "YES",
+            max_nodes=int(max_nodes) if max_nodes.isdigit() else None,
+            max_time=parse_duration(record.get("MaxTime", "")),
+            default_time=parse_duration(record.get("DefaultTime", "")),
+        )
+
+
+def parse_nodes(output: str) -> Iterator[Node]:
+    """Parse ``scontrol --oneliner show node``."""
+    for record in parse_records(output):
+        yield Node(record["NodeName"], record.get("NodeAddr", ""), record.get("State", ""), record.get("Reason", ""))
+
+
+def parse_records(output: str) -> Iterator[dict[str, str]]:
+    """Parse the records of ``scontrol --oneliner``, one each line; of a field that occurs twice the first counts."""
+    for line in output.splitlines():
+        fields: dict[str, str] = {}
+        for name, value in _FIELD.findall(line):
+            fields.setdefault(name, value.strip())
+        if fields:
+            yield fields
+
+
+def parse_time(text: str) -> float | None:
+    """Return a time in UTC as Slurm prints it, in seconds since the epoch; ``None`` for ``N/A``, ``Unknown`` ..."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        return None
+
+
+def parse_duration(text: str) -> int | None:
+    """Return the seconds of a time limit, ``[D-]HH:MM:SS``; ``None`` for ``UNLIMITED`` and ``NONE``."""
+    days, _, clock = text.rpartition("-")
+    parts = [*([days] if days else ["0"]), *clock.split(":")]
+    if len(parts) != 4 or not all(part.isdigit() for part in parts):  # noqa: PLR2004 - days, hours, minutes, seconds
+        return None
+    day, hour, minute, second = map(int, parts)
+    return ((day * 24 + hour) * 60 + minute) * 60 + second
+
+
+def format_duration(seconds: int) -> str:
+    """Return a time limit as Slurm reads it: ``D-HH:MM:SS``, in whole minutes, which Slurm rounds to."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
+
+
+def _job_number(text: str) -> int:
+    """Return a job's number of ``12``, or of ``12+0``, a component of a heterogeneous job."""
+    return int(re.match(r"\d+", text)[0]) if text[:1].isdigit() else 0  # type: ignore[index]
+
+
+def _exit_code(text: str) -> tuple[int | None, int]:
+    """Return the exit code and the signal of ``1:0``."""
+    code, _, signal = text.partition(":")
+    return (int(code) if code.isdigit() else None), (int(signal) if signal.isdigit() else 0)
+
+
+class StatusCache:
+    """The states of jobs that one process asks for, each at most every `STATUS_SECONDS`; for use by several threads."""
+
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._found: dict[int, tuple[float, JobStatus | None]] = {}
+        self._positions: dict[int, tuple[float, int]] = {}
+
+    def status(self, job_id: int) -> JobStatus | None:
+        """Return a job's state, a pending job's with its position; raise `PlatformError`."""
+        with self._lock:
+            asked, status = self._found.get(job_id, (None, None))
+            if asked is None or self._clock.now() - asked >= STATUS_SECONDS:
+                status = find_status(job_id)
+                if status is not None and status.state == PENDING:
+                    status = replace(status, position=self._position(status))
+                self._found[job_id] = self._clock.now(), status
+            return status
+
+    def forget(self, job_id: int) -> None:
+        """Remove what is known of a job, which was submitted, requeued or cancelled."""
+        with self._lock:
+            self._found.pop(job_id, None)
+
+    def _position(self, status: JobStatus) -> int:
+        asked, position = self._positions.get(status.job_id, (None, 0))
+        if asked is None or self._clock.now() - asked >= _POSITION_SECONDS:
+            position = find_position(status)
+            self._positions[status.job_id] = self._clock.now(), position
+        return position
+
+
+#: The states that this process asked for.
+STATES = StatusCache()
+
+
+def _run(argv: Sequence[str], *, environ: Mapping[str, str] | None = None, clock: Clock = SYSTEM) -> str:
+    """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
+
+    ``environ`` is the environment of a job that the command submits.
+    """
+    base = os.environ if environ is None else environ
+    variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
+    if environ is None:
+        variables.update(_ENVIRONMENT)
+    deadline = clock.now() + RETRY_SECONDS
+    while True:
+        try:
+            done = run_program(argv, _COMMAND_SECONDS, env=variables)
+        except FileNotFoundError as error:
+            raise problems.missing_command_error(argv[0]) from error
+        except OSError as error:
+            raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+        except TimeoutError as error:
+            raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
+        if not done.code:
+            return done.output
+        if not problems.is_unreachable(done.errors) or clock.now() >= deadline:
+            raise problems.command_error(argv[0], done.errors or done.output, done.code)
+        clock.sleep(_RETRY_INTERVAL)

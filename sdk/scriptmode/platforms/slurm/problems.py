@@ -1,0 +1,190 @@
+"""Failures of Slurm's commands, and reasons for which jobs are pending, as messages with the next step. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from scriptmode.errors import PlatformError, TransientError
+from scriptmode.messages import Problem
+
+#: Text of a command that reached no slurmctld, so that nothing happened and it may be repeated.
+_UNREACHABLE = ("Unable to contact slurm controller", "Connection refused", "connect failure")
+#: ... and of one whose call may have had an effect.
+_UNCERTAIN = ("Socket timed out", "Zero Bytes were transmitted", "Slurm backup controller in standby mode")
+_UNKNOWN_JOB = ("Invalid job id", "Job/step already completing or completed")
+_NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database", "Connection refused")
+#: What ``sbatch --test-only`` refuses, although the job would start some time.
+_PASSING = ("Required node not available", "Required partition not available", "Job dependency")
+_LINES = 3
+
+
+class _Refusal(NamedTuple):
+    """A refusal of sbatch: a part of its text, the argument that is wrong, and the next step."""
+
+    text: str
+    argument: str
+    advice: str
+
+
+_PARTITIONS = "see the partitions: sinfo"
+_LIMITS = "see your limits: sacctmgr show assoc user=$USER, sacctmgr show qos"
+_REFUSALS = (
+    _Refusal("nvalid partition", "partition", _PARTITIONS),
+    _Refusal("nvalid account", "account", "see your accounts: sacctmgr show assoc user=$USER format=account,partition"),
+    _Refusal("nvalid qos", "qos", "see the QOS that you may use: sacctmgr show assoc user=$USER format=account,qos"),
+    _Refusal("nvalid generic resource", "gres", "see what the nodes have: sinfo -o '%P %G'"),
+    _Refusal("nvalid feature", "constraint", "see the features of the nodes: sinfo -o '%P %f'"),
+    _Refusal("nvalid reservation", "reservation", "see the reservations: scontrol show reservation"),
+    _Refusal("reservation is invalid", "reservation", "see the reservations: scontrol show reservation"),
+    _Refusal("nvalid wckey", "wckey", "see your keys: sacctmgr show wckey user=$USER"),
+    _Refusal("nvalid node name", "nodelist", "see the nodes: sinfo -N"),
+    _Refusal("ime limit", "max_run", "give a shorter max_run, or another partition: sinfo -o '%P %l'"),
+    _Refusal("ode count specification", "instance_count", "use fewer hosts; see the partitions: sinfo -o '%P %D'"),
+    _Refusal("emory specification", "mem", "ask for less memory; see what the nodes have: sinfo -o '%P %m'"),
+    _Refusal("ore processors requested", "cpus_per_task", "ask for fewer CPUs; see the nodes: sinfo -o '%P %c'"),
+    _Refusal(
+        "node configuration is not available",
+        "instance_count",
+        "no nodes have all that was asked for: ask for less, or another partition; see sinfo -o '%P %D %c %m %G %f'",
+    ),
+    _Refusal("not permitted to use this partition", "partition", f"use another one; {_PARTITIONS}"),
+    _Refusal("violates accounting/QOS policy", "", f"ask for less, or wait for other jobs of yours to end; {_LIMITS}"),
+    _Refusal("dependency problem", "dependency", "name jobs that exist: squeue --me"),
+    _Refusal("unrecognized option", "", "see the options of sbatch: sbatch --help"),
+)  # fmt: skip
+
+
+class PendingReason(NamedTuple):
+    """Why a job is pending: whether that passes, and the next step."""
+
+    text: str
+    advice: str = ""
+    passes: bool = True
+    argument: str = ""
+
+
+_OTHER_PARTITION = "use another partition: sinfo -o '%P %l %D'"
+#: Reasons of squeue(1), "Job reason codes": those that need an explanation, or that never pass.
+PENDING_REASONS = {
+    "Resources": PendingReason("waiting for free nodes"),
+    "Priority": PendingReason("other jobs of the partition have a higher priority"),
+    "Dependency": PendingReason("waiting for the jobs that it depends on"),
+    "BeginTime": PendingReason("its begin time has not come"),
+    "Licenses": PendingReason("waiting for a license"),
+    "Reservation": PendingReason("waiting for its reservation"),
+    "JobHeldUser": PendingReason("it is held by its user", "release it: scontrol release {job_id}"),
+    "JobHeldAdmin": PendingReason("it is held by an administrator", "ask the administrators of the cluster"),
+    "ReqNodeNotAvail": PendingReason("nodes that it needs are down or reserved", "see them: sinfo -R"),
+    "NodeDown": PendingReason("a node that it needs is down", "see it: sinfo -R"),
+    "PartitionDown": PendingReason("the partition is down", "use another partition, or ask the administrators"),
+    "PartitionInactive": PendingReason("the partition is inactive", "use another partition, or ask the administrators"),
+    "QOSResourceLimit": PendingReason("the QOS has reached a limit"),
+    "PartitionTimeLimit": PendingReason(
+        "its time limit is longer than the partition allows",
+        f"give a shorter max_run, or {_OTHER_PARTITION}",
+        passes=False,
+        argument="max_run",
+    ),
+    "PartitionNodeLimit": PendingReason(
+        "it needs more nodes than the partition allows or has",
+        f"use fewer hosts, or {_OTHER_PARTITION}",
+        passes=False,
+        argument="instance_count",
+    ),
+    "PartitionConfig": PendingReason(
+        "the partition cannot run what it asks for", _OTHER_PARTITION, passes=False, argument="partition"
+    ),
+    "BadConstraints": PendingReason(
+        "no nodes meet its constraints",
+        "ask for features and resources that nodes have: sinfo -o '%P %D %c %m %G %f'",
+        passes=False,
+        argument="constraint",
+    ),
+    "DependencyNeverSatisfied": PendingReason(
+        "a job that it depends on did not end as it requires",
+        "give another dependency, or leave it out",
+        passes=False,
+        argument="dependency",
+    ),
+    "InvalidAccount": PendingReason("its account is not valid", _LIMITS, passes=False, argument="account"),
+    "InvalidQOS": PendingReason("its QOS is not valid", _LIMITS, passes=False, argument="qos"),
+    "QOSNotAllowed": PendingReason("the QOS is not allowed here", _LIMITS, passes=False, argument="qos"),
+    "QOSTimeLimit": PendingReason(
+        "its time limit is longer than the QOS allows", "give a shorter max_run", passes=False, argument="max_run"
+    ),
+    "ReservationDeleted": PendingReason(
+        "its reservation was deleted", "leave reservation out", passes=False, argument="reservation"
+    ),
+    "JobHoldMaxRequeue": PendingReason(
+        "it was requeued too often and is held", "see why: scontrol show job {job_id}", passes=False
+    ),
+    "launch_failed_requeued_held": PendingReason(
+        "its batch script could not be started on a node, and it is held", "see the log of slurmd there", passes=False
+    ),
+}  # fmt: skip
+#: Limits of one job never pass; limits of a group of jobs pass when others of them end.
+_OF_ONE_JOB = ("PerJob", "QOSMin", "WallDuration")
+
+
+def explain_pending(reason: str) -> PendingReason:
+    """Return what a reason of a pending job means."""
+    code = reason.partition(",")[0].strip()
+    if code in PENDING_REASONS:
+        return PENDING_REASONS[code]
+    if code.startswith(("Assoc", "QOS")) and any(part in code for part in _OF_ONE_JOB):
+        return PendingReason(f"a limit of one job does not allow it ({code})", f"ask for less; {_LIMITS}", passes=False)
+    if code.startswith(("AssocGrp", "QOSGrp", "AssocMax", "QOSMax")):
+        return PendingReason(f"a limit of your account is reached ({code})", _LIMITS)
+    return PendingReason(code)
+
+
+def is_unreachable(text: str) -> bool:
+    """Return whether a command reached no slurmctld, so that it had no effect."""
+    return any(each in text for each in _UNREACHABLE)
+
+
+def is_unknown_job(text: str) -> bool:
+    """Return whether a command failed because slurmctld does not know the job any more."""
+    return any(each in text for each in _UNKNOWN_JOB)
+
+
+def has_no_accounting(text: str) -> bool:
+    """Return whether a command failed because the cluster records no ended jobs."""
+    return any(each in text for each in _NO_ACCOUNTING)
+
+
+def passes(text: str) -> bool:
+    """Return whether what ``sbatch --test-only`` refused passes by itself."""
+    return any(each in text for each in _PASSING)
+
+
+def missing_command_error(program: str) -> PlatformError:
+    """Return the error for a machine without Slurm's commands."""
+    return PlatformError(
+        f"there is no command {program!r}: this machine is not a login node of a Slurm cluster",
+        argument="instance_type",
+        advice="run this on a login node, with Slurm's commands on PATH",
+    )
+
+
+def command_error(program: str, text: str, code: int) -> PlatformError:
+    """Return the error for a command that failed, with the argument and the next step where the text is known."""
+    lines = [line.strip().removeprefix(f"{program}: ").removeprefix("error: ") for line in text.strip().splitlines()]
+    shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
+    if any(each in text for each in (*_UNREACHABLE, *_UNCERTAIN)):
+        return TransientError(f"{program}: {shown}", advice="see whether slurmctld runs: scontrol ping; then try again")
+    for refusal in _REFUSALS:
+        if refusal.text in text:
+            return PlatformError(
+                f"Slurm refuses the job: {shown}", argument=refusal.argument or None, advice=refusal.advice
+            )
+    return PlatformError(f"{program}: {shown}")
+
+
+def pending_problem(reason: str, job_id: int) -> Problem | None:
+    """Return the problem of a job that is pending for a reason that never passes; ``None`` for one that passes."""
+    found = explain_pending(reason)
+    if found.passes:
+        return None
+    text = f"Slurm never starts job {job_id} ({reason}): {found.text}"
+    return Problem(text, found.advice.format(job_id=job_id), found.argument)

@@ -1,0 +1,229 @@
+"""What `Slurm(...)` is given, from its arguments, the variable SCRIPTMODE_SLURM and the config files.
+
+An option of an argument takes precedence over the variable's, and that one over the files': the user's file, then the
+administrator's. The options of all of them are combined.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import bounded_yaml
+from scriptmode.errors import ConfigError, SpecError
+from scriptmode.messages import did_you_mean, suggest_similar
+from scriptmode.platforms.local.store import shapes
+from scriptmode.platforms.slurm import commands, sbatch_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+#: ``partition=gpu,account=vision``, or the same as a JSON object.
+SETTINGS_VARIABLE = "SCRIPTMODE_SLURM"
+#: The config file, in platformdirs' directories of a site and of a user, and its key of these settings.
+FILE_NAME, FILE_KEY = "config.yaml", "slurm"
+PYXIS, APPTAINER = "pyxis", "apptainer"
+_SHAPE: Mapping[str, object] = {"options!": dict, "setup!": [str], "interface!": str, "container_runtime!": str}
+#: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
+_BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
+#: The only signal that the job's agent takes as a notice: sbatch(1), --signal.
+_NOTICE = re.compile(r"B:(?:SIG)?USR1(?:@\d{1,5})?")
+#: The name of a network interface, of at most 15 characters (linux/if.h), or a network in CIDR notation.
+_INTERFACE = re.compile(r"[^\s/,:]{1,15}|[0-9a-fA-F.:]+/\d{1,3}")
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True)
+class SlurmSettings:
+    """The settings of a job on Slurm.
+
+    Attributes:
+        options: Options of sbatch by their long names, with "_" for "-"; True for an option without a value.
+        setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
+        interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
+        container_runtime: What runs images: ``pyxis`` or ``apptainer``; "" for what the nodes have.
+    """
+
+    options: Mapping[str, str | bool] = field(default_factory=dict)
+    setup: tuple[str, ...] = ()
+    interface: str = ""
+    container_runtime: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the settings for the job's record."""
+        return {**vars(self), "options": dict(self.options), "setup": list(self.setup)}
+
+
+def settings_from_json(content: Mapping[str, Any]) -> SlurmSettings:
+    """Return the settings of a job's record, as `SlurmSettings.to_json` made it; raise ``ValueError`` for others."""
+    shapes.validate_shape(content, _SHAPE, "engine")
+    return SlurmSettings(
+        content["options"], tuple(content["setup"]), content["interface"], content["container_runtime"]
+    )
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """Where settings come from: the prefix of their names in messages, and the class of the errors."""
+
+    name: str
+    prefix: str = ""
+    error: type[SpecError] = SpecError
+
+    def refuse(self, setting: str, what: str, advice: str) -> SpecError:
+        return self.error(f"{self.prefix}{setting} {what}", argument=setting, advice=advice)
+
+    def unknown(self, setting: str, advice: str) -> SpecError:
+        return self.error(f"{self.name} has no option {setting!r}", argument=setting, advice=advice)
+
+
+_ARGUMENTS = _Owner("Slurm(...)")
+_VARIABLE = _Owner(SETTINGS_VARIABLE, f"{SETTINGS_VARIABLE}: ")
+
+
+def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> SlurmSettings:
+    """Return the settings of arguments, of the variable in ``environ`` and of the config files.
+
+    Raises `SpecError` naming a wrong setting, and `ConfigError` for a wrong file.
+    """
+    options: dict[str, str | bool] = {}
+    own = SlurmSettings()
+    for owner, layer in _layers(given, environ):
+        for given_name, value in layer.items():
+            name = str(given_name).replace("-", "_")
+            if value is None:
+                continue
+            if name in _OWN:
+                own = replace(own, **{name: _OWN[name](owner, value)})
+            else:
+                options[name] = _option(owner, name, value)
+    return replace(own, options={name: value for name, value in options.items() if value is not False})
+
+
+def _layers(given: Mapping[str, object], environ: Mapping[str, str]) -> Iterator[tuple[_Owner, Mapping[str, object]]]:
+    """Yield the settings of each owner, those that are overridden first."""
+    from platformdirs import site_config_dir, user_config_dir
+
+    for directory in (site_config_dir, user_config_dir):
+        yield _read_file(Path(directory("scriptmode", appauthor=False)) / FILE_NAME)
+    yield _VARIABLE, dict(_entries(environ.get(SETTINGS_VARIABLE, "").strip()))
+    yield _ARGUMENTS, given
+
+
+def _read_file(path: Path) -> tuple[_Owner, Mapping[str, object]]:
+    import yaml
+
+    owner = _Owner(f"{path}: {FILE_KEY}", f"{path}: {FILE_KEY}.", ConfigError)
+    try:
+        document = bounded_yaml.load_yaml(bounded_yaml.read_yaml(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return owner, {}
+    except OSError as error:
+        what = f"config file {str(path)!r} cannot be read: {error.strerror}"
+        raise ConfigError(what, advice="make it readable") from error
+    except bounded_yaml.RefusedError as error:
+        raise ConfigError(f"config file {str(path)!r} is refused: {error.message}", advice=error.advice) from error
+    except (yaml.YAMLError, ValueError) as error:
+        what = f"{path} is not valid YAML: {bounded_yaml.syntax_error_text(error)}"
+        raise ConfigError(what, advice="correct the file") from error
+    example = f"write for example\n{FILE_KEY}:\n  partition: gpu"
+    if document is None:
+        return owner, {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} holds {document!r}", advice=example)
+    for key in document:
+        if key != FILE_KEY:
+            raise ConfigError(f"{path} has the key {key!r}", advice=did_you_mean(str(key), (FILE_KEY,)))
+    if not isinstance(document.get(FILE_KEY) or {}, dict):
+        raise ConfigError(f"{owner.name} is {document[FILE_KEY]!r}", advice=example)
+    return owner, document.get(FILE_KEY) or {}
+
+
+def _entries(text: str) -> Iterator[tuple[str, object]]:
+    """Yield the entries of the variable; raise `SpecError` for text of another form."""
+    if text.startswith("{"):
+        try:
+            yield from json.loads(text).items()
+        except ValueError as error:
+            what = f"{SETTINGS_VARIABLE} is not a JSON object: {error}"
+            raise SpecError(what, advice=f"correct {text!r}, or write partition=gpu") from error
+        return
+    for entry in filter(None, _BETWEEN.split(text)):
+        name, separator, value = entry.partition("=")
+        if not separator:
+            is_flag = entry.strip().replace("-", "_") in sbatch_options.FLAGS | sbatch_options.OPTIONAL_VALUES
+            what = f"{SETTINGS_VARIABLE}: {entry!r} is not of the form partition=gpu"
+            raise SpecError(what, advice=f"write {entry.strip()}=true" if is_flag else "correct the entry")
+        yield name.strip(), value.strip()
+
+
+def _require_option(owner: _Owner, name: str) -> None:
+    """Raise `SpecError` for a name that is not an option of sbatch that users may set."""
+    if name in ("data_dir", "python", "stop_grace", "file_systems"):
+        advice = "set SCRIPTMODE_DATA_DIR" if name == "data_dir" else f"give it as an argument: Slurm({name}=...)"
+        raise owner.unknown(name, advice)
+    if name in sbatch_options.REFUSED:
+        reason, advice = sbatch_options.REFUSED[name]
+        raise owner.refuse(name, f"cannot be set: {reason}", advice)
+    if name not in sbatch_options.KNOWN and name not in (installed := commands.sbatch_options()):
+        known = {*sbatch_options.KNOWN, *_OWN, *installed}
+        advice = suggest_similar(name, known) or "give an option of sbatch(1) by its long name, with '_' for '-'"
+        raise owner.unknown(name, advice)
+
+
+def _option(owner: _Owner, name: str, value: object) -> str | bool:
+    _require_option(owner, name)
+    if name in sbatch_options.FLAGS or (name in sbatch_options.OPTIONAL_VALUES and isinstance(value, bool)):
+        found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
+        if found is None:
+            raise owner.refuse(name, f"is {value!r}, but the option has no value", "give True or False")
+        return found
+    if name in sbatch_options.OPTIONAL_VALUES and str(value).lower() in _BOOLEANS:
+        return _BOOLEANS[str(value).lower()]
+    if isinstance(value, (list, tuple)) and value and all(isinstance(each, (str, int)) for each in value):
+        value = ",".join(map(str, value))
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise owner.refuse(name, f"is {value!r}", f"give the value of sbatch's --{name.replace('_', '-')} as text")
+    text = str(value).strip()
+    if not text or not text.isprintable():
+        raise owner.refuse(name, f"is {value!r}", "give one line of text that is not empty, or leave it out")
+    if name == "signal" and not _NOTICE.fullmatch(text):
+        advice = "give 'B:USR1@SECONDS': the job's agent takes that signal alone, and sends SIGTERM to the script"
+        raise owner.refuse(name, f"is {value!r}", advice)
+    return text
+
+
+def _setup(owner: _Owner, value: object) -> tuple[str, ...]:
+    lines = value.splitlines() if isinstance(value, str) else value
+    if not isinstance(lines, (list, tuple)) or not all(isinstance(line, str) for line in lines):
+        raise owner.refuse("setup", f"is {value!r}", "give lines of a shell script: ('module load cuda',)")
+    for line in lines:
+        if "\n" in line or "\0" in line or line.lstrip().startswith("#SBATCH"):
+            advice = "give options as arguments of Slurm" if "#SBATCH" in line else "give one string for each line"
+            raise owner.refuse("setup", f"has the line {line!r}", advice)
+    return tuple(lines)
+
+
+def _interface(owner: _Owner, value: object) -> str:
+    if not isinstance(value, str) or not _INTERFACE.fullmatch(value):
+        advice = "give the name of a network interface of the nodes, such as 'ib0', or its network, as '10.1.0.0/16'"
+        raise owner.refuse("interface", f"is {value!r}", advice)
+    return value
+
+
+def _container_runtime(owner: _Owner, value: object) -> str:
+    known: Collection[str] = (PYXIS, APPTAINER)
+    if value not in known:
+        raise owner.refuse("container_runtime", f"is {value!r}", did_you_mean(str(value), known))
+    return str(value)
+
+
+#: Settings that are not options of sbatch, and what validates them.
+_OWN: Mapping[str, Callable[[_Owner, object], Any]] = {
+    "setup": _setup,
+    "interface": _interface,
+    "container_runtime": _container_runtime,
+}
