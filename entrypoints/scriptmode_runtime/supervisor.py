@@ -13,6 +13,9 @@ What ends a run, and the exit code of the job:
 all trainers ended well, all waits were reached      0
 a trainer failed, a service ended, a signal killed   its exit code, or 128 + the signal's number
 a daemon of ``mpirun``
+``mpirun`` failed, but no rank of it                 the same, unless another host fails or is lost
+                                                     within a second: ``mpirun`` fails where it lost a
+                                                     daemon, and may end before that host's loss is known
 another host failed, or was lost                     that of the other host's failure
 SIGTERM, SIGINT or SIGHUP to this launcher           128 + the signal's number
 a wait was not reached in time, `Supervisor.abort`   1
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
 
 #: Seconds between SIGTERM and SIGKILL once the job failed: every host ends within 3 seconds.
 _FAILURE_GRACE = 1.5
+#: Seconds between the end of ``mpirun`` for no failed rank and the decision that no other host is the reason.
+_REASON_SECONDS = 1.0
 #: Seconds to report the outcome to the other hosts.
 _SETTLE = 2.0
 #: Seconds between two connections to a port.
@@ -126,6 +131,7 @@ class Supervisor:
             if last and self._hang_detector:
                 self._hang_detector.start()
             self._until(lambda: not self._processes.running(TRAINER))
+            self._wait_for_reason()
             self._wait_for(plan.after)
         self._stop(last=last)
         return self._agreement.failure
@@ -159,6 +165,13 @@ class Supervisor:
         self._until(lambda: True)
         for spec in (*([plan.main] if plan.main else []), *plan.side_processes):
             self._processes.start(spec, TRAINER)
+
+    def _wait_for_reason(self) -> None:
+        """Fail the job by ``mpirun`` if it failed: once a rank, or another host, is the reason, or after a deadline."""
+        failed = [child for child in self._processes.started if child.role == TRAINER and child.status]
+        if failed:
+            self._until(lambda: not any(map(self._lacks_reason, failed)), self._clock() + _REASON_SECONDS)
+            self._check(lambda child: child in failed)
 
     def _wait_for(self, waits: Iterable[Wait]) -> None:
         """Wait for one event after the other; one that is not reached in time is a failure."""
@@ -279,7 +292,7 @@ class Supervisor:
         status = child.status or 0
         self._processes.output.log_line(f"{child.spec.name} ended {how_ended(status)}")
         failed = {TRAINER: self._has_failed(child), SERVICE: True, DAEMON: status < 0}[child.role]
-        if failed and self._agreement.failure is None and not self._is_completed:
+        if failed and self._agreement.failure is None and not self._is_completed and not self._lacks_reason(child):
             self._fail_with(child)
 
     def _has_failed(self, child: Child) -> bool:
@@ -287,8 +300,18 @@ class Supervisor:
         ranks = child.spec.stop == STOP_RANKS and self._daemons
         return child.status != 0 or bool(ranks and not ranks.ranks_ended_well)
 
+    def _lacks_reason(self, child: Child) -> bool:
+        """Return whether ``mpirun`` failed by itself, with other hosts, and no rank is known to have failed."""
+        if child.role != TRAINER or child.spec.stop != STOP_RANKS or not self._agreement.has_peers:
+            return False
+        # A signal that ended it is the reason.
+        return (child.status or 0) > 0 and self._failure_by(child).process == child.spec.name
+
+    def _failure_by(self, child: Child) -> Failure:
+        return self._describe(child.spec, child.status or 0, child.source.tail.text())
+
     def _fail_with(self, child: Child) -> None:
-        self._agreement.fail(self._describe(child.spec, child.status or 0, child.source.tail.text()))
+        self._agreement.fail(self._failure_by(child))
 
     def _fail(self, message: str, exit_code: int = LAUNCHER_FAILED, *, graceful: bool = False) -> None:
         self._agreement.fail(Failure(self._host, "launcher", exit_code, message, graceful))

@@ -23,6 +23,11 @@ class Agreement:
         self.own_failure: Failure | None = None
 
     @property
+    def has_peers(self) -> bool:
+        """Whether this host trains with others."""
+        return self._peers is not None
+
+    @property
     def failure(self) -> Failure | None:
         """The first failure of any host that is known here; None as long as the job has not failed."""
         return (self._peers and self._peers.failure) or self.own_failure
