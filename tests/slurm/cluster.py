@@ -1,0 +1,360 @@
+"""``python -m tests.slurm.cluster up [FOLDER ...] | down | run COMMAND ...``: a real Slurm cluster on one machine.
+
+    up [FOLDER ...]   start one in the background, and print what to export; it runs until ``down``. Of this machine's
+                      /tmp its nodes see only the FOLDERs; everything else is shared
+    down              end that one
+    run COMMAND ...   run a command with a cluster of its own, whose nodes see the working directory
+
+slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd on ``node1`` and ``node2``
+(``slurm.machines``), with the settings of ``slurm.configuration``. It needs root and Debian's packages, which
+``.ci/packages`` installs if they are missing. Slurm's commands find the cluster by the variable ``SLURM_CONF``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# This directory's parent is on the path of the tests alone.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fakes.processes import until
+from faults import processes
+from slurm import configuration
+from slurm.configuration import CONTROLLER, NODES
+from slurm.machines import ENVIRONMENT, Machines
+
+_PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
+_PREFIX = "scriptmode-slurm-"
+_CHECKOUT = Path(__file__).parents[2]
+#: The folder of the cluster that ``up`` started.
+_STANDING = Path(tempfile.gettempdir()) / "scriptmode-slurm"
+_START_SECONDS = 60
+_MARIADB = (
+    "--no-defaults", "--user=root", "--skip-networking", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=8M",
+    "--innodb-flush-log-at-trx-commit=0",
+)  # fmt: skip
+
+
+def why_not() -> str:
+    """Return why this machine can have no cluster; "" if it can. Debian's packages are installed first."""
+    if os.geteuid() != 0:
+        return "a Slurm cluster of namespaces needs root"
+    if _missing():
+        subprocess.run([_CHECKOUT / ".ci" / "packages"], check=False)
+    return f"a Slurm cluster needs the programs {', '.join(_missing())}" if _missing() else ""
+
+
+def _missing() -> list[str]:
+    return [program for program in _PROGRAMS if not shutil.which(program, path=ENVIRONMENT["PATH"])]
+
+
+class Cluster:
+    """A running cluster. ``environment`` makes Slurm's commands ask it, on this machine and in its jobs.
+
+    Args:
+        shared: Folders of this machine's ``/tmp`` that the nodes see.
+    """
+
+    def __init__(self, *shared: str | os.PathLike[str]) -> None:
+        sweep()
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = _locked(self.folder)
+        self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
+        for name in ("munge", "log", "own", "devices"):
+            (self.folder / name).mkdir()
+        self.environment = {**ENVIRONMENT, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        self._daemons: list[subprocess.Popen] = []
+        self.machines = Machines(self.folder, *shared)
+        try:
+            configuration.write(self.folder, self.machines.network)
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def login_address(self) -> str:
+        """This machine's address as the nodes see it."""
+        return f"{self.machines.network}.250"
+
+    def run(self, *argv: str, user: str = "", check: bool = True, **settings) -> subprocess.CompletedProcess:
+        """Run a command on this machine, as ``user`` if given; what it wrote is in ``stdout`` and ``stderr``."""
+        before = ("setpriv", f"--reuid={user}", "--clear-groups") if user else ()
+        settings = {"capture_output": True, "text": True, "env": self.environment, **settings}
+        return subprocess.run([*before, *argv], check=check, **settings)
+
+    def submit(self, script: str, *options: str, **settings) -> str:
+        """Submit a shell script; return the job's number. Its output is lost unless ``options`` name a file."""
+        options = ("--parsable", "--output=/dev/null", *options)
+        done = self.run("sbatch", *options, input=f"#!/bin/sh\n{script}\n", cwd="/", **settings)
+        return done.stdout.strip().partition(";")[0]
+
+    def job(self, number: str) -> dict[str, str]:
+        """Return the fields of ``scontrol show job``."""
+        return fields(self.run("scontrol", "show", "job", "--oneliner", number).stdout)
+
+    def node(self, name: str) -> dict[str, str]:
+        """Return the fields of ``scontrol show node``."""
+        return fields(self.run("scontrol", "show", "node", "--oneliner", name).stdout)
+
+    def account(self, number: str, *names: str) -> list[str]:
+        """Return what accounting has of a job, without its steps."""
+        asked = ("--noheader", "--parsable2", "--allocations", "--duplicates", f"--format={','.join(names)}")
+        lines = self.run("sacct", *asked, f"--jobs={number}").stdout.splitlines()
+        return lines[-1].split("|") if lines else []
+
+    def reaches(self, number: str, *states: str, seconds: float = 60) -> dict[str, str]:
+        """Wait until a job is in one of the states; return its fields."""
+
+        deadline = time.monotonic() + seconds
+        while (job := self.job(number))["JobState"] not in states:
+            assert time.monotonic() < deadline, f"job {number} is not {' or '.join(states)} after {seconds} s: {job}"
+            time.sleep(0.1)
+        return job
+
+    # Faults
+
+    def processes(self, machine: str, program: str = "") -> list[int]:
+        """Return the processes of a node or the controller; of one program, if it is named."""
+        found = self.machines.processes(machine)
+        return [pid for pid in found if not program or _comm(pid) == program]
+
+    def kill(self, machine: str, program: str, number: int = signal.SIGKILL) -> list[int]:
+        """Send a signal to every process of a program on a node; wait until they ended of SIGTERM or SIGKILL."""
+        pids = self.processes(machine, program)
+        assert pids, f"{program} does not run on {machine}"
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            until(lambda: not set(pids) & set(self.processes(machine)), 20)
+        return pids
+
+    def start_slurmd(self, node: str) -> None:
+        """Start a node's daemon, again after ``kill(node, "slurmd")``, and wait until the node answers."""
+        self._daemon(node, "slurmd", "-D")
+        self.resume(node)
+
+    def restart_slurmctld(self) -> None:
+        """Restart the controller's daemon. After SIGKILL it would not know the jobs of the last 5 s."""
+        self.kill(CONTROLLER, "slurmctld", signal.SIGTERM)
+        self._daemon(CONTROLLER, "slurmctld", "-D")
+        until(self._answers, _START_SECONDS)
+
+    def set_node(self, node: str, state: str) -> None:
+        """Set the state of a node: DOWN ends its jobs with NODE_FAIL (or requeues them), DRAIN lets them end."""
+        self.run("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=test")
+
+    def resume(self, node: str) -> None:
+        """Set a node up, whatever happened to it, and wait until it accepts jobs."""
+        usable = ("IDLE", "MIXED", "ALLOCATED")
+
+        def up() -> bool:
+            if self.node(node)["State"] in usable:
+                return True
+            # Refused for a node that is up or that does not answer yet.
+            self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+            return self.node(node)["State"] in usable
+
+        until(up, _START_SECONDS)
+
+    def preempt(self, *options: str) -> str:
+        """Submit a job that needs both nodes whole to ``urgent``; return its number. ``scancel`` it afterwards."""
+        return self.submit("sleep 600", "--partition=urgent", f"--nodes={len(NODES)}", "--exclusive", *options)
+
+    def start_now(self, number: str) -> None:
+        """Let a requeued job start before its wait is over.
+
+        A start in the second in which the node ended the first run fails: "Job N already killed, do not launch batch
+        job" in slurmd's log, and the job is FAILED with exit code 1:0.
+        """
+        self.run("scontrol", "update", f"JobId={number}", "StartTime=now+2")
+
+    def cancel_all(self) -> None:
+        """End every job, and wait until the nodes are free and up."""
+        self.run("scancel", "--user=root")
+        self.run("scancel", f"--user={configuration.OTHER_USER}")
+        until(lambda: not self.run("squeue", "--noheader").stdout, _START_SECONDS)
+        for node in NODES:
+            self.resume(node)
+
+    def close(self) -> None:
+        """End everything; nothing is left of it."""
+        self.machines.close()
+        for daemon in self._daemons:
+            daemon.wait(10)
+        shutil.rmtree(self.folder)
+        os.close(self._lock)
+
+    def _start(self) -> None:
+        """Start the daemons in the order in which they need each other."""
+        munge = self.folder / "munge"
+        (munge / "key").write_bytes(os.urandom(128))
+        (munge / "key").chmod(0o400)
+        files = [f"--{name}-file={munge / name}" for name in ("key", "log", "pid", "seed")]
+        self._daemon(CONTROLLER, "munged", "--foreground", "--force", f"--socket={munge / 'socket'}", *files)
+        data, socket = self.folder / "own" / "mariadb", self.folder / "own" / "mariadb.socket"
+        self._on(CONTROLLER, "mariadb-install-db", *_MARIADB, f"--datadir={data}", "--skip-test-db",
+                 "--auth-root-authentication-method=normal")  # fmt: skip
+        self._daemon(CONTROLLER, "mariadbd", *_MARIADB, f"--datadir={data}", f"--socket={socket}")
+        seen = self.machines.root(CONTROLLER)
+        until(lambda: (munge / "socket").exists() and Path(f"{seen}{socket}").exists(), _START_SECONDS)
+        # slurmdbd has no setting for MariaDB's socket; the client library has this variable.
+        self._daemon(CONTROLLER, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
+        until(lambda: self.run("sacctmgr", "show", "cluster", check=False).returncode == 0, _START_SECONDS)
+        self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
+        self._daemon(CONTROLLER, "slurmctld", "-D")
+        for node in NODES:
+            self._daemon(node, "slurmd", "-D")
+        until(self._answers, _START_SECONDS)
+        for node in NODES:
+            self.resume(node)
+
+    def _answers(self) -> bool:
+        return self.run("scontrol", "ping", check=False).returncode == 0
+
+    def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
+        """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
+        with (self.folder / "log" / f"{program}.out").open("ab") as output:
+            self._daemons.append(
+                subprocess.Popen(
+                    [*self.machines.enter(machine), program, *options],
+                    env={**self.environment, **variables},
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    cwd="/",
+                )
+            )
+
+    def _on(self, machine: str, *argv: str) -> str:
+        """Run a command on a node or the controller; return what it printed."""
+        return self.run(*self.machines.enter(machine), *argv, cwd="/").stdout
+
+
+def fields(line: str) -> dict[str, str]:
+    """Return the fields of a line of ``scontrol --oneliner``: ``Name=value`` each; only values have blanks."""
+    return dict(re.findall(r"([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line))
+
+
+def sweep() -> None:
+    """Remove what clusters of killed tests have in the folder for temporary files: their processes have ended."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = _locked(folder)
+            shutil.rmtree(folder)
+            os.close(lock)
+
+
+def _locked(folder: Path) -> int:
+    """Return a descriptor whose lock marks a folder as used.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _comm(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def _up(shared: list[str]) -> int:
+    """Start a process that holds a cluster until it gets SIGTERM, and print how to reach it."""
+    if _holder():
+        print(f"a cluster is up already: export SLURM_CONF={_STANDING}/slurm.conf", file=sys.stderr)
+        return 1
+    ready, written = os.pipe()
+    subprocess.Popen(
+        [sys.executable, "-m", "tests.slurm.cluster", "hold", str(written), *shared],
+        cwd=_CHECKOUT,
+        pass_fds=(written,),
+        start_new_session=True,
+    )
+    os.close(written)
+    with os.fdopen(ready) as answer:
+        network = answer.read()
+    if network:
+        print(f"export SLURM_CONF={_STANDING}/slurm.conf")
+        print(f"# nodes {', '.join(NODES)}; this machine is {network}.250 to them; logs in {_STANDING}/log")
+    return 0 if network else 1
+
+
+def _hold(ready: int, shared: list[str]) -> int:
+    cluster = Cluster(*shared)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    (cluster.folder / "holder").write_text(str(os.getpid()))
+    _STANDING.unlink(missing_ok=True)
+    _STANDING.symlink_to(cluster.folder)
+    os.write(ready, cluster.machines.network.encode())
+    os.close(ready)
+    signal.sigwait({signal.SIGTERM})
+    _STANDING.unlink(missing_ok=True)
+    cluster.close()
+    return 0
+
+
+def _down() -> int:
+    if not (pid := _holder()):
+        print("no cluster is up", file=sys.stderr)
+        return 1
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not processes.state(pid), 20)
+    return 0
+
+
+def _holder() -> int:
+    """Return the process that holds the cluster of ``up``; 0 if there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((_STANDING / "holder").read_text())
+        if "tests.slurm.cluster" in processes.words(pid):
+            return pid
+    return 0
+
+
+def _run(command: list[str]) -> int:
+    cluster = Cluster(Path.cwd())
+    try:
+        return subprocess.run(command, env=cluster.environment, check=False).returncode
+    finally:
+        cluster.close()
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the arguments say; return the exit code."""
+    verb, words = (arguments[0], arguments[1:]) if arguments else ("", [])
+    wrong = {"run": not words, "down": bool(words), "up": False, "hold": False}.get(verb, True)
+    if wrong:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if verb == "down":
+        return _down()
+    if reason := why_not():
+        print(reason, file=sys.stderr)
+        return 1
+    if verb == "hold":
+        return _hold(int(words[0]), words[1:])
+    return _up(words) if verb == "up" else _run(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,27 @@
+"""A Slurm cluster for each file of tests."""
+
+import pytest
+from slurm import cluster as clusters
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two nodes that see the folders of the tests; skipped where there can be none."""
+    if reason := clusters.why_not():
+        pytest.skip(reason)
+    running = clusters.Cluster(tmp_path_factory.getbasetemp())
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def idle_cluster(cluster):
+    """The same, and no job is left of a test when the next one begins."""
+    yield cluster
+    cluster.cancel_all()
+
+
+@pytest.fixture
+def slurm_environment(cluster, monkeypatch):
+    """The variables by which Slurm's commands find the cluster."""
+    monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
