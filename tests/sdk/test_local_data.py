@@ -7,6 +7,7 @@ import tarfile
 import pytest
 from fakes.local_jobs import channel, request_for
 
+from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs import file_mode
@@ -20,11 +21,12 @@ def sandboxes(folder, count=1):
     return [Sandbox(f"algo-{number}", folder / f"algo-{number}") for number in range(1, count + 1)]
 
 
-def staged(folder, *wanted, hosts=1):
+def staged(folder, *wanted, hosts=1, on_machine=None, links_files=False):
+    """Stage for all hosts, or for the one of them that is on this machine."""
     job = parse_request(request_for("job", hosts=hosts, channels=wanted))
-    file_mode.stage_channels(
-        job, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None
-    )
+    here = [each for each in sandboxes(folder / "hosts", hosts) if on_machine in (None, each.host)]
+    area = StagingArea(folder / "channels", links_files=links_files)
+    file_mode.stage_channels(job, here, Stores(), area, report=lambda *_: None)
     return folder / "hosts"
 
 
@@ -52,6 +54,31 @@ def test_hosts_and_channels_of_one_content_share_one_copy(tmp_path, data):
     assert len(copies) == 1
     assert copies != {(data / "b").stat().st_ino}
     assert files(hosts / "algo-2/input/data/train") == {"b": "B", "deep/a": "A"}
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_a_machine_with_one_host_of_several_gets_and_copies_that_host_s_shard(tmp_path, seed):
+    for number in range(10):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        (tmp_path / "data" / f"part-{number}").write_text("x")
+    wanted = channel("train", f"file://{tmp_path / 'data'}")
+    wanted["DataSource"]["S3DataSource"]["S3DataDistributionType"] = "ShardedByS3Key"
+    if seed:
+        wanted["ShuffleConfig"] = {"Seed": seed}
+    together = staged(tmp_path / "one", wanted, hosts=3)
+    for host in ("algo-1", "algo-2", "algo-3"):
+        alone = staged(tmp_path / host, wanted, hosts=3, on_machine=host)
+        assert [path.name for path in alone.iterdir()] == [host]
+        found = sorted(files(alone / host / "input/data/train"))
+        assert found == sorted(files(together / host / "input/data/train"))
+        assert len(files(tmp_path / host / "channels")) == len(found)
+
+
+def test_files_of_a_shared_file_system_are_linked(tmp_path, data):
+    hosts = staged(tmp_path, channel("train", f"file://{data}"), hosts=2, on_machine="algo-2", links_files=True)
+    train = hosts / "algo-2/input/data/train"
+    assert files(train) == {"b": "B", "deep/a": "A"}
+    assert (train / "deep" / "a").readlink() == data / "deep" / "a"
 
 
 def test_shared_files_are_read_only_and_folders_are_the_hosts_own(tmp_path, data):

@@ -34,6 +34,14 @@ REPORT_SECONDS = 0.5
 CHUNKS = 1024
 
 
+@dataclass(frozen=True)
+class StagingArea:
+    """Where a machine's inputs are staged; with ``links_files`` those of ``file://`` URIs are linked, not copied."""
+
+    folder: Path
+    links_files: bool = False
+
+
 def fetch(
     entries: Iterable[tuple[StoredObject, str]],
     folder: Path,
@@ -66,6 +74,19 @@ def fetch(
             report_progress()
     report(total, total)
     return [name for _, name in wanted]
+
+
+def link(entries: Iterable[tuple[StoredObject, str]], folder: Path) -> list[str]:
+    """Create a symbolic link to each file by its name below ``folder``; return the names in order."""
+    created, names = {folder}, []
+    for item, name in Layout().fill(entries):
+        target = folder / name
+        if target.parent not in created:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            created.add(target.parent)
+        target.symlink_to(path_of(item))
+        names.append(name)
+    return names
 
 
 def _check_space(items: Sequence[StoredObject], folder: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from scriptmode.data import regular_files
 from scriptmode_runtime import contract
@@ -205,10 +205,20 @@ def _rebase(path: str, base: str) -> str:
     return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
-def channel_sandboxes(job: JobRequest, channel: Channel, sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
-    """Return the sandboxes of the hosts that a channel is for, in order."""
+class ChannelHost(NamedTuple):
+    """A host that a channel is for: its position among the ``total`` of them, from 0 on."""
+
+    sandbox: Sandbox
+    position: int
+    total: int
+
+
+def channel_hosts(job: JobRequest, channel: Channel, sandboxes: Sequence[Sandbox]) -> list[ChannelHost]:
+    """Return those of ``sandboxes``, which may be a part of the job's, that a channel is for, in order."""
     hosts = job.channel_hosts(channel)
-    return [sandbox for sandbox in sandboxes if sandbox.host in hosts]
+    return [
+        ChannelHost(sandbox, hosts.index(sandbox.host), len(hosts)) for sandbox in sandboxes if sandbox.host in hosts
+    ]
 
 
 def _input_data(job: JobRequest, channel: Channel) -> dict[str, str]:

@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
+from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
@@ -238,8 +239,8 @@ class Agent:
         def stage() -> None:
             with full_disk.translate_full_disk_errors(self._disk):
                 self._producers.check()
-                folder, report = self._folder.channels, self._staging.report
-                file_mode.stage_channels(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
+                area, report = StagingArea(self._folder.channels), self._staging.report
+                file_mode.stage_channels(self._request, sandboxes, self._stores, area, report=report, modes=copied)
                 if self._checkpoints:
                     self._checkpoints.restore()
 

@@ -1,8 +1,9 @@
-"""File mode: a job's inputs, copied once into its directory and hard-linked into the channel directories of every host.
+"""File mode: a job's inputs, copied once and hard-linked into the channel directories of every host of the machine.
 
 The copy protects the user's files from the script. Hosts share it through hard links, so more hosts need no more space;
 the shared files are read-only, so a host does not change another's input by accident (a script run by root can). Each
-host has its own directories: files added, removed or replaced there are visible to that host alone.
+host has its own directories: files added, removed or replaced there are visible to that host alone. Where hosts are on
+several machines, files of the file system that these share are not copied: links to them take the place of the copies.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import listing, sharding, staging
+from scriptmode.data import file_uris, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.messages import problem_of
-from scriptmode.platforms.opt_ml import channel_sandboxes
+from scriptmode.platforms.opt_ml import channel_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
-    from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.platforms.opt_ml import ChannelHost, Sandbox
     from scriptmode.spec.job_request import JobRequest
 
     #: Called with the index of a channel, the bytes that are copied, and their total.
@@ -36,26 +37,33 @@ def stage_channels(
     job: JobRequest,
     sandboxes: Sequence[Sandbox],
     stores: Stores,
-    folder: Path,
+    area: staging.StagingArea,
     *,
     report: Report,
     modes: Collection[str] = ("File",),
 ) -> None:
-    """Copy the channels of these input modes to every host; ``folder`` holds the copies.
+    """Copy the channels of these input modes to each of ``sandboxes``, the job's or those of one machine.
 
-    Raises `DataError` naming channel, URI and cause.
+    ``area`` gets the copies. Raises `DataError` naming channel, URI and cause.
     """
-    copies: dict[tuple[str, str], tuple[Path, list[str]]] = {}
+    copies: dict[tuple[str, str, bool], tuple[Path, list[str]]] = {}
     for number, channel in enumerate(job.channels):
         source = source_of(job, channel)
-        if source is None or source.mode not in modes:
+        hosts = channel_hosts(job, channel, sandboxes)
+        if source is None or source.mode not in modes or not hosts:
             continue
-        key = source.data_type, source.uri
+        # One host of several machines: what other hosts get is not copied to this machine.
+        is_shard = source.is_sharded and len(hosts) == 1
+        key = source.data_type, source.uri, is_shard
         with add_channel_to_errors(source):
             if key not in copies:
-                copy = folder / str(len(copies))
-                copies[key] = copy, _fetch(source, stores, copy, partial(report, number))
-            _distribute(source, channel_sandboxes(job, channel, sandboxes), *copies[key])
+                copy = area.folder / str(len(copies))
+                found = _entries(source, stores, copy, hosts[0] if is_shard else None)
+                if area.links_files and file_uris.is_file(source.uri):
+                    copies[key] = copy, staging.link(found, copy)
+                else:
+                    copies[key] = copy, staging.fetch(found, copy, partial(report, number), stores=stores)
+            _distribute(source, hosts, *copies[key], is_shard=is_shard)
 
 
 @contextmanager
@@ -73,18 +81,24 @@ def add_channel_to_errors(source: ChannelSource) -> Iterator[None]:
         ) from error
 
 
-def _fetch(source: ChannelSource, stores: Stores, folder: Path, report: Callable[[int, int], None]) -> list[str]:
-    """Copy all objects of a channel into ``folder``; return their names in order."""
+def _entries(
+    source: ChannelSource, stores: Stores, folder: Path, shard_of: ChannelHost | None
+) -> Iterator[listing.Entry]:
+    """Return the objects of a channel, or of one host's shard of it, in order; ``folder`` is created for spools."""
     folder.mkdir(parents=True)
-    whole = replace(source, is_sharded=False, shuffle_seed=None)
-    found = listing.entries(whole, stores.store_of, epoch=0, host=0, count=1, spool=folder)
-    return staging.fetch(found, folder, report, stores=stores)
+    if shard_of is None:
+        source = replace(source, is_sharded=False, shuffle_seed=None)
+    position, total = (0, 1) if shard_of is None else shard_of[1:]
+    return listing.entries(source, stores.store_of, epoch=0, host=position, count=total, spool=folder)
 
 
-def _distribute(source: ChannelSource, hosts: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:
-    seed = source.shuffle_seed if source.is_sharded else None
-    for index, sandbox in enumerate(hosts):
-        shard = sharding.Shard(0, index, len(hosts), source.is_sharded, seed, copies)
+def _distribute(
+    source: ChannelSource, hosts: Sequence[ChannelHost], copies: Path, names: Sequence[str], *, is_shard: bool
+) -> None:
+    is_sharded = source.is_sharded and not is_shard
+    seed = source.shuffle_seed if is_sharded else None
+    for sandbox, position, total in hosts:
+        shard = sharding.Shard(0, position, total, is_sharded, seed, copies)
         _link(sharding.shard_records(names, shard), copies, sandbox.channel(source.name))
 
 
@@ -96,4 +110,4 @@ def _link(names: Iterable[str], copies: Path, channel: Path) -> None:
         if target.parent not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
-        os.link(copies / name, target)
+        os.link(copies / name, target, follow_symlinks=False)

@@ -17,7 +17,7 @@ from scriptmode.failure import Failure
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.opt_ml import channel_sandboxes
+from scriptmode.platforms.opt_ml import channel_hosts
 from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
@@ -115,14 +115,13 @@ def _mounted_channels(
     fast: list[MountedChannel] = []
     systems: list[tuple[str, Path, FileSystemInput]] = []
     for channel in job.channels:
-        hosts = channel_sandboxes(job, channel, sandboxes)
         source = source_of(job, channel)
-        for index, sandbox in enumerate(hosts):
+        for sandbox, index, count in channel_hosts(job, channel, sandboxes):
             path = sandbox.channel(channel.name)
             if isinstance(channel.source, FileSystemInput):
                 systems.append((sandbox.host, path, channel.source))
             elif source and source.mode == "FastFile":
-                fast.append(MountedChannel(sandbox.host, path, source, index, len(hosts)))
+                fast.append(MountedChannel(sandbox.host, path, source, index, count))
     return fast, systems
 
 

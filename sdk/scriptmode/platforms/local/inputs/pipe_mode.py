@@ -11,7 +11,7 @@ from scriptmode.data.channel_source import source_of
 from scriptmode.failure import Failure
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
-from scriptmode.platforms.opt_ml import channel_sandboxes
+from scriptmode.platforms.opt_ml import channel_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -129,7 +129,6 @@ def pipe_streams(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[PipeStre
         source = source_of(job, channel)
         if source is None or source.mode != "Pipe":
             continue
-        hosts = channel_sandboxes(job, channel, sandboxes)
-        for index, sandbox in enumerate(hosts):
-            found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))
+        for sandbox, index, count in channel_hosts(job, channel, sandboxes):
+            found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, count))
     return found
