@@ -429,7 +429,7 @@ class LocalPlatform(DeprecatedMethods):
             interpreter.find_interpreter(self._settings.python),
             self._stop_grace,
             self._file_systems,
-            find_engine(request.resources.host_kind).limits(self._settings),
+            find_engine(request.resources.host_kind).settings(self._settings),
             self._queue,
         )
 

@@ -240,11 +240,11 @@ def parse_squeue(output: str) -> JobStatus | None:
 
 
 def parse_sacct(output: str) -> JobStatus | None:
-    """Parse the last record of a job: of a requeued one that of its last run."""
-    lines = [line for line in output.splitlines() if _SEPARATOR in line]
-    if not lines:
+    """Parse the first record of a job: of a heterogeneous one that of its first component."""
+    line = next((line for line in output.splitlines() if _SEPARATOR in line), None)
+    if line is None:
         return None
-    number, state, code, start, partition, nodes, reason = lines[-1].split(_SEPARATOR, len(_SACCT) - 1)
+    number, state, code, start, partition, nodes, reason = line.split(_SEPARATOR, len(_SACCT) - 1)
     cancelled = _CANCELLED.match(state)
     exit_code, signal = _exit_code(code)
     return JobStatus(
@@ -329,12 +329,6 @@ def parse_duration(text: str) -> int | None:
         return None
     day, hour, minute, second = map(int, parts)
     return ((day * 24 + hour) * 60 + minute) * 60 + second
-
-
-def format_duration(seconds: int) -> str:
-    """Return a time limit as Slurm reads it: ``D-HH:MM:SS``, in whole minutes, which Slurm rounds to."""
-    minutes = -(-seconds // 60)
-    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
 
 
 def _job_number(text: str) -> int:

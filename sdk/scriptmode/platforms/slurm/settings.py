@@ -26,7 +26,13 @@ SETTINGS_VARIABLE = "SCRIPTMODE_SLURM"
 #: The config file, in platformdirs' directories of a site and of a user, and its key of these settings.
 FILE_NAME, FILE_KEY = "config.yaml", "slurm"
 PYXIS, APPTAINER = "pyxis", "apptainer"
-_SHAPE: Mapping[str, object] = {"options!": dict, "setup!": [str], "interface!": str, "container_runtime!": str}
+_SHAPE: Mapping[str, object] = {
+    "options!": dict,
+    "setup!": [str],
+    "interface!": str,
+    "container_runtime!": str,
+    "partitions!": {"*": dict},
+}
 #: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
 _BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
 #: The only signal that the job's agent takes as a notice: sbatch(1), --signal.
@@ -45,24 +51,35 @@ class SlurmSettings:
         setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
         container_runtime: What runs images: ``pyxis`` or ``apptainer``; "" for what the nodes have.
+        partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
     """
 
     options: Mapping[str, str | bool] = field(default_factory=dict)
     setup: tuple[str, ...] = ()
     interface: str = ""
     container_runtime: str = ""
+    partitions: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
+
+    def options_of(self, partition: str) -> dict[str, str | bool]:
+        """Return the options of the hosts of a partition; of no named one for ""."""
+        options = {**self.options, **self.partitions.get(partition, {})}
+        return {name: value for name, value in options.items() if value is not False}
 
     def to_json(self) -> dict[str, object]:
         """Return the settings for the job's record."""
-        return {**vars(self), "options": dict(self.options), "setup": list(self.setup)}
+        return {
+            "options": dict(self.options),
+            "setup": list(self.setup),
+            "interface": self.interface,
+            "container_runtime": self.container_runtime,
+            "partitions": {name: dict(options) for name, options in self.partitions.items()},
+        }
 
 
 def settings_from_json(content: Mapping[str, Any]) -> SlurmSettings:
     """Return the settings of a job's record, as `SlurmSettings.to_json` made it; raise ``ValueError`` for others."""
     shapes.validate_shape(content, _SHAPE, "engine")
-    return SlurmSettings(
-        content["options"], tuple(content["setup"]), content["interface"], content["container_runtime"]
-    )
+    return SlurmSettings(**{**content, "setup": tuple(content["setup"])})
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,9 @@ def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> S
             if value is None:
                 continue
             if name in _OWN:
-                own = replace(own, **{name: _OWN[name](owner, value)})
+                found: Any = _OWN[name](owner, value)
+                changes: dict[str, Any] = {name: {**own.partitions, **found} if name == "partitions" else found}
+                own = replace(own, **changes)
             else:
                 options[name] = _option(owner, name, value)
     return replace(own, options={name: value for name, value in options.items() if value is not False})
@@ -214,6 +233,27 @@ def _interface(owner: _Owner, value: object) -> str:
     return value
 
 
+def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]]:
+    example = "give options by partition: {'gpu': {'gres': 'gpu:4'}, 'cpu': {'mem': '16G'}}"
+    if not isinstance(value, dict):
+        raise owner.refuse("partitions", f"is {value!r}", example)
+    found: dict[str, dict[str, str | bool]] = {}
+    for partition, options in value.items():
+        if not isinstance(partition, str) or not isinstance(options, dict):
+            raise owner.refuse("partitions", f"has {partition!r}: {options!r}", example)
+        inner = _Owner(
+            f"{owner.prefix}partitions[{partition!r}]", f"{owner.prefix}partitions[{partition!r}]: ", owner.error
+        )
+        found[partition] = {}
+        for given_name, option in options.items():
+            name = str(given_name).replace("-", "_")
+            if name in ("partition", "time", *_OWN):
+                raise inner.refuse(name, "is one of the whole job", f"give it as Slurm({name}=...)")
+            # None leaves an option out here, too: it is one that the other partitions have.
+            found[partition][name] = False if option is None else _option(inner, name, option)
+    return found
+
+
 def _container_runtime(owner: _Owner, value: object) -> str:
     known: Collection[str] = (PYXIS, APPTAINER)
     if value not in known:
@@ -226,4 +266,5 @@ _OWN: Mapping[str, Callable[[_Owner, object], Any]] = {
     "setup": _setup,
     "interface": _interface,
     "container_runtime": _container_runtime,
+    "partitions": _partitions,
 }

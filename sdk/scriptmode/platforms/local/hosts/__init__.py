@@ -12,7 +12,7 @@ The agent, recovery and the service import this package. It imports the store, b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What a platform was given for its hosts: the interpreter of processes, and the limits of containers."""
+    """What a platform was given for its hosts: the interpreter, the limits of containers, the arguments of `Slurm`."""
 
     python: str | None = None
     container_limits: Mapping[str, int | float | str] | None = None
+    slurm: Mapping[str, object] = field(default_factory=dict)
 
 
 class Host(Protocol):

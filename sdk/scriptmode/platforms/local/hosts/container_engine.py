@@ -39,7 +39,7 @@ class ContainerEngine(LocalAgent):
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the image: the spec's, else the one that this project builds."""
-        self.limits(settings)
+        self.settings(settings)
         spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image_of(spec)))
         image_support.check_aws_image(spec)
         return spec
@@ -61,9 +61,9 @@ class ContainerEngine(LocalAgent):
 
         require_built(str(job.algorithm.image_uri))
 
-    def limits(self, settings: HostSettings) -> dict[str, float | None]:
+    def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the limits of each container: those of the settings, then those of the variable."""
-        return asdict(parse_limits(settings.container_limits, os.environ))
+        return asdict(parse_limits(given.container_limits, os.environ))
 
     def plan_hosts(
         self,

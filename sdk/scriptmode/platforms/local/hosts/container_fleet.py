@@ -125,7 +125,7 @@ class ContainerFleet:
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""
-        limits = ContainerLimits(**self._job.limits)
+        limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
         request = self._job.request
         entry, arguments = request.algorithm.container_entry_point, request.algorithm.container_arguments

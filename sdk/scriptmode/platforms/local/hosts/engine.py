@@ -35,8 +35,8 @@ class Engine(Protocol):
     def require_software(self, job: JobRequest) -> None:
         """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
 
-    def limits(self, settings: HostSettings) -> dict[str, float | None]:
-        """Return the limits of each host for the job's record; raise `SpecError` for wrong ones."""
+    def settings(self, given: HostSettings) -> dict[str, object]:
+        """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""

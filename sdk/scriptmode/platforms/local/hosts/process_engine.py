@@ -67,8 +67,8 @@ class ProcessEngine(LocalAgent):
     def require_software(self, job: JobRequest) -> None:
         """Skip: `complete` checked the interpreter."""
 
-    def limits(self, settings: HostSettings) -> dict[str, float | None]:  # noqa: ARG002 - processes have none
-        """Return no limits."""
+    def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002 - the interpreter is the job's
+        """Return no settings."""
         return {}
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:

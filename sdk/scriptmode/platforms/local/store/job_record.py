@@ -79,6 +79,8 @@ _JOB: dict[str, Any] = {
     "region!": str,
     "python!": str,
     "file_systems": _TEXTS,
+    "engine": dict,
+    #: "engine" of earlier versions, when only containers had settings.
     "limits": dict,
     "queue": int,
 }
@@ -96,8 +98,8 @@ class Job:
     stop_grace: float
     #: Directories of this machine by the ids of the file systems that they stand for.
     file_systems: Mapping[str, str] = field(default_factory=dict)
-    #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
-    limits: Mapping[str, Any] = field(default_factory=dict)
+    #: The settings of the hosts' engine, as `Engine.settings` returned them; empty for hosts that are processes.
+    engine: Mapping[str, Any] = field(default_factory=dict)
     #: The job waits until fewer than this many jobs run; 0 for a job that does not wait.
     queue: int = 0
 
@@ -109,7 +111,9 @@ class Job:
 def parse_job(content: Any, name: str) -> Job:
     """Return the job of a record; raise what `validate_job_record` raises, or ``TypeError``."""
     validate_job_record(content, name)
-    return Job(**{**content, "request": parse_request(content["request"])})
+    content = {**content, "request": parse_request(content["request"])}
+    former = content.pop("limits", {})
+    return Job(**{"engine": former, **content})
 
 
 class JobFacts(NamedTuple):

@@ -1,0 +1,125 @@
+"""The batch script of a job, which sbatch gets: its options, and the start of the job's agent. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.platforms.slurm import sbatch_options
+from scriptmode.spec.hosts import slurm_partition
+from scriptmode.spec.training_job import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import PurePath
+
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.spec.training_job import Resources
+
+#: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
+AROUND_TRAINING = 900
+#: Seconds before the end of an allocation at which the job's agent is told, if Slurm knows the end so early.
+_LEAST_NOTICE = 60
+#: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
+_NEXT_COMPONENT = "#SBATCH hetjob"
+_LOG = "agent.log"
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of a job with options of its own; a job of one partition has one."""
+
+    partition: str
+    hosts: tuple[str, ...]
+
+
+def components(resources: Resources, settings: SlurmSettings) -> tuple[Component, ...]:
+    """Return the parts of a job in the order of its hosts; neighbouring groups of one partition are one part."""
+    found: list[Component] = []
+    for group in resources.host_groups:
+        partition = slurm_partition(group.instance_type) or str(settings.options.get("partition", ""))
+        if found and found[-1].partition == partition:
+            found[-1] = Component(partition, (*found[-1].hosts, *group.hosts))
+        else:
+            found.append(Component(partition, group.hosts))
+    return tuple(found)
+
+
+def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = None) -> str:
+    """Return the value of --time: the option's, else of max_run unless that is its default; "" for the partition's.
+
+    ``maximum`` is the partition's limit in seconds: the time around the training ends there.
+    """
+    if given := settings.options.get("time"):
+        return str(given)
+    if limits.max_run == Limits.max_run:
+        return ""
+    wanted = limits.max_run + AROUND_TRAINING
+    return format_duration(max(limits.max_run, min(wanted, maximum)) if maximum else wanted)
+
+
+def format_duration(seconds: int) -> str:
+    """Return a time limit as Slurm reads it, ``D-HH:MM:SS``, in whole minutes, to which Slurm rounds up."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
+
+
+def render_batch_script(
+    job: Job, settings: SlurmSettings, folder: PurePath, agent: Sequence[str], maximum: int | None = None
+) -> str:
+    """Return the batch script of a job, whose agent is started by the command ``agent``.
+
+    ``folder`` is the job's folder, on every node. ``maximum`` is the partition's time limit in seconds, if it is known.
+    """
+    # Slurm replaces %j and its kind in the name of the log.
+    log = str(folder / _LOG).replace("%", "%%")
+    options: dict[str, str | bool] = {"job_name": job.request.name, "output": log, "open_mode": "append"}
+    lines = ["#!/bin/bash"]
+    for component in components(job.request.resources, settings):
+        options.update(_component_options(job, settings, component, maximum))
+        lines += [f"#SBATCH {_option(*item)}" for item in options.items()]
+        lines.append(_NEXT_COMPONENT)
+        # The name and the log are those of the whole job.
+        options = {}
+    lines[-1:] = ["", *settings.setup, f"exec {shlex.join(agent)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _component_options(
+    job: Job, settings: SlurmSettings, component: Component, maximum: int | None
+) -> Iterator[tuple[str, str | bool]]:
+    limits = job.request.limits
+    if component.partition:
+        yield "partition", component.partition
+    yield "nodes", str(len(component.hosts))
+    yield "ntasks_per_node", "1"
+    yield "requeue" if limits.use_spot_instances else "no_requeue", True
+    yield "signal", f"B:USR1@{max(_LEAST_NOTICE, round(job.stop_grace))}"
+    yield from (
+        (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"
+    )
+    if time := time_limit(limits, settings, maximum):
+        yield "time", time
+
+
+def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for sbatch: without those that would override the script, and of options that no job has."""
+    lines = (line.partition("--")[2] for line in script.splitlines() if line.startswith("#SBATCH --"))
+    set_here = {option.partition("=")[0].replace("-", "_") for option in lines}
+    others = {each for name in {*set_here, *sbatch_options.REFUSED} for each in sbatch_options.option_variables(name)}
+    return {name: value for name, value in environ.items() if name not in others}
+
+
+def _option(name: str, value: object) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return option if value is True else f"{option}={_quote(str(value))}"
+
+
+def _quote(value: str) -> str:
+    """Quote a value for a line of options, in which sbatch knows the quotes and backslashes of a shell, alone."""
+    if all(character.isalnum() or character in "_-+=:,.@%/[]()*!&|" for character in value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
