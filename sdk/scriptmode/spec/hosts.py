@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 #: Instance type whose hosts are plain processes of this machine.
 LOCAL_PROCESS = "local_process"
@@ -49,3 +53,11 @@ class HostGroup:
     name: str
     instance_type: str
     hosts: tuple[str, ...]
+
+
+def host_kind(instance_types: Collection[str]) -> HostKind:
+    """Return what the hosts of a job are, by the instance types of its groups."""
+    kinds = set(map(instance_kind, instance_types))
+    if len(kinds) == 1:
+        return kinds.pop()
+    return HostKind.CONTAINER if kinds == {HostKind.PROCESS, HostKind.CONTAINER} else HostKind.CLOUD

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean, suggest_fields
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
-from scriptmode.spec.hosts import HostGroup, HostKind, instance_kind
+from scriptmode.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.whole_numbers import set_whole, whole_number
@@ -130,10 +130,7 @@ class Resources:
     @property
     def host_kind(self) -> HostKind:
         """What the hosts are, by their instance types."""
-        kinds = set(map(instance_kind, self.types))
-        if len(kinds) == 1:
-            return kinds.pop()
-        return HostKind.CONTAINER if kinds == {HostKind.PROCESS, HostKind.CONTAINER} else HostKind.CLOUD
+        return host_kind(self.types)
 
     @property
     def host_groups(self) -> tuple[HostGroup, ...]:

@@ -73,7 +73,7 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
                 is_new = True
     if any(job.secondary == "Pending" for job in found):
         positions = JobQueue(store).positions()
-        found = [job._replace(position=positions.get(job.name, 0)) for job in found]
+        found = [job._replace(position=positions.get(job.name, job.position)) for job in found]
     if is_new or len(kept) != len(known):
         # Without the cache the next call is only slower.
         with suppress(OSError):

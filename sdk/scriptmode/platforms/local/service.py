@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
 from scriptmode.errors import (
     DataError,
+    ScriptmodeError,
     SpecError,
     TrainingJobError,
     UnreadableJobError,
@@ -226,9 +227,10 @@ class LocalPlatform(DeprecatedMethods):
         parsed = parse_request(request)
         self._require_new(parsed.name)
         validation.check_paths(parsed, self._store.jobs, self._file_systems)
-        find_engine(parsed.resources.host_kind).require_software(parsed)
-        job = self._job(parsed)
-        state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0)
+        engine = find_engine(parsed.resources.host_kind)
+        engine.require_software(parsed)
+        job, message = self._job(parsed), engine.pending_message
+        state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0, pending_message=message)
         start.start_job(self._store, job, state)
         return job.arn
 
@@ -272,6 +274,7 @@ class LocalPlatform(DeprecatedMethods):
         is_silent = not state.ended and folder.silent_since() is not None
         if state.stoppable or is_silent:
             folder.request_stop()
+            recovery.stop_waiting_agent(folder)
         if is_silent:
             recovery.reconcile(folder)
 
@@ -389,7 +392,10 @@ class LocalPlatform(DeprecatedMethods):
         """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""
         from scriptmode.platforms.local.store.job_queue import JobQueue
 
-        return JobQueue(self._store).positions().get(name, 0)
+        position = JobQueue(self._store).positions().get(name, 0)
+        with suppress(ScriptmodeError):
+            return position or recovery.reconcile(self._store.find(name)).position
+        return 0
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""

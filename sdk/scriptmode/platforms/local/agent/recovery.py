@@ -1,12 +1,15 @@
-"""Reconciling the recorded state of a job whose agent died or does not answer.
+"""Reconciling the recorded state of a job with where its agent is, as the job's engine knows (`AgentControl.locate`).
 
-The agent holds the job's lock while it lives, so every process that reads a state first tries to get that lock.
+An agent of this machine holds the job's lock while it lives; a cluster's scheduler is asked for one elsewhere.
 
-- The lock is free and the state is not final: the agent died. The process that got the lock ends the job's remaining
-  processes, mounts and containers, and records the job as Failed (`_mark_agent_lost`). It holds the lock meanwhile,
-  so only one process does so.
-- The lock is free and the folder cannot be written: nothing is changed; the state gets a note.
-- The lock is held and the heartbeat is older than `heartbeat.SILENT_SECONDS`: the agent is stopped or hangs. It is
+- The agent is gone and the state is not final. The process that gets the job's lock ends the job's remaining processes,
+  mounts and containers, and records how the job ended: as the engine says, else as Failed (`_record_end`). It holds the
+  lock meanwhile, so only one process does so.
+- The agent is gone and the folder cannot be written: nothing is changed; the state gets a note.
+- The agent waits in the engine's queue: the state gets the engine's message, and is Interrupted if the job trained
+  before. A job that would wait for ever is withdrawn and recorded as Failed.
+- The engine does not answer: the state gets a note.
+- The agent is alive and the heartbeat is older than `heartbeat.SILENT_SECONDS`: it is stopped or hangs. It is
   ended only if it should have ended the job by now: after a request to stop or MaxRuntimeInSeconds. It gets SIGCONT and
   `_WAKING_SECONDS` to work again, then SIGKILL; after that the first case applies. Otherwise the state gets a note.
 """
@@ -20,16 +23,21 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import ContainerError, DataError
+from scriptmode.errors import ContainerError, DataError, UnreadableJobError
 from scriptmode.failure import Failure
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
-from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.store import heartbeat
+from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scriptmode.platforms.local.hosts.agent_control import AgentControl, AgentLocation
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
@@ -39,6 +47,8 @@ if TYPE_CHECKING:
 _AGENT_SECONDS = 0.5
 #: Seconds in which an agent that got SIGCONT has to work again.
 _WAKING_SECONDS = 10.0
+#: The final secondary status of a job whose agent the engine ended on purpose.
+_OUTCOMES = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -54,15 +64,49 @@ def reconcile(folder: JobFolder) -> JobState:
     state = folder.read_state()
     if state.ended:
         return state
-    with folder.try_lock() as is_locked:
-        if is_locked:
-            state = folder.read_state()
-            return state if state.ended else _mark_agent_lost(folder, state)
+    control = _find_control(folder)
+    location = control.locate(folder, state)
+    if location.presence is Presence.GONE:
+        return _record_end(folder, lambda state: _end_rest(folder, state, location.termination))
     state = with_stop_request(folder, folder.read_state())
-    if is_locked is None and not state.ended:
-        return replace(state, note=_UNRECORDED.format(secondary=state.secondary))
-    since = None if state.ended else folder.silent_since()
+    if state.ended:
+        return state
+    if location.presence is Presence.WAITING:
+        return _with_waiting_agent(folder, state, control, location)
+    if location.presence is Presence.UNKNOWN:
+        return replace(state, note=location.message)
+    since = folder.silent_since()
     return state if since is None else _handle_silent_agent(folder, state, since)
+
+
+def stop_waiting_agent(folder: JobFolder) -> None:
+    """Remove the agent of a job from its engine's queue, after a stop was requested; raise `PlatformError`."""
+    control = _find_control(folder)
+    if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
+        control.withdraw(folder)
+
+
+def _find_control(folder: JobFolder) -> AgentControl:
+    try:
+        kind = folder.read_facts().kind
+    except UnreadableJobError:
+        # Every engine of this machine locates agents by the lock, which needs no request.
+        kind = HostKind.PROCESS
+    return find_agent_control(kind)
+
+
+def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
+    """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
+    if location.never_starts:
+        control.withdraw(folder)
+        return _record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
+    if state.status != "InProgress":
+        return state
+    if not folder.never_had_processes:
+        # If its node was lost, the agent could not record that: since its last heartbeat.
+        with suppress(OSError):
+            state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
+    return replace(state.with_message(location.message, state.modified), position=location.position)
 
 
 def is_agent_lost(state: JobState) -> bool:
@@ -80,11 +124,8 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
         if _answers_when_woken(folder, agent):
             return with_stop_request(folder, folder.read_state())
         if _kill_agent(folder, agent):
-            with folder.try_lock() as is_locked:
-                state = folder.read_state()
-                if is_locked and not state.ended:
-                    return _mark_agent_lost(folder, state, f"{silence} and was killed, as {overdue}")
-            return folder.read_state()
+            killed = Termination(text=f"{silence} and was killed, as {overdue}")
+            return _record_end(folder, lambda state: _end_rest(folder, state, killed))
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
     return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
 
@@ -153,23 +194,37 @@ def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
     return state if asked is None else state.with_status("Stopping", asked)
 
 
-def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
-    """Record a job whose agent died as Failed, after ending its remaining processes; ``cause`` is "" if unknown."""
+def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) -> JobState:
+    """Record the end of a job that has no agent, under the job's lock, and return its state."""
+    with folder.try_lock() as is_locked:
+        state = folder.read_state()
+        if not is_locked or state.ended:
+            state = with_stop_request(folder, state)
+            is_unrecorded = is_locked is None and not state.ended
+            return replace(state, note=_UNRECORDED.format(secondary=state.secondary)) if is_unrecorded else state
+        outcome = find_outcome(state)
+        if outcome.secondary == "Stopped":
+            state = with_stop_request(folder, state)
+        ended = state.with_status(outcome.secondary, time.time(), reason=outcome.reason, failure=outcome.failure)
+        # On a full disk the caller still gets the state; the next call tries to write it again.
+        with suppress(OSError):
+            folder.write_state(ended)
+        return ended
+
+
+def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> Outcome:
+    """Stop the processes of a job whose agent is gone; return the job's outcome."""
     problem = end_orphans(folder)
-    cause = cause or _cause_of_death(folder, state)
+    if secondary := _OUTCOMES.get(termination.reason):
+        return Outcome(secondary)
+    cause = termination.text or _cause_of_death(folder, state)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
     )
     log = folder.agent_log_tail()
-    outcome = Outcome.failed(
-        "InternalServerError", Failure(cause + ("; agent.log ends with" if log else ""), traceback=log)
-    )
-    failed = state.with_status("Failed", time.time(), reason=outcome.reason, failure=outcome.failure)
-    # On a full disk the caller still gets the state; the next call tries to write it again.
-    with suppress(OSError):
-        folder.write_state(failed)
-    return failed
+    kind = "ClientError" if termination.reason is StopReason.OUT_OF_MEMORY else "InternalServerError"
+    return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:

@@ -5,7 +5,7 @@
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds
-- `local_agent`: the agent of both kinds, a detached process
+- `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
 
 The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
 """

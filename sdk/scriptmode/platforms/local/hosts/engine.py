@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.platforms.local.hosts.agent_control import AgentControl
 from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.spec.training_job import TrainingJobSpec
 
 
-class Engine(Protocol):
+class Engine(AgentControl, Protocol):
     """All that depends on the kind of a job's hosts, from the specification to what a killed agent left behind.
 
     An engine has no state: what it needs of a job is in the job's folder.
@@ -40,13 +41,6 @@ class Engine(Protocol):
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""
-
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
-        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
-
-        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
-        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
-        """
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job that starts; the caller is its agent."""
@@ -70,3 +64,10 @@ def find_engine(kind: HostKind) -> Engine:
     from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
 
     return ProcessEngine()
+
+
+def find_agent_control(kind: HostKind) -> AgentControl:  # noqa: ARG001 - the agents of both kinds are processes
+    """Return the part of an engine that controls agents, without the import of the others."""
+    from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+
+    return LocalAgent()

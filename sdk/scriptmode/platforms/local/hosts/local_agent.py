@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.process_host import start_detached
 from scriptmode.platforms.local.store import logs
 
@@ -14,17 +15,39 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.state import JobState
 
 #: The module that runs the agent of a training job. It is named, not imported: agents import this package.
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 
 
 class LocalAgent:
-    """The part of `engine.Engine` that concerns the agent, for the engines whose hosts are on this machine."""
+    """Control of the agents whose hosts are on this machine; implements `agent_control.AgentControl`."""
+
+    pending_message = ""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
         """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
+        """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""
+        with folder.try_lock() as is_locked:
+            return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
+
+    def why_terminated(self, folder: JobFolder) -> Termination:  # noqa: ARG002 - no scheduler ends these agents
+        """Return that a user sent the signal."""
+        return Termination(StopReason.USER)
+
+    def requeue(self, folder: JobFolder) -> None:
+        """Raise `PlatformError`, because nothing but its user interrupts an agent of this machine."""
+        raise PlatformError(
+            f"training job {folder.name} cannot be requeued, because its agent is a process of this machine",
+            advice=f"start it again: scriptmode rerun {folder.name}",
+        )
+
+    def withdraw(self, folder: JobFolder) -> None:
+        """Skip: an agent of this machine never waits to be started."""
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:

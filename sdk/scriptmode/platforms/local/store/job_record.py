@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode.platforms.local.store import shapes
 from scriptmode.request.parse import parse_request
 from scriptmode.request.render import render_request
-from scriptmode.spec.hosts import LOCAL_CONTAINER
+from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -117,13 +117,14 @@ def parse_job(content: Any, name: str) -> Job:
 
 
 class JobFacts(NamedTuple):
-    """What the list of jobs shows of a request."""
+    """What the list of jobs needs of a request."""
 
     hosts: int
     #: As the command line names it; "" without one.
     distribution: str
     #: Names and regular expressions.
     metrics: tuple[tuple[str, str], ...]
+    kind: HostKind
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -143,6 +144,7 @@ def summarize_job_record(content: Any, name: str) -> JobFacts:
         sum(group["InstanceCount"] for group in groups),
         next((contract.STRATEGIES[each].replace("_", "-") for each in switches), ""),
         tuple((each["Name"], each["Regex"]) for each in definitions),
+        host_kind([group["InstanceType"] for group in groups]),
     )
 
 

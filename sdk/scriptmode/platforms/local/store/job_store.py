@@ -5,6 +5,7 @@
   ``state.json``      its state; small, replaced as a whole
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
   ``processes.json``  the agent and the hosts' launchers
+  ``engine.json``     what a scheduler knows the job by; see `store.engine_record`
   ``progress.json``   the progress of the channels' data
   ``usage.json``      the resources that the hosts use
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended

@@ -1,10 +1,10 @@
 """The state of one training job, as an immutable value. Pure: callers pass the time.
 
 A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Pending (only jobs
-that wait for others), Starting,
-DownloadingTrainingImage (containers whose image is missing), Downloading, Training, Uploading, Completed. A stop goes
-through Stopping to Stopped or MaxRuntimeExceeded, and Failed is reached from every status. ``Completed``, ``Failed``,
-``Stopped`` and ``MaxRuntimeExceeded`` are final.
+that wait for others), Starting, DownloadingTrainingImage (containers whose image is missing), Downloading, Training,
+Uploading, Completed. A job that a scheduler interrupts goes from Training to Interrupted, and from there to Starting
+when it runs again. A stop goes through Stopping to Stopped or MaxRuntimeExceeded, and Failed is reached from every
+status. ``Completed``, ``Failed``, ``Stopped`` and ``MaxRuntimeExceeded`` are final.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ STATUS_OF = {
     "Downloading": "InProgress",
     "DownloadingTrainingImage": "InProgress",
     "Training": "InProgress",
+    "Interrupted": "InProgress",
     "Uploading": "InProgress",
     "Stopping": "Stopping",
     "Stopped": "Stopped",
@@ -32,7 +33,7 @@ STATUS_OF = {
     "Failed": "Failed",
 }
 #: A request to stop changes a job only while it is in one of these.
-STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training"})
+STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Interrupted"})
 
 MESSAGES = {
     "Pending": "Waiting for other jobs of this machine to end",
@@ -40,6 +41,7 @@ MESSAGES = {
     "Downloading": "Downloading input data",
     "DownloadingTrainingImage": "Downloading the training image",
     "Training": "Training in progress",
+    "Interrupted": "Waiting to start again after an interruption",
     "Uploading": "Uploading the model and output artifacts",
     "Stopping": "Stopping the training job",
     "Stopped": "Training job stopped",
@@ -108,6 +110,8 @@ class JobState:
     failure: Failure | None = None
     #: A problem that the reading process found, such as a silent agent; never written to the file.
     note: str = ""
+    #: Position in its engine's queue, from 1 on, which the reading process found; never written to the file.
+    position: int = 0
 
     @property
     def secondary(self) -> str:
@@ -133,7 +137,14 @@ class JobState:
     def summary(self) -> JobSummary:
         """The job's summary for lists."""
         return JobSummary(
-            self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, note=self.note
+            self.name,
+            self.arn,
+            self.created,
+            self.modified,
+            self.secondary,
+            self.training_ended,
+            note=self.note,
+            position=self.position,
         )
 
     def with_status(
@@ -166,14 +177,14 @@ class JobState:
     def to_json(self) -> dict[str, Any]:
         """Return the content of the state file."""
         content = asdict(self)
-        del content["note"]
+        del content["note"], content["position"]
         return content
 
 
-def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False) -> JobState:
-    """Return the state that a job begins with."""
-    first = "Pending" if is_queued else "Starting"
-    return JobState(name, arn, now, now, (Transition(first, MESSAGES[first], now),))
+def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False, pending_message: str = "") -> JobState:
+    """Return the state that a job begins with: Pending for one that waits for others, or has a message about that."""
+    first = "Pending" if is_queued or pending_message else "Starting"
+    return JobState(name, arn, now, now, (Transition(first, pending_message or MESSAGES[first], now),))
 
 
 def state_from_json(content: Any) -> JobState:

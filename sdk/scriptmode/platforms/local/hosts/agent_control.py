@@ -1,0 +1,85 @@
+"""The protocol by which the agents of jobs are started, located and requeued, and the values that it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.state import JobState
+
+
+class StopReason(Enum):
+    """Why an agent was told to end, or was ended, by something other than the job's folder."""
+
+    USER = "user"
+    TIME_LIMIT = "time limit"
+    PREEMPTED = "preempted"
+    NODE_LOST = "node lost"
+    OUT_OF_MEMORY = "out of memory"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Termination:
+    """The end of an agent, or the request to end: its reason, and a sentence about it for the user ("" without one)."""
+
+    reason: StopReason = StopReason.UNKNOWN
+    text: str = ""
+
+
+class Presence(Enum):
+    """Whether a job has an agent."""
+
+    #: It runs, or at least nothing says that it does not; a heartbeat tells whether it works.
+    ALIVE = "alive"
+    #: It has not started, and will: it waits in the engine's queue, for the first time or again.
+    WAITING = "waiting"
+    #: It has ended, or never started, and will not start.
+    GONE = "gone"
+    #: The engine does not answer.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class AgentLocation:
+    """What an engine knows of the agent of a job that has not ended."""
+
+    presence: Presence
+    #: What it waits for, or why the engine does not answer, as the message of the job's status; "" if unknown.
+    message: str = ""
+    #: Of an agent that is gone: what ended it.
+    termination: Termination = Termination()
+    #: Of a waiting agent: its position in the engine's queue, from 1 on, or 0 if unknown.
+    position: int = 0
+    #: Of a waiting agent: it waits for what will never happen, so the job is to end with ``message``.
+    never_starts: bool = False
+
+
+class AgentControl(Protocol):
+    """The part of an engine that concerns the agent of a job. It has no state: what it needs is in the job's folder."""
+
+    #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
+    pending_message: str
+
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
+        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
+
+    def why_terminated(self, folder: JobFolder) -> Termination:
+        """Return why the agent, which calls this, or its hosts got SIGTERM without a request in the job's folder."""
+
+    def requeue(self, folder: JobFolder) -> None:
+        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible."""
+
+    def withdraw(self, folder: JobFolder) -> None:
+        """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
