@@ -17,6 +17,7 @@ JSON_MODULES = (
     "sdk/scriptmode/platforms/local/store/",  # files of JSON
     "sdk/scriptmode/platforms/local/tuning/",  # requests and records of tuning jobs
     "sdk/scriptmode/platforms/tuning_jobs.py",
+    "sdk/scriptmode/serve/",  # the service's requests and responses
     "sdk/scriptmode/testing/",  # a fake of the service
     "sdk/scriptmode/estimator.py",  # request()
     "sdk/scriptmode/job.py",  # describe()

@@ -73,6 +73,8 @@ DISTRIBUTIONS = {
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
+    "waitress": ("sdk/scriptmode/serve/server.py",),
+    "moto": ("sdk/scriptmode/serve/other_services.py",),
 }
 #: Modules that start processes.
 STARTERS = (
@@ -90,6 +92,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
+    "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
@@ -140,6 +143,14 @@ COMMAND_LINE_USES = {
     "scriptmode.results.comparison.Comparison",
     "scriptmode.results.job_files.copy_job_files",
     "scriptmode.platforms.local.pruning.PruneReport",
+    # A server is a program, not a library.
+    "scriptmode.serve.request_mapping.HOSTS",
+    "scriptmode.serve.request_mapping.HostTable",
+    "scriptmode.serve.server.DEFAULT_HOST",
+    "scriptmode.serve.server.DEFAULT_PORT",
+    "scriptmode.serve.server.Server",
+    "scriptmode.serve.server.Settings",
+    "scriptmode.serve.server.parse_address",
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = (

@@ -50,6 +50,9 @@ VERBS = {
         "Run COMMAND in the environment of a running host of this machine.",
     ),
     "image": Verb("scriptmode.cli.commands.image:image", "Build the training image, and push it to a registry."),
+    "serve": Verb(
+        "scriptmode.cli.commands.serve:serve", "Serve SageMaker's training API, whose jobs run on this machine."
+    ),
     "init": Verb(
         "scriptmode.cli.commands.init:init", "Write a training script, a job file and a little data to start from."
     ),

@@ -52,6 +52,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "long": (int,),
     "float": (int, float),
     "double": (int, float),
+    "timestamp": (int, float),  # seconds since the epoch, as AWS's JSON has them
 }
 #: Values of these maps may be secrets: a report says how long they are, not what they are.
 _UNSHOWN = ("HyperParameters.", "Environment.")

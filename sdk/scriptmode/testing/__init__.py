@@ -1,5 +1,7 @@
 """A fake of Amazon SageMaker in memory, with a clock that advances at once, for tests of training code.
 
+And `server`, a running ``scriptmode serve``, whose jobs run on this machine.
+
 >>> fake = FakeSageMaker()
 >>> fake.expect(Life.failed("AlgorithmError: out of memory", logs={"algo-1": [(90, "loading"), (130, "Killed")]}))
 >>> estimator = Estimator(..., sagemaker_session=fake)
@@ -9,6 +11,7 @@ Public are the names in ``__all__``:
 * ``fake_sagemaker``, ``fake_account``: `FakeSageMaker`, a session with clients, and the content of its AWS account.
 * ``job_life``, ``timeline``: `Life`, what will happen to a job, and what does happen under its limits.
 * ``fake_clock``: `FakeClock`. ``service_calls``: `Call`, `ServiceError` and injected faults.
+* ``local_server``: `server`, and what it yields, `RunningServer`.
 
 The services behind it:
 
@@ -20,6 +23,18 @@ The services behind it:
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_sagemaker import FakeSageMaker
 from scriptmode.testing.job_life import Life, Line, Phase, Point
+from scriptmode.testing.local_server import RunningServer, server
 from scriptmode.testing.service_calls import Call, ServiceError
 
-__all__ = ["Call", "FakeClock", "FakeSageMaker", "Life", "Line", "Phase", "Point", "ServiceError"]
+__all__ = [
+    "Call",
+    "FakeClock",
+    "FakeSageMaker",
+    "Life",
+    "Line",
+    "Phase",
+    "Point",
+    "RunningServer",
+    "ServiceError",
+    "server",
+]

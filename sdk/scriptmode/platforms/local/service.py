@@ -209,8 +209,10 @@ class LocalPlatform(DeprecatedMethods):
             what = f"the source archive cannot be stored at {uri}: {error}"
             raise DataError(what, advice="give another code_location") from error
 
-    def create(self, request: Mapping[str, Any]) -> str:
+    def create(self, request: Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
+
+        With ``failure`` the job is recorded as failed for that reason, and does not run.
 
         Raises:
             RequestError: The request is invalid.
@@ -228,9 +230,12 @@ class LocalPlatform(DeprecatedMethods):
         self._require_new(parsed.name)
         validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
-        engine.require_software(parsed)
+        if not failure:
+            engine.require_software(parsed)
         job, message = self._job(parsed), engine.pending_message
-        state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0, pending_message=message)
+        now = time.time()
+        state = starting_state(parsed.name, job.arn, now, is_queued=job.queue > 0, pending_message=message)
+        state = state.with_status("Failed", now, reason=failure) if failure else state
         start.start_job(self._store, job, state)
         return job.arn
 
@@ -258,6 +263,10 @@ class LocalPlatform(DeprecatedMethods):
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""
         return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
+
+    def server_folder(self, name: str) -> Path:
+        """Return the directory in a job's folder for a server's files, or raise `JobNotFoundError`; it may not exist."""
+        return self._store.find(name).server_files
 
     def stop(self, name: str) -> None:
         """Request that a job stop; a job that ended is left as it is.

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 def start_job(store: JobStore, job: Job, state: JobState) -> None:
     """Write a new job's folder and have its engine start the agent.
 
-    Raises what `Engine.launch` raises, after the folder was removed. Ctrl-C is deferred until the agent is started or
-    submitted, for some tenths of a second: a folder without an agent is a failed job.
+    A job whose state has ended needs no agent. Raises what `Engine.launch` raises, after the folder was removed. Ctrl-C
+    is deferred until the agent is started or submitted, for some tenths of a second: a folder without an agent is a
+    failed job.
     """
     engine = find_engine(job.request.resources.host_kind)
     with deferred_interrupts(), store.create(job, state) as (folder, lock):
+        if state.ended:
+            return
         try:
             engine.launch(folder, job, lock)
         except ScriptmodeError:

@@ -15,6 +15,7 @@
   ``channels/``       staged inputs, shared by the hosts, and the record of copied checkpoints; removed at the end
   ``hosts/<host>/``   the host's /opt/ml; kept only after a failure
   ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
+  ``server/``         files of `scriptmode.serve`, which alone reads and writes them
 
 Writers: the client that creates the job writes everything once, before the folder gets its name by a rename. From then
 on the agent, which inherits the lock, is the only writer, but for ``stop``. When the agent is dead, the process that
@@ -119,6 +120,11 @@ class JobFolder:
     def output(self) -> Path:
         """The folder where artifacts are packed, and stay when they cannot be delivered."""
         return self.path / "output"
+
+    @property
+    def server_files(self) -> Path:
+        """The folder for the files of a server of SageMaker's API."""
+        return self.path / "server"
 
     def host(self, name: str) -> Path:
         """Return the folder of a host's sandbox."""

@@ -1,0 +1,10 @@
+"""Amazon SageMaker's training API over HTTP, whose jobs the local platform runs.
+
+server           the HTTP server and its life
+application      the WSGI application: which service a request is for, its limits, its answer
+aws_json         AWS JSON 1.1: requests, answers and errors
+training_jobs    the operations on training jobs
+request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
+job_tags         the tags of training jobs
+paging           filters, order and pages of lists
+"""

@@ -1,0 +1,114 @@
+"""The WSGI application: which service a request is for, its limits, and its answer."""
+
+from __future__ import annotations
+
+import io
+import time
+import traceback
+import uuid
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.serve import aws_json
+from scriptmode.serve.aws_json import ApiError, NotServedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from scriptmode.serve.guard import Guard
+    from scriptmode.serve.training_jobs import Operation
+
+    Environ = dict[str, Any]
+    StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+    Service = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+#: Bytes of a request's body. A CreateTrainingJob request with 100 hyperparameters of 2,500 characters has 0.3 MB.
+_LARGEST_BODY = 4 * 1024 * 1024
+#: Operations that the server reports, with the argument that names the job.
+_REPORTED = {
+    "CreateTrainingJob": "TrainingJobName",
+    "StopTrainingJob": "TrainingJobName",
+    "DeleteTrainingJob": "TrainingJobName",
+    "CreateHyperParameterTuningJob": "HyperParameterTuningJobName",
+    "StopHyperParameterTuningJob": "HyperParameterTuningJobName",
+}
+
+
+class Application:
+    """The services of one server.
+
+    Args:
+        services: Operations by the prefix of the header ``X-Amz-Target``, then by their names.
+        others: What answers all other requests.
+        guard: What a request must meet before it is read.
+        report: Called with one line for each change, and with the traceback of an unexpected error.
+    """
+
+    def __init__(
+        self,
+        services: Mapping[str, Mapping[str, Operation]],
+        others: Service,
+        guard: Guard,
+        report: Callable[[str], None],
+    ) -> None:
+        self._services = services
+        self._others = others
+        self._guard = guard
+        self._report = report
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Call the operation of one request, and return the body of its answer."""
+        service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
+        try:
+            self._guard.check(environ)
+            if service in self._services:
+                content, status = self._call(service, operation, environ), 200
+            else:
+                return self._others(environ, start_response)
+        except NotServedError:
+            return self._others(environ, start_response)
+        except ApiError as error:
+            content, status = aws_json.render_error(error), error.status
+        except Exception:  # noqa: BLE001 - one request must not end the server
+            self._report(traceback.format_exc())
+            internal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
+            content, status = aws_json.render_error(internal), internal.status
+        return respond(start_response, content, status=status)
+
+    def _call(self, service: str, operation: str, environ: Environ) -> bytes:
+        operations = self._services[service]
+        if operation not in operations:
+            raise ApiError(
+                "UnknownOperationException",
+                f"scriptmode serve does not have the operation {service}.{operation}; it has {', '.join(operations)}.",
+            )
+        started = time.monotonic()
+        arguments = aws_json.parse_request(read_body(environ))
+        content = aws_json.render(operations[operation](arguments))
+        if operation in _REPORTED:
+            name = arguments.get(_REPORTED[operation])
+            self._report(f"{operation} {name} ({(time.monotonic() - started) * 1000:.0f} ms)")
+        return content
+
+
+def respond(
+    start_response: StartResponse, content: bytes, *, status: int = 200, content_type: str = aws_json.CONTENT_TYPE
+) -> list[bytes]:
+    """Send an answer, and return its body."""
+    headers = [
+        ("Content-Type", content_type),
+        ("Content-Length", str(len(content))),
+        ("x-amzn-RequestId", str(uuid.uuid4())),
+    ]
+    start_response(f"{status} {HTTPStatus(status).phrase}", headers)
+    return [content]
+
+
+def read_body(environ: Environ) -> bytes:
+    """Return the body of a request for a service of this server, which can be read again; raise `ApiError`."""
+    size = int(environ.get("CONTENT_LENGTH") or 0)
+    if size > _LARGEST_BODY:
+        raise ApiError("RequestEntityTooLarge", f"The request has {size:,} bytes; the most are {_LARGEST_BODY:,}.", 413)
+    body: bytes = environ["wsgi.input"].read(size)
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body

@@ -1,0 +1,69 @@
+"""AWS JSON 1.1: the operation is in a header, the body is the shape, a time is seconds since the epoch."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+CONTENT_TYPE = "application/x-amz-json-1.1"
+
+
+class ApiError(Exception):
+    """An error that a client gets, with AWS's code."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        self.code = code
+        self.message = message
+        self.status = status
+        super().__init__(f"{code}: {message}")
+
+
+class NotServedError(Exception):
+    """A request for something that another service has, such as a log group that is not of training jobs."""
+
+
+def validation_error(message: str) -> ApiError:
+    """Return the error of a request that the service does not accept."""
+    return ApiError("ValidationException", message)
+
+
+def not_found_error() -> ApiError:
+    """Return the error of a name that no job has, as SageMaker words it."""
+    return validation_error("Requested resource not found.")
+
+
+def parse_request(body: bytes) -> dict[str, Any]:
+    """Parse the body of a request; raise `ApiError` for anything but a JSON object."""
+    try:
+        content = json.loads(body or b"{}", parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ApiError("SerializationException", f"The body is not a JSON object: {error}") from error
+    if not isinstance(content, dict):
+        raise ApiError("SerializationException", "The body is not a JSON object.")
+    return content
+
+
+def render(content: object) -> bytes:
+    """Render an answer."""
+    return json.dumps(content, separators=(",", ":"), default=_encode).encode()
+
+
+def render_error(error: ApiError) -> bytes:
+    """Render an error."""
+    return render({"__type": error.code, "message": error.message, "Message": error.message})
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def to_seconds(moment: datetime) -> float:
+    """Return a time as answers have it: in seconds since the epoch, to the millisecond."""
+    return round(moment.timestamp(), 3)
+
+
+def _encode(value: object) -> float:
+    if isinstance(value, datetime):
+        return to_seconds(value)
+    raise TypeError(f"{value!r} is not a value of an answer")

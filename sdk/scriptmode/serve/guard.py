@@ -1,0 +1,73 @@
+"""What a request must meet before it is read: the name by which a browser reached the server, and a rate."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scriptmode.serve.aws_json import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+#: Seconds of calls that a client may make at once after it made none.
+_BURST_SECONDS = 5.0
+#: Clients whose rate is remembered.
+_MOST_CLIENTS = 10_000
+
+
+class Guard:
+    """The checks of one server.
+
+    A page of another site cannot use the server through a user's browser: its requests have that site's ``Origin``, or,
+    if the site's name was changed to this machine's address, that name as their ``Host``.
+
+    Args:
+        host: The name or address at which the server listens.
+        rate: The most requests of one client in a second; 0 is unlimited.
+        clock: The monotonic clock.
+    """
+
+    def __init__(self, host: str, *, rate: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._host = host
+        self._is_loopback = is_loopback(host)
+        self._rate = rate
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def check(self, environ: Mapping[str, Any]) -> None:
+        """Raise `ApiError` for a request that is not answered."""
+        host = environ.get("HTTP_HOST", "")
+        if self._is_loopback and not is_loopback(_name(host)):
+            raise ApiError("AccessDeniedException", f"The server is not {host!r}: it listens at {self._host}.", 403)
+        origin = environ.get("HTTP_ORIGIN")
+        if origin and urlsplit(origin).netloc != host:
+            raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
+        if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
+            raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
+
+    def _is_allowed(self, client: str) -> bool:
+        most, now = self._rate * _BURST_SECONDS, self._clock()
+        with self._lock:
+            left, then = self._left.pop(client, (most, now))
+            left = min(most, left + (now - then) * self._rate)
+            self._left[client] = (max(0.0, left - 1), now)
+            while len(self._left) > _MOST_CLIENTS:
+                self._left.pop(next(iter(self._left)))
+        return left >= 1
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is that of this machine alone."""
+    return host in _LOOPBACK or host.startswith("127.") or host.endswith(".localhost")
+
+
+def _name(host: str) -> str:
+    """Return a Host header without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]

@@ -1,0 +1,105 @@
+"""Services that are not SageMaker's: S3, STS, IAM and the rest. moto has them in this process.
+
+moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `object_store`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+from xml.etree import ElementTree as ET
+
+from scriptmode.errors import MissingPackageError
+from scriptmode.installation import install_command
+from scriptmode.serve.application import read_body, respond
+from scriptmode.spec.hosts import LOCAL_ACCOUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scriptmode.serve.application import Environ, Service, StartResponse
+
+_ACCOUNT_VARIABLE = "MOTO_ACCOUNT_ID"
+_FORM = "application/x-www-form-urlencoded"
+_IAM = "https://iam.amazonaws.com/doc/2010-05-08/"
+
+
+def require_packages() -> None:
+    """Raise `MissingPackageError` where the packages of the extra are not installed."""
+    import importlib.util
+
+    for package in ("waitress", "moto", "flask"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingPackageError(
+                f"the server needs {package}, which is not installed", advice=f"use {install_command('serve')}"
+            )
+
+
+class OtherServices:
+    """The WSGI application of all other services. moto is imported by the first request, which takes a second.
+
+    Args:
+        objects: The S3 service; None is moto's own, in memory.
+    """
+
+    def __init__(self, objects: Service | None = None) -> None:
+        self._objects = objects
+        self._moto: Service | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Pass one request to its service, and return the body of its answer."""
+        if self._objects is not None and _is_for_s3(environ):
+            return self._objects(environ, start_response)
+        if environ.get("CONTENT_TYPE", "").startswith(_FORM):
+            fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
+            if fields.get("Action") == ["SimulatePrincipalPolicy"]:
+                return respond(start_response, _simulate(fields), content_type="text/xml")
+        return self._load()(environ, start_response)
+
+    def _load(self) -> Service:
+        with self._lock:
+            if self._moto is None:
+                # Read when moto is imported: the account of the jobs' ARNs.
+                os.environ.setdefault(_ACCOUNT_VARIABLE, LOCAL_ACCOUNT)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of packages that moto uses
+                    from moto.server import DomainDispatcherApplication, create_backend_app
+
+                    self._moto = DomainDispatcherApplication(create_backend_app)
+            return self._moto
+
+
+def _is_for_s3(environ: Environ) -> bool:
+    """Return whether a request is for S3: its signature says so, or there is none and other protocols do not match."""
+    scope = environ.get("HTTP_AUTHORIZATION", "")
+    if not scope and "X-Amz-Credential" in (query := environ.get("QUERY_STRING", "")):
+        scope = parse_qs(query).get("X-Amz-Credential", [""])[0]
+    if scope:
+        return "/s3/" in scope
+    is_call = "HTTP_X_AMZ_TARGET" in environ or environ.get("CONTENT_TYPE", "").startswith(_FORM)
+    return not is_call and not environ.get("PATH_INFO", "").startswith("/moto-api")
+
+
+def _simulate(fields: dict[str, list[str]]) -> bytes:
+    """Return IAM's answer that every action is allowed, which moto lacks; the SageMaker SDK v3 asks for it."""
+    root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM)
+    result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
+    _add(result, "IsTruncated", "false")
+    found = ET.SubElement(result, "EvaluationResults")
+    for key, values in fields.items():
+        if key.startswith("ActionNames.member."):
+            member = ET.SubElement(found, "member")
+            _add(member, "EvalActionName", values[0])
+            _add(member, "EvalResourceName", "*")
+            _add(member, "EvalDecision", "allowed")
+    _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")
+    encoded: Any = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return bytes(encoded)
+
+
+def _add(parent: ET.Element, name: str, text: str) -> None:
+    ET.SubElement(parent, name).text = text

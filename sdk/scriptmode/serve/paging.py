@@ -1,0 +1,85 @@
+"""Filters, order and pages of lists, as the List operations of Amazon SageMaker have them. Pure.
+
+A token holds the last row of a page. Rows that are added or removed meanwhile neither repeat nor hide others.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.serve.aws_json import to_seconds, validation_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+#: The rows of a page if the call does not say (MaxResults, ListTrainingJobs, API reference).
+_PAGE = 10
+_TIMES = ("CreationTime", "LastModifiedTime")
+
+
+def select(rows: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Return the rows that meet the filters. ``kind`` is the beginning of the names of their fields."""
+    return [row for row in rows if all(_conditions(row, arguments, kind))]
+
+
+def _conditions(row: Mapping[str, Any], arguments: Mapping[str, Any], kind: str) -> Iterator[bool]:
+    yield arguments.get("NameContains", "").lower() in row[f"{kind}Name"].lower()
+    yield arguments.get("StatusEquals") in (None, row[f"{kind}Status"])
+    for field in _TIMES:
+        if f"{field}After" in arguments:
+            yield to_seconds(row[field]) > arguments[f"{field}After"]
+        if f"{field}Before" in arguments:
+            yield to_seconds(row[field]) < arguments[f"{field}Before"]
+
+
+def page(
+    rows: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any], *, key: str, name: str
+) -> tuple[list[Mapping[str, Any]], dict[str, str]]:
+    """Return one page of the rows, and the token of the next one if there is one.
+
+    Args:
+        rows: The rows, in any order.
+        arguments: Those of the call: ``SortOrder``, ``MaxResults`` and ``NextToken``.
+        key: The field by which the rows are ordered.
+        name: The field that is unique, which orders rows of equal keys.
+    """
+    descending = arguments.get("SortOrder") == "Descending"
+    ordered = sorted(rows, key=lambda row: _position(row, key, name), reverse=descending)
+    if "NextToken" in arguments:
+        last = _parse_token(arguments["NextToken"])
+        try:
+            ordered = [
+                row
+                for row in ordered
+                if (_position(row, key, name) < last if descending else _position(row, key, name) > last)
+            ]
+        except TypeError as error:
+            raise _token_error() from error
+    size = arguments.get("MaxResults", _PAGE)
+    shown = ordered[:size]
+    more = {"NextToken": _token(_position(shown[-1], key, name))} if len(ordered) > size else {}
+    return shown, more
+
+
+def _position(row: Mapping[str, Any], key: str, name: str) -> tuple[Any, str]:
+    value = row[key]
+    return (to_seconds(value) if isinstance(value, datetime) else value), str(row[name])
+
+
+def _token(position: tuple[Any, str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
+
+
+def _parse_token(token: str) -> tuple[Any, str]:
+    try:
+        key, name = json.loads(base64.urlsafe_b64decode(token))
+    except ValueError as error:
+        raise _token_error() from error
+    return key, name
+
+
+def _token_error() -> Exception:
+    return validation_error("The pagination token is invalid.")

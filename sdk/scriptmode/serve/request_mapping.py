@@ -1,0 +1,140 @@
+"""The hosts of this machine that stand for SageMaker's instance types, and the images that stand for others. Pure.
+
+A request is changed to one that the local platform runs. What was asked is kept in two tags of the job, so that it is
+created together with the job, and is described again.
+"""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.serve.aws_json import validation_error
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER)
+#: Tags with this prefix belong to the server; clients neither see nor set them.
+PREFIX = "scriptmode:"
+_TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
+#: The most characters of a tag's value (Tag, API reference).
+_LONGEST_TAG = 256
+#: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
+_SCRIPT_IMAGES = (
+    "*.dkr.ecr.*.amazonaws.com*/tensorflow-training:*",
+    "*.dkr.ecr.*.amazonaws.com*/tensorflow-scriptmode:*",
+    "*.dkr.ecr.*.amazonaws.com*/sagemaker-tensorflow-scriptmode:*",
+    "scriptmode/*",
+    "scriptmode:*",
+)
+
+
+@dataclass(frozen=True)
+class HostTable:
+    """The table of the server's configuration.
+
+    Attributes:
+        hosts: Hosts of the instance types that the table does not have.
+        instance_types: Hosts by pattern of an instance type (``ml.p3.*``); the first that matches counts.
+        images: Image to use by pattern of the image that a request names; the first that matches counts.
+    """
+
+    hosts: str = LOCAL_PROCESS
+    instance_types: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=dict)
+
+    def hosts_for(self, instance_type: str) -> str:
+        """Return the hosts for an instance type; those of this machine stand for themselves."""
+        if instance_type in HOSTS:
+            return instance_type
+        return next(_matching(self.instance_types, instance_type), self.hosts)
+
+    def image_for(self, image: str) -> str | None:
+        """Return the image that stands for another; None for one that the table does not have."""
+        return next(_matching(self.images, image), None)
+
+
+@dataclass(frozen=True)
+class MappedRequest:
+    """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
+
+    request: Mapping[str, Any]
+    failure: str = ""
+
+
+def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
+    """Return the request that the local platform runs; raise `ApiError` for tags that a client cannot have."""
+    changed: dict[str, Any] = copy.deepcopy(dict(request))
+    _refuse_own_tags(changed.get("Tags"))
+    asked: dict[str, str] = {}
+    parts = list(_resource_parts(changed))
+    types = [part["InstanceType"] for part in parts]
+    for part in parts:
+        part["InstanceType"] = table.hosts_for(part["InstanceType"])
+    if [part["InstanceType"] for part in parts] != types:
+        asked[_TYPES] = " ".join(types)
+    hosts = {part["InstanceType"] for part in parts}
+    failure = _map_image(changed.get("AlgorithmSpecification"), table, hosts, asked)
+    if asked:
+        changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
+    return MappedRequest(changed, failure)
+
+
+def _map_image(algorithm: object, table: HostTable, hosts: set[str], asked: dict[str, str]) -> str:
+    """Change the image of a request; return why hosts of this machine cannot run it, "" if they can."""
+    image = algorithm.get("TrainingImage") if isinstance(algorithm, dict) else None
+    if not isinstance(image, str) or not isinstance(algorithm, dict):
+        return ""
+    other = table.image_for(image)
+    if hosts == {LOCAL_PROCESS}:
+        if other is None and not any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES):
+            return (
+                f"ClientError: The image '{image}' cannot be used: the hosts are processes of the server's machine. "
+                "Start the server with --hosts local to run it in containers, or name it in the table [images] of the "
+                "server's configuration if its script runs with the server's Python."
+            )
+    elif other not in (None, image):
+        algorithm["TrainingImage"] = other
+        if len(image) <= _LONGEST_TAG:
+            asked[_IMAGE] = image
+    return ""
+
+
+def to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return a description of a job of this machine with the instance types and the image that were asked for."""
+    found: dict[str, Any] = copy.deepcopy(dict(description))
+    for part, instance_type in zip(_resource_parts(found), tags.get(_TYPES, "").split()):
+        part["InstanceType"] = instance_type
+    if _IMAGE in tags:
+        found["AlgorithmSpecification"]["TrainingImage"] = tags[_IMAGE]
+    return found
+
+
+def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that the client gave."""
+    return {key: value for key, value in tags.items() if not key.startswith(PREFIX)}
+
+
+def _refuse_own_tags(tags: object) -> None:
+    for tag in tags if isinstance(tags, list) else ():
+        if isinstance(tag, dict) and str(tag.get("Key", "")).startswith(PREFIX):
+            raise validation_error(f"The tag key '{tag['Key']}' is reserved: keys cannot begin with '{PREFIX}'.")
+
+
+def _resource_parts(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a ResourceConfig that have an instance type."""
+    resources = request.get("ResourceConfig")
+    if not isinstance(resources, dict):
+        return
+    groups = resources.get("InstanceGroups")
+    for part in (resources, *(groups if isinstance(groups, list) else ())):
+        if isinstance(part, dict) and isinstance(part.get("InstanceType"), str):
+            yield part
+
+
+def _matching(table: Mapping[str, str], name: str) -> Iterator[str]:
+    return (value for pattern, value in table.items() if fnmatch.fnmatchcase(name, pattern))

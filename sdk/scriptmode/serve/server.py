@@ -1,0 +1,137 @@
+"""The HTTP server and its life.
+
+waitress reads a request whole before a thread has it, so that slow clients hold no thread. It closes connections that
+are idle, and those beyond a number.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import PlatformError, invalid
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.serve.application import Application
+from scriptmode.serve.guard import Guard
+from scriptmode.serve.other_services import OtherServices, require_packages
+from scriptmode.serve.request_mapping import HOSTS, HostTable
+from scriptmode.serve.training_jobs import TrainingJobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
+_HIGHEST_PORT = 65535
+_THREADS = 16
+_MOST_CONNECTIONS = 1000
+#: Seconds after which a connection without a byte is closed.
+_IDLE_SECONDS = 60
+#: Bytes of one object that is written in one request (PutObject, Amazon S3 API reference).
+_LARGEST_OBJECT = 5 * 1024**3
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a server.
+
+    Attributes:
+        host: Address or name at which it listens.
+        port: Its port; 0 is one that is free.
+        table: The hosts and images that stand for SageMaker's.
+        max_jobs: The most jobs in progress at once; 0 is unlimited.
+        queue: The most jobs that run at once, for which the others wait; 0 is unlimited.
+        rate: The most requests of one client in a second; 0 is unlimited.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    table: HostTable = field(default_factory=HostTable)
+    max_jobs: int = 0
+    queue: int = 0
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.table.hosts not in HOSTS:
+            raise invalid("hosts", f"is {self.table.hosts!r}", f"give one of {', '.join(HOSTS)}")
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Parse ``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; raise `SpecError`."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(DEFAULT_PORT)
+    if not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+        raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {DEFAULT_HOST}:{DEFAULT_PORT}")
+    return host.strip("[]"), int(port)
+
+
+class Server:
+    """A server of SageMaker's training API.
+
+    It listens once it is created, and answers while `run` runs.
+
+    Args:
+        settings: Its settings.
+        report: Called with one line for each change, and with unexpected errors.
+
+    Raises:
+        MissingPackageError: The packages of the extra ``serve`` are not installed.
+        PlatformError: The address cannot be used.
+    """
+
+    def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
+        require_packages()
+        from waitress.server import create_server
+
+        self.settings = settings
+        platform = LocalPlatform(queue=settings.queue or None)
+        jobs = TrainingJobs(platform, settings.table, max_jobs=settings.max_jobs)
+        application = Application(
+            {"SageMaker": jobs.operations},
+            OtherServices(),
+            Guard(settings.host, rate=settings.rate),
+            report,
+        )
+        # A full queue of requests is not worth a warning.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self._connections: dict[int, Any] = {}
+        try:
+            self._server: Any = create_server(
+                application,
+                map=self._connections,
+                host=settings.host,
+                port=settings.port,
+                threads=_THREADS,
+                connection_limit=_MOST_CONNECTIONS,
+                channel_timeout=_IDLE_SECONDS,
+                max_request_body_size=_LARGEST_OBJECT,
+                ident=None,
+            )
+        except (OSError, ValueError) as error:
+            raise PlatformError(
+                f"the server cannot listen at {settings.host}:{settings.port}: {error}",
+                advice="end the other server, or give another --listen ADDRESS:PORT",
+            ) from error
+
+    @property
+    def url(self) -> str:
+        """The URL for AWS_ENDPOINT_URL."""
+        host = self._server.effective_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}"
+
+    def run(self) -> None:
+        """Run until the process is interrupted; jobs go on."""
+        for name, value in self._job_settings():
+            os.environ[name] = value
+        self._server.run()
+        self._server.close()
+
+    def _job_settings(self) -> Iterator[tuple[str, str]]:
+        """Yield the variables with which jobs, and the server itself, find the services."""
+        yield "AWS_ENDPOINT_URL", self.url
+        environment: Mapping[str, str] = os.environ
+        if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
+            yield "AWS_ACCESS_KEY_ID", "scriptmode"
+            yield "AWS_SECRET_ACCESS_KEY", "scriptmode"

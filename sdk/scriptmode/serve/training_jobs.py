@@ -1,0 +1,180 @@
+"""Amazon SageMaker's operations on training jobs, which the local platform runs."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import (
+    CredentialsError,
+    DataError,
+    JobExistsError,
+    JobNotFoundError,
+    RequestError,
+    SpecError,
+    UnreadableJobError,
+)
+from scriptmode.platforms.base import ENDED
+from scriptmode.request import service_model
+from scriptmode.serve import paging, request_mapping
+from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
+from scriptmode.serve.job_tags import JobTags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.request_mapping import HostTable
+
+    Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+_KIND = "TrainingJob"
+_SUMMARY = (
+    "TrainingJobName",
+    "TrainingJobArn",
+    "CreationTime",
+    "TrainingEndTime",
+    "LastModifiedTime",
+    "TrainingJobStatus",
+    "SecondaryStatus",
+)
+_SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
+#: The tags of a page if the call does not say (ListTags, API reference).
+_TAGS_OF_PAGE = 50
+
+
+class TrainingJobs:
+    """The operations on training jobs and their tags, by their names in Amazon SageMaker's API.
+
+    Args:
+        platform: The platform that runs the jobs.
+        table: The hosts and images that stand for SageMaker's.
+        max_jobs: The most jobs that may be in progress at once; 0 is unlimited.
+    """
+
+    def __init__(self, platform: LocalPlatform, table: HostTable, *, max_jobs: int = 0) -> None:
+        self._platform = platform
+        self._table = table
+        self._max_jobs = max_jobs
+        self._tags = JobTags(platform)
+        self.operations: dict[str, Operation] = {
+            "CreateTrainingJob": self._create,
+            "DescribeTrainingJob": self._describe,
+            "ListTrainingJobs": self._list,
+            "StopTrainingJob": self._stop,
+            "DeleteTrainingJob": self._delete,
+            "AddTags": self._add_tags,
+            "ListTags": self._list_tags,
+            "DeleteTags": self._delete_tags,
+        }
+
+    def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        mapped = request_mapping.to_local(request, self._table)
+        with translated_errors():
+            self._platform.validate(mapped.request)
+            self._require_room()
+            arn = self._platform.create(mapped.request, failure=mapped.failure)
+        return {"TrainingJobArn": arn}
+
+    def _require_room(self) -> None:
+        if not self._max_jobs:
+            return
+        running = sum(job["TrainingJobStatus"] not in ENDED for job in self._platform.list())
+        if running >= self._max_jobs:
+            raise ApiError(
+                "ResourceLimitExceeded",
+                f"The server runs at most {self._max_jobs} training jobs at once, and {running} are in progress. "
+                "Wait for one to end, or start the server with a larger --max-jobs.",
+            )
+
+    def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DescribeTrainingJobRequest", arguments)
+        with translated_errors():
+            description = self._platform.describe(arguments["TrainingJobName"])
+            found = request_mapping.to_described(description, self._platform.tags(description))
+        # The service describes a key that the request left out; the SageMaker SDK reads it.
+        found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
+        return found
+
+    def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("ListTrainingJobsRequest", arguments)
+        with translated_errors():
+            jobs = [job for job in self._platform.list() if job["TrainingJobArn"]]
+        if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
+            jobs = []
+        rows = paging.select(jobs, arguments, _KIND)
+        key = _SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
+        shown, more = paging.page(rows, arguments, key=key, name="TrainingJobName")
+        return {
+            "TrainingJobSummaries": [{field: row[field] for field in _SUMMARY if field in row} for row in shown],
+            **more,
+        }
+
+    def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("StopTrainingJobRequest", arguments)
+        name = arguments["TrainingJobName"]
+        with translated_errors():
+            status = self._platform.describe(name)["TrainingJobStatus"]
+            if status in ENDED:
+                raise validation_error(f"The request was rejected because the training job is in status {status}.")
+            self._platform.stop(name)
+        return {}
+
+    def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DeleteTrainingJobRequest", arguments)
+        name = arguments["TrainingJobName"]
+        try:
+            status = self._platform.describe(name)["TrainingJobStatus"]
+        except JobNotFoundError as error:
+            raise ApiError("ResourceNotFound", "Requested resource not found.") from error
+        if status not in ENDED:
+            raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
+        with translated_errors():
+            self._platform.delete(name)
+        return {}
+
+    def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("AddTagsInput", arguments)
+        with translated_errors():
+            tags = self._tags.add(arguments["ResourceArn"], {tag["Key"]: tag["Value"] for tag in arguments["Tags"]})
+        return {"Tags": _tag_list(tags)}
+
+    def _list_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("ListTagsInput", arguments)
+        with translated_errors():
+            tags = _tag_list(self._tags.read(arguments["ResourceArn"]))
+        sized = {"MaxResults": _TAGS_OF_PAGE, **arguments}
+        shown, more = paging.page(tags, sized, key="Key", name="Key")
+        return {"Tags": shown, **more}
+
+    def _delete_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DeleteTagsInput", arguments)
+        with translated_errors():
+            self._tags.remove(arguments["ResourceArn"], arguments["TagKeys"])
+        return {}
+
+
+def validate(shape: str, arguments: Mapping[str, Any]) -> None:
+    """Raise `ApiError` for arguments that the service's model does not accept."""
+    found = service_model.problems(arguments, lambda _field, _value: False, shape)
+    if found:
+        raise validation_error(f"{len(found)} validation error(s) detected: {'; '.join(map(str, found))}")
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Translate the errors of a platform into those of the service."""
+    try:
+        yield
+    except JobExistsError as error:
+        raise ApiError("ResourceInUse", f"Names must be unique within an AWS account and Region: {error}") from error
+    except JobNotFoundError as error:
+        raise not_found_error() from error
+    except UnreadableJobError:
+        raise
+    except (RequestError, SpecError, DataError, CredentialsError) as error:
+        raise validation_error(str(error)) from error
+
+
+def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -1,0 +1,106 @@
+"""A running server, its clients, and requests for it."""
+
+import io
+import tarfile
+import textwrap
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from fakes.output_shapes import check_answers
+from fakes.processes import until
+
+from scriptmode.testing import server as running_server
+from scriptmode_runtime.contract import encode
+
+ENDED = ("Completed", "Failed", "Stopped")
+TENSORFLOW = "763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.15-cpu-py310"
+
+
+@dataclass
+class Api:
+    """The clients of one server, and jobs that it runs."""
+
+    server: object
+    folder: object
+    names: list = field(default_factory=list)
+
+    def client(self, service, **settings):
+        import boto3
+
+        return boto3.Session("test", "test", region_name="us-east-1").client(
+            service, endpoint_url=self.server.url, **settings
+        )
+
+    @property
+    def sagemaker(self):
+        return check_answers(self.client("sagemaker"))
+
+    @property
+    def logs(self):
+        return check_answers(self.client("logs"))
+
+    def request(self, script, name=None, **changes):
+        name = name or f"job-{len(self.names)}-{time.time_ns()}"
+        self.names.append(name)
+        archive = self.folder / f"{name}.tar.gz"
+        with tarfile.open(archive, "w:gz") as tar:
+            body = textwrap.dedent(script).encode()
+            member = tarfile.TarInfo("train.py")
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+        parameters = {"sagemaker_program": "train.py", "sagemaker_submit_directory": f"file://{archive}"}
+        return {
+            "TrainingJobName": name,
+            "RoleArn": "arn:aws:iam::000000000000:role/test",
+            "AlgorithmSpecification": {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW},
+            "HyperParameters": {key: encode(value) for key, value in parameters.items()},
+            "OutputDataConfig": {"S3OutputPath": f"file://{self.folder}/out"},
+            "ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1},
+            "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+            **changes,
+        }
+
+    def start(self, script, **changes):
+        request = self.request(script, **changes)
+        self.sagemaker.create_training_job(**request)
+        return request["TrainingJobName"]
+
+    def wait(self, name):
+        def ended():
+            found = self.sagemaker.describe_training_job(TrainingJobName=name)
+            return found["TrainingJobStatus"] in ENDED and found
+
+        return until(ended, 120)
+
+    def run(self, script, **changes):
+        return self.wait(self.start(script, **changes))
+
+    def close(self):
+        """Stop what runs."""
+        sagemaker = self.client("sagemaker")
+        for name in self.names:
+            try:
+                sagemaker.stop_training_job(TrainingJobName=name)
+            except sagemaker.exceptions.ClientError:
+                continue
+            self.wait(name)
+
+
+@contextmanager
+def serving(folder, *options):
+    """Run a server whose jobs may read and write ``folder``."""
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    with running_server(*options, data_dir=data) as found:
+        api = Api(found, folder)
+        yield api
+        api.close()
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory):
+    """One server for all tests of a module: their jobs have names of their own."""
+    with serving(tmp_path_factory.mktemp("served")) as found:
+        yield found

@@ -1,0 +1,165 @@
+"""SageMaker's operations on training jobs, called by boto3. Every answer is checked against botocore's model."""
+
+import time
+import urllib.request
+
+import pytest
+from botocore.exceptions import ClientError
+from serve.conftest import TENSORFLOW, serving
+
+pytestmark = pytest.mark.slow
+
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+
+
+def code_of(call, **arguments):
+    with pytest.raises(ClientError) as raised:
+        call(**arguments)
+    return raised.value.response["Error"]["Code"], raised.value.response["Error"]["Message"]
+
+
+def test_a_job_runs_and_is_described_as_it_was_asked_for(api):
+    request = api.request("open('/opt/ml/model/weights', 'w').write('1')", Tags=[{"Key": "team", "Value": "a"}])
+    arn = api.sagemaker.create_training_job(**request)["TrainingJobArn"]
+    waiter = api.sagemaker.get_waiter("training_job_completed_or_stopped")
+    waiter.wait(TrainingJobName=request["TrainingJobName"], WaiterConfig={"Delay": 0.2, "MaxAttempts": 300})
+    found = api.sagemaker.describe_training_job(TrainingJobName=request["TrainingJobName"])
+    assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
+    assert found["TrainingJobArn"] == arn
+    assert found["ResourceConfig"] == request["ResourceConfig"]
+    assert found["AlgorithmSpecification"]["TrainingImage"] == TENSORFLOW
+    assert found["OutputDataConfig"]["KmsKeyId"] == ""
+    assert (api.folder / "out" / request["TrainingJobName"] / "output" / "model.tar.gz").exists()
+
+
+def test_a_failed_script_is_a_failed_job(api):
+    found = api.run("raise SystemExit(3)")
+    assert found["TrainingJobStatus"] == "Failed"
+    assert "exit code: 3" in found["FailureReason"]
+
+
+def test_instance_groups_keep_their_types(api):
+    groups = [
+        {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},
+        {"InstanceGroupName": "b", "InstanceType": "ml.p3.2xlarge", "InstanceCount": 1},
+    ]
+    found = api.run("print(1)", ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 1})
+    assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
+    assert found["ResourceConfig"]["InstanceGroups"] == groups
+
+
+def test_an_image_that_cannot_be_had_fails_the_job_with_a_client_error(api):
+    algorithm = {"TrainingInputMode": "File", "TrainingImage": "example.com/mine:1"}
+    found = api.run("print(1)", AlgorithmSpecification=algorithm)
+    assert found["TrainingJobStatus"] == "Failed"
+    assert found["FailureReason"].startswith("ClientError: The image 'example.com/mine:1' cannot be used")
+
+
+def test_a_job_is_stopped(api):
+    name = api.start(SLEEPS)
+    api.sagemaker.stop_training_job(TrainingJobName=name)
+    assert api.wait(name)["TrainingJobStatus"] == "Stopped"
+    code, message = code_of(api.sagemaker.stop_training_job, TrainingJobName=name)
+    assert (code, "in status Stopped" in message) == ("ValidationException", True)
+
+
+def test_errors_have_the_codes_of_aws(api):
+    sagemaker = api.sagemaker
+    missing = ("ValidationException", "Requested resource not found.")
+    assert code_of(sagemaker.describe_training_job, TrainingJobName="none") == missing
+    assert code_of(sagemaker.stop_training_job, TrainingJobName="none") == missing
+    assert code_of(sagemaker.delete_training_job, TrainingJobName="none")[0] == "ResourceNotFound"
+    name = api.start("print(1)")
+    code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", name=name))
+    assert (code, "unique" in message) == ("ResourceInUse", True)
+    code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", RoleArn="nobody-at-all-in-iam"))
+    assert (code, "RoleArn" in message) == ("ValidationException", True)
+    code, message = code_of(sagemaker.list_models)
+    assert (code, "SageMaker.ListModels" in message) == ("UnknownOperationException", True)
+
+
+def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):
+    prefix = f"listed{time.time_ns()}"
+    names = [api.start("print(1)", name=f"{prefix}-{index}") for index in range(5)]
+    for name in names:
+        assert api.wait(name)["TrainingJobStatus"] == "Completed"
+    pages = api.sagemaker.get_paginator("list_training_jobs")
+
+    def listed(**arguments):
+        found = pages.paginate(NameContains=prefix, PaginationConfig={"PageSize": 2}, **arguments)
+        return [job["TrainingJobName"] for page in found for job in page["TrainingJobSummaries"]]
+
+    assert listed() == names
+    assert listed(SortOrder="Descending") == names[::-1]
+    assert listed(SortBy="Name", SortOrder="Descending") == names[::-1]
+    assert listed(SortBy="Status") == names
+    assert listed(StatusEquals="Failed") == []
+    middle = api.sagemaker.describe_training_job(TrainingJobName=names[2])["CreationTime"]
+    assert listed(CreationTimeAfter=middle) == names[3:]
+    assert code_of(api.sagemaker.list_training_jobs, NextToken="x")[0] == "ValidationException"
+    assert code_of(api.sagemaker.list_training_jobs, SortBy="Size")[0] == "ValidationException"
+
+
+def test_tags_are_added_listed_and_removed(api):
+    arn = api.sagemaker.describe_training_job(
+        TrainingJobName=api.start("print(1)", Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
+    )["TrainingJobArn"]
+    added = api.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "b", "Value": "3"}, {"Key": "c", "Value": "4"}])
+    assert {tag["Key"]: tag["Value"] for tag in added["Tags"]} == {"a": "1", "b": "3", "c": "4"}
+    api.sagemaker.delete_tags(ResourceArn=arn, TagKeys=["a", "none"])
+    pages = api.sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
+    assert [tag["Key"] for page in pages for tag in page["Tags"]] == ["b", "c"]
+    own = [{"Key": "scriptmode:instance-types", "Value": "x"}]
+    assert code_of(api.sagemaker.add_tags, ResourceArn=arn, Tags=own)[0] == "ValidationException"
+    assert code_of(api.sagemaker.list_tags, ResourceArn=arn + "x")[0] == "ValidationException"
+
+
+def test_an_ended_job_is_deleted_and_a_running_one_is_not(api):
+    running, ended = api.start(SLEEPS), api.start("print(1)")
+    api.wait(ended)
+    assert code_of(api.sagemaker.delete_training_job, TrainingJobName=running)[0] == "ResourceInUse"
+    api.sagemaker.delete_training_job(TrainingJobName=ended)
+    assert code_of(api.sagemaker.describe_training_job, TrainingJobName=ended)[0] == "ValidationException"
+
+
+def test_other_services_are_there(api):
+    assert api.client("sts").get_caller_identity()["Account"] == "000000000000"
+    answer = api.client("iam").simulate_principal_policy(
+        PolicySourceArn="arn:aws:iam::000000000000:role/test", ActionNames=["s3:GetObject", "s3:PutObject"]
+    )
+    decisions = {each["EvalActionName"]: each["EvalDecision"] for each in answer["EvaluationResults"]}
+    assert decisions == {"s3:GetObject": "allowed", "s3:PutObject": "allowed"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b"{", 400),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b"[" * 100_000, 400),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b"[]", 400),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b'{"MaxResults": NaN}', 400),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b'{"CreationTimeAfter": "x"}', 400),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs"}, b" " * 5_000_000, 413),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs", "Host": "evil.example"}, b"{}", 403),
+        ({"X-Amz-Target": "SageMaker.ListTrainingJobs", "Origin": "http://evil.example"}, b"{}", 403),
+    ],
+)
+def test_a_wrong_request_has_an_answer_and_does_not_end_the_server(api, headers, body, status):
+    request = urllib.request.Request(api.server.url, body, headers, method="POST")
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(request, timeout=30)
+    assert raised.value.code == status
+    raised.value.close()
+    assert api.sagemaker.list_training_jobs(MaxResults=1)
+
+
+def test_jobs_and_requests_beyond_a_limit_are_refused(tmp_path):
+    with serving(tmp_path, "--max-jobs", "1", "--rate", "1") as api:
+        api.start(SLEEPS)
+        code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
+        assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)
+        from botocore.config import Config
+
+        impatient = api.client("sagemaker", config=Config(retries={"total_max_attempts": 1}))
+        with pytest.raises(ClientError, match="ThrottlingException"):
+            [impatient.list_training_jobs() for _ in range(1000)]
