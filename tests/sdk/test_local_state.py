@@ -37,6 +37,8 @@ LIVES = {
     "stopping": ("Downloading", "Training", "Stopping"),
     "stopped": ("Downloading", "Training", "Stopping", "Stopped"),
     "too long": ("Downloading", "Training", "Stopping", "MaxRuntimeExceeded"),
+    "interrupted": ("Downloading", "Training", "Interrupted"),
+    "resumed": ("Downloading", "Training", "Interrupted", "Starting", "Downloading", "Training", "Completed"),
 }
 
 
@@ -79,6 +81,13 @@ def test_training_time_counts_from_the_download_to_the_end():
     assert "TrainingTimeInSeconds" not in render_describe_response(
         parse_request(request_for("job")), lived(*LIVES["training"])
     )
+
+
+def test_training_time_leaves_out_interruptions():
+    state = lived(*LIVES["resumed"])
+    description = render_describe_response(parse_request(request_for("job")), state)
+    assert description["TrainingTimeInSeconds"] == 4
+    assert state.seconds_in("Training") == 2
 
 
 def test_a_status_entered_twice_is_entered_once():

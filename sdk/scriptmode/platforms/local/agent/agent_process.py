@@ -17,8 +17,8 @@ from pathlib import Path
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import COMPLETED
 from scriptmode.platforms.local.agent import log_stream
+from scriptmode.platforms.local.agent.interruption import begin_next_run
 from scriptmode.platforms.local.agent.job_agent import Agent
-from scriptmode.platforms.local.store import heartbeat
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode_runtime.processes import process_tree
@@ -45,6 +45,8 @@ def _run_in_foreground(folder: JobFolder) -> int:
     try:
         lock = _take_lock(folder)
         state = folder.read_state()
+        if not state.ended:
+            begin_next_run(folder, lock)
     except (OSError, ScriptmodeError) as error:
         sys.stderr.write(f"scriptmode: the agent of training job {folder.name} cannot start: {error}\n")
         return 1
@@ -69,7 +71,6 @@ def _take_lock(folder: JobFolder) -> int:
 
     if not process_tree.wait_until(try_lock, _LOCK_SECONDS):
         raise TimeoutError(f"another agent has held its lock for {_LOCK_SECONDS:.0f} s")
-    heartbeat.write_heartbeat(lock)
     return lock
 
 

@@ -9,6 +9,7 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - Training: the hosts run under `supervision`, one forked process for each Pipe mode channel and host serves it, and a
   forked task copies checkpoints. Another one samples the resources that the hosts use.
 - Stopping: a stop was requested, or MaxRuntimeInSeconds passed.
+- Interrupted: the engine ends the hosts, and queues the agent again (`interruption`); the next agent is Starting.
 - Uploading: a forked task packs and delivers the artifacts.
 - Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
 
@@ -35,7 +36,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.platforms import foreign_failure
-from scriptmode.platforms.local.agent import cleanup, progress, supervision
+from scriptmode.platforms.local.agent import cleanup, interruption, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
@@ -124,6 +125,12 @@ class Agent:
             for name, text in self._producers.unread_warnings() if outcome.secondary == "Completed" else ():
                 self._log_to_host(name, text)
         self._end_processes()
+        outcome = self._explain_end(outcome)
+        if outcome.secondary == "Interrupted":
+            requeued = self._interrupt(outcome.reason)
+            if requeued is None:
+                return
+            outcome = requeued
         if self._hosts:
             outcome = self._upload(self._find_model(outcome))
         self._end(outcome)
@@ -265,7 +272,8 @@ class Agent:
         sampler = self._tasks.start(UsageSampler(self._hosts, self._folder.usage_file).run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        outcome = supervision.supervise(self._hosts, self._request.limits.max_run, grace, self._hooks())
+        left = self._request.limits.max_run - self._state.seconds_in("Training")
+        outcome = supervision.supervise(self._hosts, left, grace, self._hooks())
         sampler.kill()
         return outcome
 
@@ -273,13 +281,40 @@ class Agent:
         return SupervisionHooks(
             wait=self._wait_for_hosts,
             stop_requested=self._stop_requested,
-            on_stopping=lambda message: self._enter("Stopping", message),
+            on_stopping=self._enter_stopping,
             describe_failure=self._describe_failure,
             input_failure=lambda: self._producers.failure() or self._mounts.failure(),
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
         return job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
+
+    def _explain_end(self, outcome: Outcome) -> Outcome:
+        was_signalled = self._children.terminated
+        return interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
+
+    def _enter_stopping(self, message: str) -> None:
+        if self._stop_requested():
+            outcome = self._explain_end(Outcome("Stopped"))
+            if outcome.secondary == "Interrupted":
+                self._enter("Interrupted", outcome.reason)
+                return
+        self._enter("Stopping", message)
+
+    def _interrupt(self, reason: str) -> Outcome | None:
+        """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""
+        if self._hosts and self._checkpoints:
+            checkpoints = self._checkpoints
+            task = self._tasks.start(lambda: checkpoints.finish(self._log_to_user))
+            while not task.poll():
+                self._wait(supervision.POLL_SECONDS)
+            if task.error:
+                self._log_to_user(f"checkpoints were not copied: {task.error}")
+        self._sync_logs()
+        self._enter("Interrupted", reason)
+        self._fleet.release()
+        self.leave_queue()
+        return interruption.requeue(self._folder, self._request, reason)
 
     def _describe_failure(self, name: str, code: int) -> Outcome:
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)

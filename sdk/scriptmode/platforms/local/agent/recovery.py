@@ -134,13 +134,15 @@ def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
     """Return why a job should have ended by now; ``None`` while it may continue."""
     if folder.stop_requested() is not None:
         return Problem("the job was asked to stop")
-    started = next((each.started for each in state.transitions if each.status == "Training"), None)
-    if started is None:
+    now = time.time()
+    trained = state.seconds_in("Training", now)
+    if not trained:
         return None
+    trained += state.seconds_in("Stopping", now)
     job = folder.read_job()
     limit = job.request.limits.max_run
     # A working agent ends the job after the limit and the grace period.
-    overdue = time.time() - (started + limit + job.stop_grace)
+    overdue = trained - (limit + job.stop_grace)
     return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > heartbeat.SILENT_SECONDS else None
 
 

@@ -75,8 +75,11 @@ class AgentControl(Protocol):
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
-    def why_terminated(self, folder: JobFolder) -> Termination:
-        """Return why the agent, which calls this, or its hosts got SIGTERM without a request in the job's folder."""
+    def why_terminated(self, folder: JobFolder) -> Termination | None:
+        """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
+
+        ``None`` for an engine that ends neither by itself.
+        """
 
     def requeue(self, folder: JobFolder) -> None:
         """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible."""

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
 from scriptmode.platforms.local.hosts.process_host import start_detached
 from scriptmode.platforms.local.store import logs
 
@@ -35,9 +35,8 @@ class LocalAgent:
         with folder.try_lock() as is_locked:
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
 
-    def why_terminated(self, folder: JobFolder) -> Termination:  # noqa: ARG002 - no scheduler ends these agents
-        """Return that a user sent the signal."""
-        return Termination(StopReason.USER)
+    def why_terminated(self, folder: JobFolder) -> None:
+        """Return None: no scheduler ends these agents and hosts, so a user sent the signal."""
 
     def requeue(self, folder: JobFolder) -> None:
         """Raise `PlatformError`, because nothing but its user interrupts an agent of this machine."""

@@ -41,8 +41,8 @@ def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]
         response["FailureReason"] = contract.shorten(state.reason, contract.FAILURE_LIMIT)
     if state.training_started is not None:
         response["TrainingStartTime"] = _time(state.training_started)
-        if state.training_ended is not None:
-            seconds = max(1, round(state.training_ended - state.training_started))
+        if state.training_ended is not None and state.training_seconds is not None:
+            seconds = max(1, round(state.training_seconds))
             response.update(
                 TrainingEndTime=_time(state.training_ended),
                 TrainingTimeInSeconds=seconds,

@@ -35,6 +35,9 @@ STATUS_OF = {
 #: A request to stop changes a job only while it is in one of these.
 STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Interrupted"})
 
+#: A job has no hosts in one of these.
+_WITHOUT_HOSTS = frozenset({"Pending", "Starting", "Interrupted"})
+
 MESSAGES = {
     "Pending": "Waiting for other jobs of this machine to end",
     "Starting": "Preparing the hosts for training",
@@ -132,6 +135,21 @@ class JobState:
     def stoppable(self) -> bool:
         """Whether a request to stop changes how the job ends."""
         return self.secondary in STOPPABLE
+
+    def seconds_in(self, secondary: str, now: float | None = None) -> float:
+        """Return how long the job has been in a secondary status; a period that has not ended counts until ``now``."""
+        periods = (each for each in self.transitions if each.status == secondary)
+        ends = ((each, now if each.ended is None else each.ended) for each in periods)
+        return sum(max(0.0, end - each.started) for each, end in ends if end is not None)
+
+    @property
+    def training_seconds(self) -> float | None:
+        """The seconds in which an ended job had hosts, from its first download on; None for one that had none."""
+        if self.training_started is None or self.training_ended is None:
+            return None
+        started, ended = self.training_started, self.training_ended
+        without = (each for each in self.transitions if each.started > started and each.status in _WITHOUT_HOSTS)
+        return ended - started - sum((each.ended or ended) - each.started for each in without)
 
     @property
     def summary(self) -> JobSummary:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Children:
-    """Waiting for the ends of children. One for each process: it owns the handlers of SIGCHLD and SIGTERM."""
+    """Waiting for the ends of children. One for each process: it owns the handlers of SIGCHLD, SIGTERM and SIGUSR1."""
 
     def __init__(self) -> None:
         self.terminated = False
@@ -30,7 +30,9 @@ class Children:
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        signal.signal(signal.SIGTERM, self._terminate)
+        # SIGUSR1 is the notice of a scheduler that it will end the job: sbatch --signal=B:USR1@60.
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, self._terminate)
         for number in (signal.SIGINT, signal.SIGHUP):
             # Signals of a terminal, which the job outlives. The handler is not SIG_IGN, which hosts would inherit.
             signal.signal(number, lambda _number, _frame: None)
@@ -129,7 +131,7 @@ class ForkedTask:
 def reset_signal_handlers(instead: signal.Handlers) -> None:
     """Set the signals that `Children` handles to ``instead``, in a forked child."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, instead)
 
 

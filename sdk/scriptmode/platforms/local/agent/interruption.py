@@ -1,0 +1,99 @@
+"""Jobs that their engine interrupts: why it told an agent to end, and the run of the next agent in the same folder.
+
+A scheduler preempts a job, or one of its nodes is lost. The hosts end, their last checkpoints are copied, the job is
+Interrupted and its agent is queued again; models and other outputs are not delivered. The next agent finds the folder
+of the first run: the state, the logs, which it appends to, and perhaps a request to stop, which it obeys. It removes
+everything else, and the script continues from its checkpoints, as on Amazon SageMaker.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from scriptmode.data import mounts
+from scriptmode.errors import PlatformError
+from scriptmode.failure import Failure
+from scriptmode.platforms.local.agent.supervision import Outcome
+from scriptmode.platforms.local.hosts.agent_control import StopReason
+from scriptmode.platforms.local.hosts.engine import find_agent_control
+from scriptmode.platforms.local.store import heartbeat, logs
+from scriptmode.platforms.local.store.state import MESSAGES
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.hosts.agent_control import Termination
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.spec.job_request import JobRequest
+
+#: Exit codes of a host that SIGTERM ended; None for one that is lost.
+_TERMINATED = (None, 128 + 15)
+#: What a run leaves in the folder and the next one makes again.
+_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage.json")
+
+
+def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool) -> Outcome:
+    """Return the outcome of a job after asking its engine whether, and why, it ended the hosts or the agent.
+
+    The outcome is Interrupted, with the engine's text as its reason, for a job that is to run again.
+    """
+    code = outcome.failure.exit_code if outcome.failure else None
+    if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or code not in _TERMINATED:
+        return outcome
+    if folder.stop_requested() is not None:
+        return outcome
+    termination = find_agent_control(request.resources.host_kind).why_terminated(folder)
+    if termination is None:
+        return outcome
+    return _explain(termination, outcome, was_signalled=was_signalled, is_spot=request.limits.use_spot_instances)
+
+
+def _explain(termination: Termination, outcome: Outcome, *, was_signalled: bool, is_spot: bool) -> Outcome:
+    reason, text = termination.reason, termination.text
+    if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST):
+        if is_spot:
+            return Outcome("Interrupted", text)
+        return _failed(f"{text}; to have such a job queued again, give it use_spot_instances=True and max_wait")
+    if reason is StopReason.USER:
+        return Outcome("Stopped")
+    if reason is StopReason.TIME_LIMIT:
+        return Outcome("MaxRuntimeExceeded")
+    if reason is StopReason.OUT_OF_MEMORY:
+        return Outcome.failed("ClientError", Failure(text))
+    # Unless the agent was told to end, too, the hosts ended by themselves.
+    unknown = _failed(text or "the job's agent got SIGTERM, and its scheduler does not know why")
+    return unknown if was_signalled else outcome
+
+
+def _failed(cause: str) -> Outcome:
+    return Outcome.failed("InternalServerError", Failure(cause))
+
+
+def requeue(folder: JobFolder, request: JobRequest, reason: str) -> Outcome | None:
+    """Queue the agent of an interrupted job again, which may end this process; return an outcome if that failed."""
+    try:
+        find_agent_control(request.resources.host_kind).requeue(folder)
+    except PlatformError as error:
+        return _failed(f"{reason}; the job cannot be queued again: {error}")
+    return None
+
+
+def begin_next_run(folder: JobFolder, lock: int) -> None:
+    """Prepare the folder for another run of a job that an earlier agent ran; raise ``OSError`` or `DataError`.
+
+    The state becomes Interrupted since the last heartbeat of an agent that could not record that. ``lock`` is the job's
+    lock, held.
+    """
+    state = folder.read_state()
+    if not folder.never_had_processes:
+        state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
+        heartbeat.write_heartbeat(lock)
+        mounts.detach(folder.hosts)
+        with heartbeat.Heartbeat(lock).beating(), beneath.Directory(folder.path) as directory:
+            for name in _OF_ONE_RUN:
+                directory.remove_tree(name)
+        message = state.transitions[-1].message
+        why = "" if message == MESSAGES["Interrupted"] else f": {message}"
+        for log in folder.log("host").parent.iterdir():
+            logs.append_line(log, f"scriptmode: the job starts again, as it was interrupted{why}")
+    folder.write_state(state.with_status("Starting", time.time()))

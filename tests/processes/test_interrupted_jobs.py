@@ -1,0 +1,217 @@
+"""Jobs that their engine interrupts and runs again: checkpoints, states, logs, limits, and what the first run left."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+
+#: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
+AGENT = """
+import sys
+from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.agent import agent_process
+from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+
+folder, reason, text, requeues = sys.argv[1:]
+
+def requeue(self, folder):
+    if requeues != "yes":
+        raise PlatformError("the scheduler refuses it")
+    (folder.path / "requeued").touch()
+
+LocalAgent.why_terminated = lambda self, folder: Termination(StopReason(reason), text)
+LocalAgent.requeue = requeue
+sys.exit(agent_process.main(["--foreground", folder]))
+"""
+#: Counts the interruptions in a checkpoint, and prints what it finds of an earlier run.
+COUNTS = """
+import os, pathlib, signal, sys, time
+checkpoint = pathlib.Path(os.environ["CHECKPOINTS"]) / "step"
+step = int(checkpoint.read_text()) if checkpoint.exists() else 0
+print("left", sorted(path.name for path in pathlib.Path(os.environ["SM_MODEL_DIR"]).iterdir()), flush=True)
+(pathlib.Path(os.environ["SM_MODEL_DIR"]) / "weights").write_text("w")
+def save(*_):
+    checkpoint.write_text(str(step + 1))
+    print("saved", flush=True)
+    sys.exit({code})
+signal.signal(signal.SIGTERM, save)
+print("up at", step, flush=True)
+if step < {steps}:
+    time.sleep(600)
+"""
+
+
+class Runs:
+    """One job, each of whose runs is an agent in the foreground."""
+
+    def __init__(self, jobs, monkeypatch):
+        self.jobs = jobs
+        monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
+        monkeypatch.setattr(LocalAgent, "locate", lambda *_: self.location)
+        self.location = AgentLocation(Presence.WAITING, "Waiting in the queue")
+        self.name = ""
+
+    def create(self, *, spot=True, steps=1, code=143, **fields):
+        """Create a job that trains until its checkpoint counts ``steps`` interruptions."""
+        checkpoints = self.jobs.folder / "checkpoints"
+        request = self.jobs.request(COUNTS.format(steps=steps, code=code), **fields)
+        request["CheckpointConfig"] = {"S3Uri": f"file://{checkpoints}"}
+        request["Environment"] = {"CHECKPOINTS": "/opt/ml/checkpoints"}
+        if spot:
+            request["EnableManagedSpotTraining"] = True
+            request["StoppingCondition"]["MaxWaitTimeInSeconds"] = 600
+        self.jobs.platform.create(request)
+        self.name = request["TrainingJobName"]
+        self.folder = self.jobs.job_folder(self.name)
+
+    def start(self, reason="preempted", text="the scheduler preempted the job", *, requeues=True):
+        (self.folder.path / "requeued").unlink(missing_ok=True)
+        self.location = AgentLocation(Presence.ALIVE)
+        argv = (sys.executable, "-c", AGENT, str(self.folder.path), reason, text, "yes" if requeues else "no")
+        return subprocess.Popen(argv)
+
+    def until_line(self, agent, text):
+        until(lambda: agent.poll() is not None or text in self.log())
+        assert text in self.log(), self.folder.agent_log_tail()
+
+    def log(self):
+        log = self.folder.log("algo-1")
+        return log.read_text() if log.exists() else ""
+
+    def is_requeued(self):
+        return (self.folder.path / "requeued").exists()
+
+    def interrupt(self, number=signal.SIGTERM, **agent):
+        """Start a run, and send a signal to its agent when the script is up; return the agent's exit code."""
+        with self.start(**agent) as process:
+            self.until_line(process, "up at")
+            process.send_signal(number)
+            return process.wait(60)
+
+    def describe(self):
+        return self.jobs.platform.describe(self.name)
+
+    def statuses(self):
+        return [each["Status"] for each in self.describe()["SecondaryStatusTransitions"]]
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    return Runs(LocalJobs(tmp_path), monkeypatch)
+
+
+def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
+    runs.create()
+    seen = []
+    following = threading.Thread(
+        target=lambda: seen.extend(event.message for event in runs.jobs.platform.log_events(runs.name, follow=True))
+    )
+    following.start()
+    assert runs.interrupt(signal.SIGUSR1) == 1  # a scheduler's notice
+    assert runs.is_requeued()
+    runs.location = AgentLocation(Presence.WAITING, "Waiting in the queue: BeginTime", position=2)
+    description = runs.describe()
+    assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("InProgress", "Interrupted")
+    assert description["SecondaryStatusTransitions"][-1]["StatusMessage"] == "Waiting in the queue: BeginTime"
+    assert not (runs.jobs.data_dir / "jobs" / runs.name / "output" / "model.tar.gz").exists()
+    with runs.start() as agent:
+        assert agent.wait(60) == 0, runs.folder.agent_log_tail()
+    following.join(60)
+    assert runs.statuses() == [
+        "Starting", "Downloading", "Training", "Interrupted",
+        "Starting", "Downloading", "Training", "Uploading", "Completed",
+    ]  # fmt: skip
+    lines = [line for line in runs.log().splitlines() if line.startswith(("left", "up at", "saved", "scriptmode: the"))]
+    assert lines == [
+        "left []", "up at 0", "saved",
+        "scriptmode: the job starts again, as it was interrupted: the scheduler preempted the job",
+        "left []", "up at 1",
+    ]  # fmt: skip
+    assert [line for line in seen if line in lines] == lines
+
+
+def test_hosts_that_the_engine_ended_interrupt_the_job(runs):
+    runs.create()
+    with runs.start() as agent:
+        runs.until_line(agent, "up at")
+        os.kill(runs.folder.read_processes()["algo-1"].pid, signal.SIGTERM)
+        assert agent.wait(60) == 1
+    assert runs.is_requeued()
+    assert runs.statuses()[-2:] == ["Training", "Interrupted"]
+
+
+def test_a_script_that_fails_is_not_an_interruption(runs):
+    runs.create(code=3)
+    with runs.start() as agent:
+        runs.until_line(agent, "up at")
+        [script] = [pid for pid in runs.jobs.processes() if pid != runs.folder.read_processes()["algo-1"].pid][-1:]
+        os.kill(script, signal.SIGTERM)
+        assert agent.wait(60) == 1
+    assert runs.describe()["FailureReason"].startswith("AlgorithmError: ")
+    assert not runs.is_requeued()
+
+
+@pytest.mark.parametrize(
+    ("agent", "spot", "secondary", "reason"),
+    [
+        ({"reason": "user"}, True, "Stopped", ""),
+        ({"reason": "time limit"}, True, "MaxRuntimeExceeded", ""),
+        ({"reason": "node lost", "text": "node n1 failed"}, False, "Failed", "InternalServerError: node n1 failed; to have"),
+        ({"reason": "unknown", "text": ""}, True, "Failed", "InternalServerError: the job's agent got SIGTERM, and its"),
+        ({"requeues": False}, True, "Failed", "the job cannot be queued again: the scheduler refuses it"),
+    ],
+    ids=["user", "time limit", "not spot", "unknown", "refused"],
+)  # fmt: skip
+def test_the_reason_of_a_signal_decides_how_the_job_ends(runs, agent, spot, secondary, reason):
+    runs.create(spot=spot)
+    assert runs.interrupt(**agent) == 1
+    description = runs.describe()
+    assert description["SecondaryStatus"] == secondary
+    assert reason in description.get("FailureReason", "")
+    assert not runs.is_requeued()
+
+
+def test_a_stop_while_the_job_waits_is_obeyed_by_the_next_run(runs):
+    runs.create()
+    runs.interrupt()
+    runs.folder.request_stop()
+    assert runs.describe()["SecondaryStatus"] == "Stopping"
+    with runs.start() as agent:
+        assert agent.wait(60) == 1
+    assert runs.describe()["SecondaryStatus"] == "Stopped"
+    assert runs.log().count("up at") == 1
+
+
+def test_a_run_without_an_end_is_interrupted_since_its_last_heartbeat(runs):
+    runs.create(steps=0)
+    state = runs.folder.read_state()
+    runs.folder.write_state(state.with_status("Downloading", state.created).with_status("Training", state.created))
+    runs.folder.write_processes({})
+    (runs.folder.channels / "spool").mkdir(parents=True)
+    os.utime(runs.folder.lock_file, (state.created + 7, state.created + 7))
+    with runs.start() as agent:
+        assert agent.wait(60) == 0, runs.folder.agent_log_tail()
+    interrupted = next(each for each in runs.folder.read_state().transitions if each.status == "Interrupted")
+    assert interrupted.started == pytest.approx(state.created + 7, abs=0.01)
+
+
+def test_the_time_limit_is_that_of_all_runs(runs):
+    runs.create(max_run=60)
+    state = runs.folder.read_state()
+    trained = state.with_status("Training", state.created - 100).with_status("Interrupted", state.created - 41)
+    runs.folder.write_state(trained)
+    runs.folder.write_processes({})
+    with runs.start() as agent:
+        assert agent.wait(60) == 1
+    assert runs.describe()["SecondaryStatus"] == "MaxRuntimeExceeded"
+    assert recovery.reconcile(runs.folder).seconds_in("Training") < 65
