@@ -265,7 +265,7 @@ class LocalPlatform(DeprecatedMethods):
         return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
 
     def server_folder(self, name: str) -> Path:
-        """Return the directory in a job's folder for a server's files, or raise `JobNotFoundError`; it may not exist."""
+        """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
         return self._store.find(name).server_files
 
     def stop(self, name: str) -> None:
