@@ -16,13 +16,11 @@ from scriptmode.errors import (
     DataError,
     ScriptmodeError,
     SpecError,
-    TrainingJobError,
-    UnreadableJobError,
     invalid,
 )
 from scriptmode.messages import did_you_mean
-from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
-from scriptmode.platforms.local import s3_locations
+from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods
+from scriptmode.platforms.local import log_events, s3_locations
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -44,10 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, Metric, PlannedHost
+    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.platforms.local.pruning import PruneReport
-    from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.platforms.local.store.logs import LogReader
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -312,7 +308,9 @@ class LocalPlatform(DeprecatedMethods):
             TrainingJobError: The job's agent died and its folder cannot be written, so the job never ends.
 
         """
-        return _log_events(self._store.find(name), follow=follow, on_description=on_description)
+        return log_events.read_log_events(
+            self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
+        )
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
@@ -447,52 +445,3 @@ class LocalPlatform(DeprecatedMethods):
             find_engine(request.resources.host_kind).settings(self._settings),
             self._queue,
         )
-
-
-def _log_events(
-    folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None
-) -> Iterator[LogEvent]:
-    from scriptmode.platforms.local.store.logs import LogReader
-
-    request = folder.read_job().request
-    watched = recovery.ReconciledJob(folder)
-    readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]
-    shown = None
-    try:
-        while True:
-            # Before the logs are read, so that all lines written before the end are read in the same turn.
-            state = watched.reconcile()
-            ended, is_lost = state.ended, recovery.is_agent_lost(state)
-            # The hosts have ended: their last lines come before.
-            is_after = ended or state.secondary == "Uploading"
-            if on_description is not None and state != shown and not is_after:
-                on_description(render_describe_response(request, state))
-                shown = state
-            is_idle = True
-            for host, reader in readers:
-                for line, continues in _lines(folder, host, reader, final=ended or is_lost):
-                    is_idle = False
-                    yield LogEvent(host, line, continues)
-            if on_description is not None and is_after and (ended or state != shown):
-                on_description(render_describe_response(request, state))
-                shown = state
-            if ended or not follow:
-                return
-            if is_lost:
-                problem = state.note
-                raise TrainingJobError(
-                    f"training job {folder.name}: {problem}", render_describe_response(request, state)
-                )
-            if is_idle:
-                SYSTEM.sleep(LocalPlatform.poll_seconds)
-    finally:
-        for _, reader in readers:
-            reader.close()
-
-
-def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a host's new lines, each with whether the next one continues it; raise `UnreadableJobError`."""
-    try:
-        yield from reader.lines(final=final)
-    except OSError as error:
-        raise UnreadableJobError(folder.name, folder.log(host), error.strerror or error, is_log=True) from error

@@ -1,0 +1,65 @@
+"""The log of a job as it is written: the lines of its hosts, and its state whenever that changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.clock import SYSTEM
+from scriptmode.errors import TrainingJobError, UnreadableJobError
+from scriptmode.platforms.base import LogEvent
+from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.store.description import render_describe_response
+from scriptmode.platforms.local.store.logs import LogReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scriptmode.platforms.local.store.job_store import JobFolder
+
+
+def read_log_events(
+    folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None, poll_seconds: float
+) -> Iterator[LogEvent]:
+    """Yield the lines of every host's log, with ``follow`` until the job ended, as `Platform.log_events` does."""
+    request = folder.read_job().request
+    watched = recovery.ReconciledJob(folder)
+    readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]
+    shown = None
+    try:
+        while True:
+            # Before the logs are read, so that all lines written before the end are read in the same turn.
+            state = watched.reconcile()
+            ended, is_lost = state.ended, recovery.is_agent_lost(state)
+            # The hosts have ended: their last lines come before.
+            is_after = ended or state.secondary == "Uploading"
+            if on_description is not None and state != shown and not is_after:
+                on_description(render_describe_response(request, state))
+                shown = state
+            is_idle = True
+            for host, reader in readers:
+                for line, continues in _lines(folder, host, reader, final=ended or is_lost):
+                    is_idle = False
+                    yield LogEvent(host, line, continues)
+            if on_description is not None and is_after and (ended or state != shown):
+                on_description(render_describe_response(request, state))
+                shown = state
+            if ended or not follow:
+                return
+            if is_lost:
+                problem = state.note
+                raise TrainingJobError(
+                    f"training job {folder.name}: {problem}", render_describe_response(request, state)
+                )
+            if is_idle:
+                SYSTEM.sleep(poll_seconds)
+    finally:
+        for _, reader in readers:
+            reader.close()
+
+
+def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
+    """Yield a host's new lines, each with whether the next one continues it; raise `UnreadableJobError`."""
+    try:
+        yield from reader.lines(final=final)
+    except OSError as error:
+        raise UnreadableJobError(folder.name, folder.log(host), error.strerror or error, is_log=True) from error
