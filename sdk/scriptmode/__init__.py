@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from scriptmode.job_comparison import compare
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import HostActivity, LogEvent
+    from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
@@ -66,6 +67,7 @@ else:
         "Plan": "planning",
         "HostActivity": "platforms.base",
         "LogEvent": "platforms.base",
+        "Slurm": "platforms.slurm.slurm_platform",
         "get_execution_role": "aws.iam_role",
         "Session": "aws.sagemaker_session",
         "InstanceGroup": "spec.training_job",
@@ -151,6 +153,7 @@ __all__ = [
     "ScriptmodeError",
     "Session",
     "ShuffleConfig",
+    "Slurm",
     "SourceError",
     "SpecError",
     "TensorFlow",

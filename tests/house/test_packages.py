@@ -37,6 +37,7 @@ SDK = {
         "platforms.local",
         "platforms.local.tuning",
         "platforms.sagemaker",
+        "platforms.slurm.slurm_platform",
         "spec",
     ),
     "platforms.sagemaker": ("aws", "platforms", "platforms.base", "request", "spec"),
@@ -82,6 +83,7 @@ SDK = {
         "platforms.base",
         "platforms.local.store",
         "platforms.local.system",
+        "platforms.slurm",
         "spec",
     ),
     "platforms.local.agent": (
@@ -116,6 +118,7 @@ SDK = {
         "request",
         "spec",
     ),
+    "platforms.slurm.slurm_platform": ("platforms.local", "platforms.slurm", "spec"),
     "results": ("aws", "platforms.base", "request", "spec"),
     "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "display": ("planning", "platforms.base", "request", "results", "source", "spec"),

@@ -22,6 +22,7 @@ class Plan:
         source: The source archive; ``None`` if the job has none.
         assumed: What was assumed because it cannot be known before the job starts, one sentence each.
         difference: The difference to the job that was named by ``against``, if any.
+        script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
 
     """
 
@@ -31,6 +32,7 @@ class Plan:
     assumed: tuple[str, ...]
     difference: Difference | None
     _shown: Mapping[str, Any]
+    script: str = ""
 
     @property
     def job_name(self) -> str:
@@ -41,6 +43,8 @@ class Plan:
         """Return the plan as a dict for ``json.dumps``, without secrets."""
         document: dict[str, Any] = _document(self)
         del document["_shown"]
+        if not self.script:
+            del document["script"]
         return {**document, "request": dict(self._shown)}
 
     def text(self, *, full: bool = False, width: int = 118) -> str:
@@ -55,12 +59,15 @@ class Plan:
         from scriptmode.request import parse
 
         if full:
-            return plan_text.format_plan(
+            text = plan_text.format_plan(
                 self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference
             )
-        if self.difference:
+        elif self.difference:
             return plan_text.format_difference(self.difference, width)
-        return plan_text.format_summary(parse.parse_request(self._shown), self.hosts, self.source, self.assumed, width)
+        else:
+            job = parse.parse_request(self._shown)
+            text = plan_text.format_summary(job, self.hosts, self.source, self.assumed, width)
+        return text + plan_text.format_script(self.script)
 
     def __str__(self) -> str:
         return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"

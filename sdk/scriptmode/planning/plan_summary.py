@@ -23,6 +23,7 @@ _HOUR = 3600
 _HOSTS = {
     HostKind.PROCESS: "processes of this machine",
     HostKind.CONTAINER: "containers of this machine",
+    HostKind.SLURM: "nodes of a Slurm cluster",
     HostKind.CLOUD: "Amazon SageMaker",
 }
 

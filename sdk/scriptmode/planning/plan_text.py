@@ -64,6 +64,13 @@ def format_difference(difference: Difference, width: int) -> str:
     return _wrapped(_difference(difference), width)
 
 
+def format_script(script: str) -> str:
+    """Return a batch script as the end of a plan's text, its lines as they are; "" without one."""
+    if not script:
+        return ""
+    return "\n".join(["", "", "Batch script (sbatch)", *(f"  {line}".rstrip() for line in script.splitlines())])
+
+
 def _wrapped(rows: Iterable[Row], width: int) -> str:
     return "\n".join(line for row in rows for line in row.lines(width))
 

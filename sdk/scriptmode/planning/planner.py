@@ -63,7 +63,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         RuntimeQuery(
             hosts if job.program else {},
             known.machine,
-            known.gpus,
+            known.gpus or {host.instance_type: host.gpus for host in hosts.values() if host.gpus is not None},
             source.contents.texts if source.contents else {},
             {"request": request, "parameters": parameters, **_sides(comparison)},
             [job.hyperparameters, job.environment, *_secrets(comparison)],
@@ -73,6 +73,8 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
     notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job)]
+    if job.resources.host_kind is HostKind.SLURM and on_this_machine:
+        notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
@@ -86,6 +88,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         tuple(filter(None, notes)),
         comparison.difference(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
+        platform.planned_script(request) if hasattr(platform, "planned_script") else "",
     )
 
 

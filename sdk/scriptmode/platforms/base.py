@@ -141,7 +141,8 @@ class PlannedHost:
     """Environment of one host of a job that is not started: its root directory, the files there, its variables.
 
     ``files`` holds the content of each configuration file that the platform writes, by its path below ``base_dir``.
-    ``python`` is the interpreter of a host that is a process of this machine, and "" for every other host.
+    ``python`` is the interpreter of a host that is a process of this machine or of a node that has the same programs,
+    and "" for every other host. ``gpus`` is the number of a node's GPUs, ``None`` for a host of another kind.
     """
 
     instance_type: str
@@ -149,6 +150,7 @@ class PlannedHost:
     files: Mapping[str, Any]
     variables: Mapping[str, str]
     python: str = ""
+    gpus: int | None = None
 
 
 class Platform(Protocol):
@@ -179,6 +181,12 @@ class Platform(Protocol):
         """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
 
         A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
+        """
+
+    def planned_script(self, request: Mapping[str, object]) -> str:
+        """Return what a scheduler would be given for a request, as text; "" where no scheduler starts the job.
+
+        Optional: a platform without it has no scheduler.
         """
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 from scriptmode.messages import suggest_similar
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.tuning_jobs import TuningService
 
-_CONTAINER = "container"
 #: A family and a size. The list of those that exist changes often; the service validates them.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 
@@ -37,15 +36,15 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
             argument="instance_type",
             advice="use one",
         )
-    if kinds <= {LOCAL_PROCESS, _CONTAINER}:
+    if HostKind.CLOUD not in kinds:
         if session is not None and not _is_for_this_machine(session):
             raise invalid(
                 "sagemaker_session",
-                f"is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
+                f"is {session!r}, but instance_type {instance_types[0]!r} {_runs_where(kinds)}, "
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return local_platform()
+        return slurm_platform() if kinds == {HostKind.SLURM} else local_platform()
     return sagemaker_platform(session)
 
 
@@ -67,7 +66,7 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
     Where ``other`` is a local platform with a data directory of its own, it alone is asked.
     """
     here = local_platform() if _runs_local_jobs() else other
-    if type(here) is type(other):
+    if isinstance(other, type(here)):
         other.describe(job_name)
         return other
     try:
@@ -123,6 +122,14 @@ def local_platform() -> Platform:
     from scriptmode.platforms.local import LocalPlatform
 
     return LocalPlatform()
+
+
+def slurm_platform() -> Platform:
+    """Return the Slurm cluster of this login node, with the settings of its variable and config files."""
+    local_platform()
+    from scriptmode.platforms.slurm.slurm_platform import Slurm
+
+    return Slurm()
 
 
 def delete_local_job(job_name: str) -> None:
@@ -211,20 +218,21 @@ def _is_for_this_machine(session: object) -> bool:
     return bool(getattr(session, "local_mode", False)) or not getattr(session, "uses_own_settings", True)
 
 
-def _kind(instance_type: str) -> str:
-    if instance_type == LOCAL_PROCESS:
-        return LOCAL_PROCESS
-    if instance_type in LOCAL_CONTAINER:
-        return _CONTAINER
-    if _SAGEMAKER_TYPE.fullmatch(instance_type):
-        return "sagemaker"
+def _runs_where(kinds: set[HostKind]) -> str:
+    return "runs on a Slurm cluster" if HostKind.SLURM in kinds else "runs on this machine"
+
+
+def _kind(instance_type: str) -> HostKind:
+    kind = instance_kind(instance_type)
+    if kind is not HostKind.CLOUD or _SAGEMAKER_TYPE.fullmatch(instance_type):
+        return kind
     amazons = f"ml.{instance_type}"
     if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
         raise invalid("instance_type", f"{instance_type!r} is Amazon EC2's name", f"did you mean {amazons!r}?")
     raise invalid(
         "instance_type",
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
-        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
-        "such as 'ml.p3.2xlarge'",
-        suggest_similar(instance_type, (LOCAL_PROCESS, *LOCAL_CONTAINER)) or "use one of them",
+        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
+        "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
+        suggest_similar(instance_type, (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)) or "use one of them",
     )

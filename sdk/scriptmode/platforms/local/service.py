@@ -171,6 +171,11 @@ class LocalPlatform(DeprecatedMethods):
         validation.check_inputs(job, self._file_systems)
         return find_engine(job.resources.host_kind).plan_hosts(self._job(job), self._store, os.environ)
 
+    def planned_script(self, request: Mapping[str, object]) -> str:
+        """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
+        job = parse_request(request)
+        return find_engine(job.resources.host_kind).plan_script(self._job(job), self._store)
+
     def put_source(
         self,
         archive: bytes,

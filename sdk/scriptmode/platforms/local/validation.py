@@ -21,7 +21,7 @@ from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.request import service_model
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
 from scriptmode.spec.metric_definitions import metric_problem
@@ -41,7 +41,7 @@ FILE_URI_FIELDS = frozenset(
 #: ... and fields that may hold an instance type of this machine.
 INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType"})
 
-INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER)
+INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
 
 NOT_YET = "is not supported by the local platform yet"
 _LEAVE_OUT = "leave it out"
@@ -133,7 +133,11 @@ def _make_writable(argument: str, folder: Path) -> None:
 def _extension(field: str, value: object) -> bool:
     if field in FILE_URI_FIELDS:
         return isinstance(value, str) and file_uris.is_file(value)
-    return field in INSTANCE_TYPE_FIELDS and value in INSTANCE_TYPES
+    return field in INSTANCE_TYPE_FIELDS and isinstance(value, str) and _is_local(value)
+
+
+def _is_local(instance_type: str) -> bool:
+    return instance_kind(instance_type) is not HostKind.CLOUD
 
 
 def _algorithm(job: JobRequest) -> Iterator[Problem]:
@@ -162,13 +166,15 @@ def _instances(resources: Resources) -> Iterator[Problem]:
     for path, part in parts:
         if (part.instance_count or 0) < 1:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
-        if part.instance_type not in INSTANCE_TYPES:
+        if part.instance_type is None or not _is_local(part.instance_type):
             runs = " and ".join(map(repr, INSTANCE_TYPES))
             what = f"{path}.InstanceType is {part.instance_type!r}"
             yield Problem(what, f"the local platform runs {runs}", "instance_type")
-    if len({group.instance_type == LOCAL_PROCESS for group in groups}) > 1:
-        what = f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} cannot be combined with others"
-        yield Problem(what, "use one kind", "instance_groups")
+    kinds = {instance_kind(group.instance_type) for group in groups}
+    for kind, instance_type in ((HostKind.PROCESS, LOCAL_PROCESS), (HostKind.SLURM, SLURM)):
+        if len(kinds) > 1 and kind in kinds:
+            what = f"ResourceConfig.InstanceGroups: {instance_type!r} cannot be combined with others"
+            yield Problem(what, "use one kind", "instance_groups")
     names = [group.instance_group_name for group in groups]
     yield from _repeated("instance group", names, "instance_groups")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode.messages import Problem
 
+#: Text of a command that has no slurm.conf.
+_NO_CONFIGURATION = ("establish a configuration source", "fetch_config")
 #: Text of a command that reached no slurmctld, so that nothing happened and it may be repeated.
 _UNREACHABLE = ("Unable to contact slurm controller", "Connection refused", "connect failure")
 #: ... and of one whose call may have had an effect.
@@ -16,6 +19,7 @@ _NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the data
 #: What ``sbatch --test-only`` refuses, although the job would start some time.
 _PASSING = ("Required node not available", "Required partition not available", "Job dependency")
 _LINES = 3
+_OPTION = re.compile(r"Invalid --([a-z-]+) specification")
 
 
 class _Refusal(NamedTuple):
@@ -34,6 +38,8 @@ _REFUSALS = (
     _Refusal("nvalid qos", "qos", "see the QOS that you may use: sacctmgr show assoc user=$USER format=account,qos"),
     _Refusal("nvalid generic resource", "gres", "see what the nodes have: sinfo -o '%P %G'"),
     _Refusal("nvalid feature", "constraint", "see the features of the nodes: sinfo -o '%P %f'"),
+    _Refusal("nvalid preferred feature", "prefer", "see the features of the nodes: sinfo -o '%P %f'"),
+    _Refusal("nvalid license", "licenses", "see the licenses: scontrol show licenses"),
     _Refusal("nvalid reservation", "reservation", "see the reservations: scontrol show reservation"),
     _Refusal("reservation is invalid", "reservation", "see the reservations: scontrol show reservation"),
     _Refusal("nvalid wckey", "wckey", "see your keys: sacctmgr show wckey user=$USER"),
@@ -169,10 +175,22 @@ def missing_command_error(program: str) -> PlatformError:
 
 def command_error(program: str, text: str, code: int) -> PlatformError:
     """Return the error for a command that failed, with the argument and the next step where the text is known."""
+    if any(each in text for each in _NO_CONFIGURATION):
+        return PlatformError(
+            f"{program} finds no configuration of Slurm on this machine",
+            argument="instance_type",
+            advice="run this on a login node, or set SLURM_CONF to the path of slurm.conf",
+        )
     lines = [line.strip().removeprefix(f"{program}: ").removeprefix("error: ") for line in text.strip().splitlines()]
     shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
     if any(each in text for each in (*_UNREACHABLE, *_UNCERTAIN)):
         return TransientError(f"{program}: {shown}", advice="see whether slurmctld runs: scontrol ping; then try again")
+    if found := _OPTION.search(text):
+        return PlatformError(
+            f"Slurm refuses the job: {shown}",
+            argument=found[1].replace("-", "_"),
+            advice=f"see --{found[1]} in sbatch(1)",
+        )
     for refusal in _REFUSALS:
         if refusal.text in text:
             return PlatformError(

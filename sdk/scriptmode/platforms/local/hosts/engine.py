@@ -39,6 +39,9 @@ class Engine(AgentControl, Protocol):
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
 
+    def plan_script(self, job: Job, store: JobStore) -> str:
+        """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
+
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""
 
@@ -56,7 +59,11 @@ class Engine(AgentControl, Protocol):
 
 
 def find_engine(kind: HostKind) -> Engine:
-    """Return the engine of one of this machine's kinds of hosts."""
+    """Return the engine of a kind of hosts that the local platform runs."""
+    if kind is HostKind.SLURM:
+        from scriptmode.platforms.slurm.engine import SlurmEngine
+
+        return SlurmEngine()
     if kind is HostKind.CONTAINER:
         from scriptmode.platforms.local.hosts.container_engine import ContainerEngine
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.store.state import JobState
 
 #: The module that runs the agent of a training job. It is named, not imported: agents import this package.
@@ -29,6 +29,10 @@ class LocalAgent:
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
         """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
+
+    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002 - no scheduler starts the agent
+        """Return "": `launch` submits nothing."""
+        return ""
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
         """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""

@@ -1,0 +1,111 @@
+"""What a job asks that the cluster cannot give, found before anything is stored or submitted."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean, format_duration, pluralize
+from scriptmode.platforms.slurm import batch_script, commands
+from scriptmode.platforms.slurm.settings import APPTAINER, PYXIS
+from scriptmode.spec.training_job import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.slurm.commands import Partition
+    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.spec.training_job import Resources
+
+#: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
+_GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")
+_COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
+
+
+def require_partitions(resources: Resources, limits: Limits, settings: SlurmSettings) -> None:
+    """Raise `SpecError` for partitions that do not exist, or that never run a job of this size and time limit.
+
+    Raises `PlatformError` where Slurm does not answer.
+    """
+    known = commands.find_partitions()
+    for component in batch_script.components(resources, settings):
+        # Slurm chooses among the partitions of a list, and sbatch checks them.
+        if "," not in component.partition:
+            _require_partition(component, known, limits, is_limit_given=_is_limit_given(limits, settings))
+
+
+def _is_limit_given(limits: Limits, settings: SlurmSettings) -> bool:
+    return limits.max_run != Limits.max_run and "time" not in settings.options
+
+
+def _require_partition(
+    component: batch_script.Component, known: Mapping[str, Partition], limits: Limits, *, is_limit_given: bool
+) -> None:
+    name = component.partition
+    if name and name not in known:
+        raise SpecError(
+            f"the cluster has no partition {name!r}",
+            argument="instance_type",
+            advice=did_you_mean(name, known) or "see the partitions: sinfo",
+        )
+    partition = known[name] if name else next((each for each in known.values() if each.is_default), None)
+    if partition is None:
+        raise SpecError(
+            "the cluster has no default partition",
+            argument="instance_type",
+            advice=f"name one: 'slurm:{next(iter(sorted(known)), 'gpu')}', or Slurm(partition=...)",
+        )
+    most = min(partition.total_nodes, partition.max_nodes or partition.total_nodes)
+    if len(component.hosts) > most:
+        why = "allows" if partition.max_nodes == most else "has"
+        hosts = pluralize(len(component.hosts), "host")
+        raise SpecError(
+            f"{hosts} need as many nodes, but partition {partition.name!r} {why} {most}",
+            argument="instance_count",
+            advice="use fewer hosts, or another partition: sinfo -o '%P %D'",
+        )
+    if is_limit_given and partition.max_time is not None and limits.max_run > partition.max_time:
+        raise SpecError(
+            f"max_run is {limits.max_run} s, but partition {partition.name!r} ends jobs after "
+            f"{partition.max_time} s ({format_duration(partition.max_time)})",
+            argument="max_run",
+            advice="give less, or use another partition: sinfo -o '%P %l'",
+        )
+
+
+def time_maximum(resources: Resources, settings: SlurmSettings) -> int | None:
+    """Return the shortest time limit of a job's partitions in seconds; ``None`` without one."""
+    known = commands.find_partitions()
+    default = next((each.name for each in known.values() if each.is_default), "")
+    names = {component.partition or default for component in batch_script.components(resources, settings)}
+    limits = [known[name].max_time for name in names if name in known]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def find_container_runtime(settings: SlurmSettings) -> str:
+    """Return what runs a job's image: ``pyxis`` or ``apptainer``; raise `SpecError` if neither is here."""
+    if settings.container_runtime:
+        return settings.container_runtime
+    if commands.has_pyxis():
+        return PYXIS
+    if shutil.which("apptainer") or shutil.which("singularity"):
+        return APPTAINER
+    raise SpecError(
+        "image_uri needs Pyxis (srun --container-image) or Apptainer, and this machine has neither",
+        argument="image_uri",
+        advice="leave image_uri out: hosts are processes of the nodes then; "
+        "or name what the nodes have: Slurm(container_runtime='apptainer')",
+    )
+
+
+def gpus_of_host(options: Mapping[str, str | bool], hosts: int) -> int:
+    """Return the number of GPUs that the options ask for on each host; 0 for none."""
+    for name in ("gres", "tres_per_task"):
+        if found := _GPUS.search(str(options.get(name, ""))):
+            return int(found[1] or 1)
+    for name, divisor in (("gpus_per_node", 1), ("gpus_per_task", 1), ("gpus", hosts)):
+        if found := _COUNT.fullmatch(str(options.get(name, ""))):
+            return int(found[1]) // divisor
+    return 0

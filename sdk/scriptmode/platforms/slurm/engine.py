@@ -1,0 +1,159 @@
+"""The engine of a Slurm cluster: what a job needs to be one batch job, whose nodes are the hosts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import PlatformError, SpecError, invalid
+from scriptmode.messages import Problem
+from scriptmode.platforms import planned_containers
+from scriptmode.platforms.base import PlannedHost
+from scriptmode.platforms.local.hosts import interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.local.store.engine_record import write_engine_record
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.platforms.slurm import batch_script, checks, commands
+from scriptmode.platforms.slurm.environment import without_slurm
+from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
+from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode_runtime.contract import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts import HostSettings
+    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import TrainingJobSpec
+
+AGENT_MODULE = "scriptmode.platforms.local.agent"
+#: The batch script in the job's folder.
+SCRIPT = "job.sh"
+
+
+class SlurmEngine(LocalAgent):
+    """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Return the spec as it is, after the cluster was asked whether it has the partitions and what runs an image.
+
+        Raises `SpecError` for a job that the cluster never runs, `PlatformError` where Slurm does not answer.
+        """
+        own = parse_settings(settings.slurm, os.environ)
+        if spec.algorithm.image_uri:
+            checks.find_container_runtime(own)
+        elif spec.script is None:
+            raise invalid("entry_point", "is missing", "give a script, or image_uri")
+        if settings.container_limits:
+            raise SpecError(
+                f"container_limits is {settings.container_limits!r}, but the hosts are nodes of a Slurm cluster",
+                argument="container_limits",
+                advice="leave it out, and give Slurm options such as mem and cpus_per_task",
+            )
+        checks.require_partitions(spec.resources, spec.limits, own)
+        algorithm = spec.algorithm
+        versions = (algorithm.framework_version, algorithm.py_version)
+        if versions != (None, None) and not algorithm.image_uri:
+            interpreter.check_versions(*versions, interpreter.find_interpreter(settings.python))
+        return spec
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing network, and the name of a partition that none can have."""
+        if job.network.isolation:
+            what = "EnableNetworkIsolation is True: the nodes of a cluster cannot be isolated"
+            yield Problem(what, "leave it out", "enable_network_isolation")
+        for instance_type in dict.fromkeys(job.resources.types):
+            name = instance_type.partition(":")[2]
+            is_named = ":" not in instance_type or (name and name.isprintable() and not {*name} & {*" =\"'\\"})
+            if instance_kind(instance_type) is HostKind.SLURM and not is_named:
+                what = f"instance_type is {instance_type!r}, which names no partition"
+                yield Problem(what, f"use {SLURM!r} or '{SLURM}:PARTITION'", "instance_type")
+
+    def require_software(self, job: JobRequest) -> None:
+        """Skip: `complete` checked the interpreter, and what runs an image."""
+
+    def settings(self, given: HostSettings) -> dict[str, object]:
+        """Return the settings of `Slurm`, of the variable and of the config files."""
+        return parse_settings(given.slurm, os.environ).to_json()
+
+    def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+        """Return the environment of each host; a host's name stands for the address of its node."""
+        folder = JobFolder(store.jobs / job.request.name)
+        types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
+        sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
+        content = {
+            "hosts": {
+                name: {"address": name, "base_dir": str(sandbox.base), "ports": dict.fromkeys(DEFAULT_PORTS, 0)}
+                for name, sandbox in sandboxes.items()
+            },
+            "single_machine": False,
+            "isolate_requirements": True,
+            "environments": str(store.environments),
+            "secret": planned_containers.HIDDEN,
+        }
+        variables = without_slurm(inherited)
+        own = settings_from_json(job.engine)
+        gpus = {
+            host: checks.gpus_of_host(own.options_of(component.partition), len(component.hosts))
+            for component in batch_script.components(job.request.resources, own)
+            for host in component.hosts
+        }
+        return {
+            name: PlannedHost(
+                types[name],
+                str(sandbox.base),
+                sandbox.config_files(job.request, content),
+                job_variables.with_job_variables(
+                    process_fleet.process_environment(job.request, sandbox, variables), job
+                ),
+                job.python,
+                gpus[name],
+            )
+            for name, sandbox in sandboxes.items()
+        }
+
+    def plan_script(self, job: Job, store: JobStore) -> str:
+        """Return the batch script that sbatch would get."""
+        return self._render(JobFolder(store.jobs / job.request.name), job)
+
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the batch step takes it
+        """Submit the job's batch script, whose step is the agent; raise `PlatformError`."""
+        script = self._render(folder, job)
+        path = folder.path / SCRIPT
+        try:
+            replace_file(path, script.encode())
+        except OSError as error:
+            raise PlatformError(f"the batch script cannot be written: {error}") from error
+        environ = batch_script.submission_environment(script, os.environ)
+        commands.check_script(path, environ=environ)
+        number = commands.submit(path, environ=environ)
+        try:
+            write_engine_record(folder, {"job": str(number)})
+        except OSError as error:
+            commands.cancel(number)
+            raise PlatformError(f"the number of Slurm job {number} cannot be recorded: {error}") from error
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:  # noqa: ARG002
+        """Raise `PlatformError`, because nodes run no hosts yet."""
+        raise PlatformError("hosts cannot run on the nodes of a cluster yet")
+
+    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:  # noqa: ARG002
+        """Raise `PlatformError`, because nodes run no hosts yet."""
+        raise PlatformError("hosts cannot run on the nodes of a cluster yet")
+
+    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
+        """Skip: nodes run no hosts yet."""
+
+    @staticmethod
+    def _render(folder: JobFolder, job: Job) -> str:
+        settings = settings_from_json(job.engine)
+        agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
+        maximum = checks.time_maximum(job.request.resources, settings)
+        return batch_script.render_batch_script(job, settings, folder.path, agent, maximum)

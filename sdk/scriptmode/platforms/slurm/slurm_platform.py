@@ -1,0 +1,98 @@
+"""`Slurm`: the local platform with the settings of a Slurm cluster, on whose nodes the hosts run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import invalid
+from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.slurm.settings import parse_settings
+from scriptmode.spec.hosts import SLURM, HostKind
+from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.spec.training_job import TrainingJobSpec
+
+#: Arguments of `LocalPlatform` that have no effect on a cluster, and what to use instead.
+_OF_THIS_MACHINE = {
+    "queue": "Slurm queues the jobs: leave it out",
+    "container_limits": "give options of sbatch, such as mem and cpus_per_task",
+}
+
+
+class Slurm(LocalPlatform):
+    """A Slurm cluster, with this process on one of its login nodes.
+
+    Each host of a job with the instance type ``slurm``, or ``slurm:PARTITION``, is a node of the cluster. The jobs are
+    in a data directory like those of `LocalPlatform`, which must be on a file system that all nodes share. Settings
+    that are not given are those of the variable SCRIPTMODE_SLURM (``partition=gpu,account=vision``), then those of the
+    key ``slurm`` of the file ``scriptmode/config.yaml`` in the user's directory of config files, then of the site's.
+
+    Args:
+        data_dir: Directory of the jobs. Default: the variable SCRIPTMODE_DATA_DIR, else the user's data directory.
+        python: Interpreter of the hosts, at the same path on all nodes. Default: the running one.
+        stop_grace: Seconds from SIGTERM to SIGKILL when a job is stopped or preempted.
+        file_systems: Directories that stand for EFS and FSx for Lustre file systems, as for `LocalPlatform`.
+        setup: Lines of the batch script before the job starts, such as ``("module load cuda",)``.
+        interface: Name of the network interface between the hosts, such as ``"ib0"``, or its network, such as
+            ``"10.1.0.0/16"``. Default: the one of the nodes' addresses.
+        options: Options of sbatch by their long names, with ``_`` for ``-``: ``partition="gpu"``, ``gres="gpu:4"``,
+            ``account="vision"``, ``exclusive=True``. Also ``partitions``, options of the hosts of one partition by its
+            name (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``container_runtime``, ``"pyxis"`` or ``"apptainer"``,
+            which runs an ``image_uri``. Options that a job sets by itself are refused with what to use instead.
+
+    Raises:
+        SpecError: A setting is unknown or wrong.
+        ConfigError: A config file is wrong.
+
+    """
+
+    #: Seconds between two looks at a job's files, which are on a shared file system.
+    poll_seconds = 0.2
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        python: str | os.PathLike[str] | None = None,
+        stop_grace: float = DEFAULT_STOP_GRACE,
+        file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
+        setup: str | tuple[str, ...] | None = None,
+        interface: str | None = None,
+        **options: object,
+    ) -> None:
+        for name, advice in _OF_THIS_MACHINE.items():
+            if name in options:
+                raise invalid(name, "is for jobs of this machine", advice)
+        super().__init__(data_dir=data_dir, python=python, stop_grace=stop_grace, file_systems=file_systems)
+        given = {"setup": setup, "interface": interface, **options}
+        # Now, so that a wrong setting is reported where it stands.
+        parse_settings(given, os.environ)
+        self._settings = replace(self._settings, slurm={name: each for name, each in given.items() if each is not None})
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments with which another process creates this platform, as JSON has them."""
+        own = {"data_dir", "python", "stop_grace", "file_systems"}
+        return {
+            **{name: value for name, value in super().arguments.items() if name in own},
+            **self._settings.slurm,
+        }
+
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in what `LocalPlatform.complete` does, after the cluster was asked for the job's partitions.
+
+        Raises:
+            SpecError: The hosts are of another kind, or the cluster cannot run them.
+            PlatformError: Slurm does not answer, or ``python`` cannot run the hosts.
+
+        """
+        if spec.resources.host_kind is not HostKind.SLURM:
+            what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
+            advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
+            raise invalid("instance_type", what, advice)
+        return super().complete(spec)

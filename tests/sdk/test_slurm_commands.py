@@ -1,0 +1,284 @@
+"""The output of Slurm's commands as values, and their failures as messages. The texts are those of Slurm 22.05."""
+
+import pytest
+from fakes import slurm_programs
+
+from scriptmode.errors import PlatformError, SpecError, TransientError
+from scriptmode.platforms.slurm import checks, commands, problems
+from scriptmode.platforms.slurm.commands import JobStatus, Node, Partition
+from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
+from scriptmode.testing.fake_clock import FakeClock
+
+PARTITIONS = """\
+PartitionName=batch AllowGroups=ALL AllowAccounts=ALL Default=YES QoS=N/A DefaultTime=NONE GraceTime=5 MaxNodes=UNLIMITED \
+MaxTime=UNLIMITED MinNodes=0 Nodes=node[1-2] PreemptMode=REQUEUE State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32,mem=125G
+PartitionName=short AllowGroups=ALL AllowAccounts=ALL Default=NO QoS=N/A DefaultTime=00:01:00 GraceTime=5 MaxNodes=1 \
+MaxTime=1-00:05:00 MinNodes=0 Nodes=node[1-2] State=UP TotalCPUs=32 TotalNodes=2 TRES=cpu=32
+"""
+NODES = """\
+NodeName=node1 Arch=x86_64 CPUTot=16 Gres=gpu:2 NodeAddr=10.84.0.1 NodeHostName=node1 Version=22.05.8 \
+OS=Linux 6.18.44 #1 SMP PREEMPT_DYNAMIC @0  RealMemory=64000 State=DOWN+NOT_RESPONDING Reason=Not responding [slurm@2026]
+NodeName=node2 NodeAddr=10.84.0.2 State=IDLE
+"""
+JOB = (
+    "JobId=25 HetJobId=25 HetJobOffset=0 JobName=x UserId=root(0) JobState=FAILED Reason=JobLaunchFailure Requeue=1 "
+    "Restarts=2 BatchFlag=1 ExitCode=0:53 StartTime=2026-11-23T02:09:36 EndTime=2026-11-23T02:09:36 "
+    "PreemptEligibleTime=2026-11-23T02:09:36 PreemptTime=2026-11-23T02:10:00 Partition=batch NodeList=node2 "
+    "BatchHost=node2 Command=/x y/het.sh WorkDir=/x Comment=a b 'c' JobState=RUNNING  StdErr=/x/out.txt Power= \n"
+    "JobId=26 HetJobId=25 JobState=PENDING\n"
+)
+START = 1795399776.0
+
+
+def test_a_pending_job_has_its_reason_and_expected_start():
+    line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)\n25+1|PENDING|N/A|u||x"
+    assert commands.parse_squeue(line) == JobStatus(
+        25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent"
+    )
+    assert commands.parse_squeue("") is None
+
+
+def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
+    assert commands.parse_job(JOB) == JobStatus(
+        25,
+        "FAILED",
+        "JobLaunchFailure",
+        START,
+        "batch",
+        "node2",
+        exit_code=0,
+        signal=53,
+        restarts=2,
+        preempted=START + 24,
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ("7|COMPLETED|0:0|2026-11-23T02:09:36|batch|node[1-2]|None", ("COMPLETED", 0, 0, None)),
+        ("7|CANCELLED by 1000|0:15|Unknown|batch|None assigned|None", ("CANCELLED", 0, 15, 1000)),
+        ("7|NODE_FAIL|1:0|2026-11-23T02:09:36|batch|node1|None", ("NODE_FAIL", 1, 0, None)),
+        ("7+0|FAILED|3:0|2026-11-23T02:09:36|batch|node1|None\n7+1|COMPLETED|0:0|x|u|n|None", ("FAILED", 3, 0, None)),
+    ],
+)
+def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expected):
+    found = commands.parse_sacct(record)
+    assert (found.job_id, found.state, found.exit_code, found.signal, found.cancelled_by) == (7, *expected)
+    assert not found.is_active
+
+
+def test_partitions_and_nodes_are_read_with_their_limits_and_addresses():
+    assert list(commands.parse_partitions(PARTITIONS)) == [
+        Partition("batch", "node[1-2]", 2, is_default=True),
+        Partition("short", "node[1-2]", 2, max_nodes=1, max_time=86700, default_time=60),
+    ]
+    assert list(commands.parse_nodes(NODES)) == [
+        Node("node1", "10.84.0.1", "DOWN+NOT_RESPONDING", "Not responding [slurm@2026]"),
+        Node("node2", "10.84.0.2", "IDLE"),
+    ]
+
+
+@pytest.fixture
+def programs(monkeypatch, tmp_path):
+    """A directory of programs, the only one on PATH with a shell's."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(commands, "RETRY_SECONDS", 0.0)
+    commands.sbatch_options.cache_clear()
+    commands.has_pyxis.cache_clear()
+    yield slurm_programs.Programs(tmp_path)
+    commands.sbatch_options.cache_clear()
+    commands.has_pyxis.cache_clear()
+
+
+def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path):
+    programs.add("sbatch", 'echo "$X $@" >"$0.args"; echo "17;cluster"')
+    assert commands.submit(tmp_path / "job.sh", environ={"X": "5", "PATH": str(tmp_path)}) == 17
+    assert (tmp_path / "sbatch.args").read_text().split() == ["5", "--parsable", str(tmp_path / "job.sh")]
+
+
+@pytest.mark.parametrize(
+    ("text", "argument", "message"),
+    [
+        (
+            "sbatch: error: invalid partition specified: gpuu\nsbatch: error: Batch job submission failed: Invalid partition name",
+            "partition",
+            "Slurm refuses the job: invalid partition specified: gpuu: Batch job submission failed: Invalid partition name; see",
+        ),
+        (
+            "allocation failure: Invalid account or account/partition combination specified",
+            "account",
+            "see your accounts",
+        ),
+        ("sbatch: error: Invalid generic resource (gres) specification", "gres", "see what the nodes have"),
+        ("allocation failure: Invalid feature specification", "constraint", "see the features of the nodes"),
+        ("allocation failure: Requested node configuration is not available", "instance_count", "no nodes have all"),
+        ("allocation failure: Requested reservation is invalid", "reservation", "see the reservations"),
+        ("allocation failure: Invalid license specification", "licenses", "see the licenses"),
+        ("sbatch: error: Invalid --mail-type specification", "mail_type", "see --mail-type in sbatch(1)"),
+        ("something else", None, "sbatch: something else"),
+    ],
+)
+def test_a_refusal_of_sbatch_names_the_argument_and_the_next_step(programs, tmp_path, text, argument, message):
+    programs.add("sbatch", f"cat >&2 <<'E'\n{text}\nE\nexit 1")
+    for call in (commands.submit, commands.check_script):
+        with pytest.raises(PlatformError) as caught:
+            call(tmp_path / "job.sh")
+        assert message in str(caught.value)
+        assert caught.value.argument == argument
+
+
+def test_a_refusal_of_the_test_that_passes_later_is_ignored(programs, tmp_path):
+    programs.add(
+        "sbatch", "echo 'allocation failure: Required node not available (down, drained or reserved)' >&2; exit 1"
+    )
+    commands.check_script(tmp_path / "job.sh")
+
+
+def test_a_machine_without_slurm_is_named(programs, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PlatformError, match="there is no command 'scancel': this machine is not a login node"):
+        commands.cancel(5)
+    programs.add("scancel", "echo 'scancel: fatal: Could not establish a configuration source' >&2; exit 1")
+    with pytest.raises(
+        PlatformError, match="scancel finds no configuration of Slurm on this machine; run this on a login"
+    ):
+        commands.cancel(5)
+
+
+def test_a_controller_that_does_not_answer_is_asked_again(programs, tmp_path, monkeypatch):
+    refuse = "echo 'scancel: error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
+    programs.add("scancel", refuse)
+    with pytest.raises(TransientError, match="see whether slurmctld runs: scontrol ping"):
+        commands.cancel(5)
+    programs.add("scancel", f'[ -e "$0.tried" ] && exit 0; touch "$0.tried"; {refuse}')
+    monkeypatch.setattr(commands, "RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(commands, "SYSTEM", FakeClock())
+    commands.cancel(5)
+    assert (tmp_path / "scancel.tried").exists()
+
+
+def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
+    programs.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
+    programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None'")
+    assert commands.find_status(7).state == "TIMEOUT"
+    programs.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
+    assert commands.find_status(7) is None
+
+
+def test_the_variables_of_a_user_do_not_change_what_is_asked(programs, monkeypatch):
+    monkeypatch.setenv("SQUEUE_FORMAT", "%A")
+    programs.add("squeue", 'echo "7|PENDING|N/A|$SQUEUE_FORMAT|$TZ|x"')
+    assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0")
+
+
+def test_one_process_asks_for_a_job_every_three_seconds(programs, tmp_path):
+    clock = FakeClock()
+    states = commands.StatusCache(clock)
+    programs.add(
+        "squeue", 'echo x >>"$0.calls"; case "$*" in *--sort*) printf "8\\n7\\n";; *) echo "7|PENDING|N/A|b||x";; esac'
+    )
+
+    def calls():
+        return len((tmp_path / "squeue.calls").read_text())
+
+    assert [states.status(7).position for _ in range(3)] == [2, 2, 2]
+    assert calls() == 2 * len("x\n")
+    clock.sleep(commands.STATUS_SECONDS)
+    assert states.status(7).position == 2
+    assert calls() == 3 * len("x\n"), "the position is asked for less often"
+    states.forget(7)
+    assert states.status(7).position == 2
+    assert calls() == 4 * len("x\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "passes"),
+    [
+        ("Resources", True),
+        ("Priority", True),
+        ("ReqNodeNotAvail, UnavailableNodes:node1", True),
+        ("AssocGrpCpuLimit", True),
+        ("QOSMaxJobsPerUserLimit", True),
+        ("SomethingNew", True),
+        ("PartitionTimeLimit", False),
+        ("BadConstraints", False),
+        ("DependencyNeverSatisfied", False),
+        ("AssocMaxCpuPerJobLimit", False),
+        ("QOSMaxWallDurationPerJobLimit", False),
+        ("QOSMinGRES", False),
+    ],
+)
+def test_a_pending_reason_that_never_passes_is_a_problem_with_advice(reason, passes):
+    problem = problems.pending_problem(reason, 7)
+    assert (problem is None) == passes
+    if problem:
+        assert str(problem).startswith(f"Slurm never starts job 7 ({reason}): ")
+        assert problem.advice
+        assert "{" not in problem.advice
+
+
+@pytest.mark.parametrize(
+    ("resources", "limits", "settings", "message"),
+    [
+        (Resources(1, "slurm:btach"), Limits(), {}, "the cluster has no partition 'btach'; did you mean 'batch'?"),
+        (
+            Resources(3, "slurm"),
+            Limits(),
+            {},
+            "3 hosts need as many nodes, but partition 'batch' has 2; use fewer hosts",
+        ),
+        (Resources(2, "slurm:short"), Limits(), {}, "2 hosts need as many nodes, but partition 'short' allows 1"),
+        (
+            Resources(1, "slurm:short"),
+            Limits(90000),
+            {},
+            "max_run is 90000 s, but partition 'short' ends jobs after 86700 s",
+        ),
+        (Resources(1, "slurm"), Limits(90000), {"partition": "short"}, "partition 'short' ends jobs after 86700 s"),
+    ],
+)
+def test_a_job_that_no_partition_runs_is_refused(programs, resources, limits, settings, message):
+    programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
+    with pytest.raises(SpecError) as caught:
+        checks.require_partitions(resources, limits, SlurmSettings(settings))
+    assert message in str(caught.value)
+
+
+def test_a_job_that_its_partitions_run_is_accepted(programs):
+    programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
+    groups = Resources(None, None, (InstanceGroup("a", "slurm:short", 1), InstanceGroup("b", "slurm:batch", 2)))
+    checks.require_partitions(groups, Limits(86700), SlurmSettings())
+    checks.require_partitions(Resources(1, "slurm:short"), Limits(), SlurmSettings())
+    checks.require_partitions(Resources(1, "slurm:short,batch"), Limits(90000), SlurmSettings())
+    assert checks.time_maximum(groups, SlurmSettings()) == 86700
+    assert checks.time_maximum(Resources(1, "slurm"), SlurmSettings()) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "hosts", "gpus"),
+    [
+        ({}, 2, 0),
+        ({"gres": "gpu:4"}, 2, 4),
+        ({"gres": "nic:1,gpu:a100:2"}, 2, 2),
+        ({"gres": "gpu"}, 2, 1),
+        ({"gres": "gpumem:3"}, 2, 0),
+        ({"gpus_per_node": "a100:2"}, 2, 2),
+        ({"gpus": "8"}, 4, 2),
+        ({"tres_per_task": "cpu=2,gres/gpu:3"}, 1, 3),
+    ],
+)
+def test_the_gpus_of_a_host_are_those_that_it_asks_for(options, hosts, gpus):
+    assert checks.gpus_of_host(options, hosts) == gpus
+
+
+def test_what_runs_an_image_is_found_on_this_machine(programs):
+    assert checks.find_container_runtime(SlurmSettings(container_runtime="apptainer")) == "apptainer"
+    with pytest.raises(SpecError, match="image_uri needs Pyxis"):
+        checks.find_container_runtime(SlurmSettings())
+    programs.add("apptainer", "")
+    assert checks.find_container_runtime(SlurmSettings()) == "apptainer"
+    programs.add("srun", "echo '      --container-image=[USER@][REGISTRY#]IMAGE'")
+    commands.has_pyxis.cache_clear()
+    assert checks.find_container_runtime(SlurmSettings()) == "pyxis"
