@@ -6,5 +6,9 @@ aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs
 request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
 job_tags         the tags of training jobs
+cloudwatch_logs  the logs of training jobs as log streams
+log_times        when each line of a log was first seen
+log_pages        pages of a log
+log_filter_pattern  filter patterns of CloudWatch Logs
 paging           filters, order and pages of lists
 """

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.serve.application import Application
+from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.guard import Guard
+from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HOSTS, HostTable
 from scriptmode.serve.training_jobs import TrainingJobs
@@ -88,8 +90,9 @@ class Server:
         self.settings = settings
         platform = LocalPlatform(queue=settings.queue or None)
         jobs = TrainingJobs(platform, settings.table, max_jobs=settings.max_jobs)
+        self._watch = LogWatch(platform)
         application = Application(
-            {"SageMaker": jobs.operations},
+            {"SageMaker": jobs.operations, "Logs_20140328": Logs(platform, self._watch).operations},
             OtherServices(),
             Guard(settings.host, rate=settings.rate),
             report,
@@ -125,8 +128,12 @@ class Server:
         """Run until the process is interrupted; jobs go on."""
         for name, value in self._job_settings():
             os.environ[name] = value
-        self._server.run()
-        self._server.close()
+        self._watch.start()
+        try:
+            self._server.run()
+        finally:
+            self._watch.stop()
+            self._server.close()
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""

@@ -1,0 +1,246 @@
+"""CloudWatch Logs: the logs of the hosts of training jobs as log streams, ``<job>/<host>-<milliseconds>``."""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import JobNotFoundError
+from scriptmode.platforms.base import ENDED
+from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.log_filter_pattern import parse_pattern
+from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
+from scriptmode.serve.log_times import times_file
+from scriptmode.spec.hosts import LOCAL_ACCOUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.log_pages import Line
+    from scriptmode.serve.log_times import LogWatch
+    from scriptmode.serve.training_jobs import Operation
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+#: The most streams of a page (DescribeLogStreams, API reference).
+_STREAMS = 50
+_TOKEN = re.compile(r"([fb])/(\d{1,20})")
+#: Bytes that an event has beside its text (PutLogEvents, API reference).
+_EVENT_BYTES = 26
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """The log of one host; ``created`` is the time of the job's creation in milliseconds."""
+
+    name: str
+    created: int
+    log: LogFile
+
+
+class Logs:
+    """The operations of CloudWatch Logs on the log group of training jobs; other groups are another service's.
+
+    Args:
+        platform: The platform that has the jobs.
+        watch: The times of the lines of their logs.
+    """
+
+    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+        self._platform = platform
+        self._watch = watch
+        self.operations: dict[str, Operation] = {
+            "DescribeLogStreams": self._describe_streams,
+            "GetLogEvents": self._events,
+            "FilterLogEvents": self._filter,
+        }
+
+    def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        _check_group(arguments)
+        prefix = arguments.get("logStreamNamePrefix", "")
+        by_time = arguments.get("orderBy") == "LastEventTime"
+        if by_time and prefix:
+            raise _invalid("Cannot order by LastEventTime with a logStreamNamePrefix.")
+        rows = [self._describe(stream) for stream in self._streams(prefix)]
+        key = "lastEventTimestamp" if by_time else "logStreamName"
+        rows.sort(key=lambda row: (row[key], row["logStreamName"]), reverse=bool(arguments.get("descending")))
+        start = _number(arguments.get("nextToken", "0"))
+        end = start + _limit(arguments, _STREAMS)
+        return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
+
+    def _describe(self, stream: _Stream) -> dict[str, Any]:
+        first, last = stream.log.times.span
+        group = f"arn:aws:logs:{self._platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
+        return {
+            "logStreamName": stream.name,
+            "creationTime": stream.created,
+            "firstEventTimestamp": first,
+            "lastEventTimestamp": last,
+            "lastIngestionTime": last,
+            "uploadSequenceToken": "0",
+            "arn": f"{group}:log-stream:{stream.name}",
+            "storedBytes": 0,
+        }
+
+    def _events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        _check_group(arguments)
+        log = self._stream(str(arguments.get("logStreamName", ""))).log
+        limit = _limit(arguments, MOST_LINES)
+        since, until = _span(arguments)
+        first, last = log.times.offset_at(since), log.end()
+        token = arguments.get("nextToken")
+        if token is None:
+            is_forwards = bool(arguments.get("startFromHead"))
+            offset = first if is_forwards else last
+        else:
+            parsed = _TOKEN.fullmatch(str(token))
+            if parsed is None:
+                raise _invalid("The specified nextToken is invalid.")
+            is_forwards, offset = parsed[1] == "f", min(int(parsed[2]), last)
+        if not is_forwards:
+            end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
+            found = [line for line in log.forwards(offset) if line.end <= end] if offset < end else []
+        else:
+            found = _page(log.forwards(max(offset, first)), limit)
+        shown = [line for line in found if since <= line.time < until]
+        return {
+            "events": [{"timestamp": line.time, "message": line.text, "ingestionTime": line.time} for line in shown],
+            "nextForwardToken": f"f/{found[-1].end if found else offset:020d}",
+            "nextBackwardToken": f"b/{found[0].start if found else offset:020d}",
+        }
+
+    def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        _check_group(arguments)
+        matches = parse_pattern(str(arguments.get("filterPattern", "")))
+        names = arguments.get("logStreamNames")
+        prefix = str(arguments.get("logStreamNamePrefix", ""))
+        streams = [self._stream(name) for name in names] if names else self._streams(prefix)
+        since, until = _span(arguments)
+        offsets = _parse_offsets(arguments.get("nextToken"))
+        events: list[dict[str, Any]] = []
+        limit, used, more = _limit(arguments, MOST_LINES), 0, False
+        for line, stream in heapq.merge(
+            *(_tagged(stream, offsets, since) for stream in streams), key=lambda each: (each[0].time, each[1].name)
+        ):
+            if line.time >= until:
+                break
+            if len(events) == limit or used > MOST_BYTES:
+                more = True
+                break
+            offsets[stream.name] = line.end
+            if line.time >= since and matches(line.text):
+                used += len(line.text) + _EVENT_BYTES
+                events.append(_filtered_event(stream, line))
+        searched = [{"logStreamName": stream.name, "searchedCompletely": not more} for stream in streams]
+        token = {"nextToken": _render_offsets(offsets)} if more else {}
+        return {"events": events, "searchedLogStreams": searched, **token}
+
+    def _streams(self, prefix: str) -> list[_Stream]:
+        """Return the streams of jobs that have output, by a prefix of their names."""
+        job, slash, _ = prefix.partition("/")
+        names = [job] if slash else [each["TrainingJobName"] for each in self._platform.list()]
+        found = []
+        for name in names:
+            if name.startswith(job):
+                found += [stream for stream in self._streams_of(name) if stream.name.startswith(prefix)]
+        return found
+
+    def _stream(self, name: str) -> _Stream:
+        for stream in self._streams_of(name.partition("/")[0]):
+            if stream.name == name:
+                return stream
+        raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
+
+    def _streams_of(self, job: str) -> list[_Stream]:
+        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
+        found = []
+        try:
+            # Before the logs are measured: what a job that has ended wrote is complete.
+            description = self._platform.describe(job)
+            for host, location in self._platform.log_locations(job).items():
+                path = Path(location)
+                times, length = self._watch.times(path, times_file(self._platform, job, host))
+                created = round(description["CreationTime"].timestamp() * 1000)
+                log = LogFile(path, times, length, description["TrainingJobStatus"] in ENDED)
+                if length:
+                    found.append(_Stream(f"{job}/{host}-{created}", created, log))
+        except (JobNotFoundError, FileNotFoundError):
+            return []
+        return found
+
+
+def _tagged(stream: _Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, _Stream]]:
+    start = max(offsets.get(stream.name, 0), stream.log.times.offset_at(since))
+    return ((line, stream) for line in stream.log.forwards(start))
+
+
+def _filtered_event(stream: _Stream, line: Line) -> dict[str, Any]:
+    return {
+        "logStreamName": stream.name,
+        "timestamp": line.time,
+        "message": line.text,
+        "ingestionTime": line.time,
+        "eventId": f"{stream.created:020d}{line.time:016d}{line.start:020d}",
+    }
+
+
+def _page(lines: Iterator[Line], limit: int) -> list[Line]:
+    found: list[Line] = []
+    used = 0
+    for line in lines:
+        used += len(line.text) + _EVENT_BYTES
+        if found and used > MOST_BYTES:
+            break
+        found.append(line)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _check_group(arguments: Mapping[str, Any]) -> None:
+    group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
+    if group != LOG_GROUP:
+        raise NotServedError
+
+
+def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:
+    since, until = arguments.get("startTime") or 0, arguments.get("endTime") or 1 << 62
+    if not isinstance(since, int) or not isinstance(until, int):
+        raise _invalid("startTime and endTime are milliseconds since the epoch.")
+    return since, until
+
+
+def _limit(arguments: Mapping[str, Any], most: int) -> int:
+    limit = arguments.get("limit", most)
+    if not isinstance(limit, int) or not 1 <= limit <= most:
+        raise _invalid(f"limit is {limit!r}; it must be from 1 to {most}.")
+    return limit
+
+
+def _number(token: object) -> int:
+    if not isinstance(token, str) or not token.isdecimal():
+        raise _invalid("The specified nextToken is invalid.")
+    return int(token)
+
+
+def _render_offsets(offsets: Mapping[str, int]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
+
+
+def _parse_offsets(token: object) -> dict[str, int]:
+    if token is None:
+        return {}
+    try:
+        found = json.loads(base64.urlsafe_b64decode(str(token)))
+        return {str(name): int(offset) for name, offset in found.items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise _invalid("The specified nextToken is invalid.") from error
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError("InvalidParameterException", message)

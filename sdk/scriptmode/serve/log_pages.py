@@ -1,0 +1,109 @@
+"""Pages of a log's lines with their times, forwards and backwards from an offset of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.data.regular_files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from scriptmode.serve.log_times import LogTimes
+
+#: The most lines and bytes of a page (GetLogEvents, CloudWatch Logs API reference).
+MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
+#: Bytes of one event; a longer line is several. (PutLogEvents, 256 KB less 26 bytes for each event)
+_LONGEST_LINE = 256 * 1024 - 26
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a log: its offsets in the file, the second one after its end, its time in ms, and its text."""
+
+    start: int
+    end: int
+    time: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log with the times of its lines.
+
+    Attributes:
+        path: The file.
+        times: The times of its lines.
+        length: The bytes whose times are known.
+        is_complete: Whether the text after the last line feed is a line, too: the job has ended.
+    """
+
+    path: Path
+    times: LogTimes
+    length: int
+    is_complete: bool
+
+    def forwards(self, offset: int) -> Iterator[Line]:
+        """Yield the lines from an offset on, which is that of a line's beginning."""
+        with open_regular(self.path) as file:
+            file.seek(offset)
+            while offset < self.length:
+                content = file.readline(min(_LONGEST_LINE, self.length - offset))
+                is_whole = content.endswith(b"\n") or len(content) == _LONGEST_LINE
+                if not content or not (is_whole or self.is_complete):
+                    return
+                end = offset + len(content)
+                yield self._line(offset, end, content)
+                offset = end
+
+    def start_of_page(self, end: int, limit: int) -> int:
+        """Return where a page begins whose last line ends at the offset ``end``."""
+        with open_regular(self.path) as file:
+            start = max(0, end - MOST_BYTES)
+            found, position = 0, end
+            while position > start:
+                size = min(_CHUNK, position - start)
+                position -= size
+                for index in reversed(list(_line_feeds(file, position, size))):
+                    if index + 1 == end:
+                        continue
+                    found += 1
+                    if found == limit:
+                        return index + 1
+            return 0 if start == 0 else _next_line(file, start, end)
+
+    def end(self) -> int:
+        """Return the offset after the last line."""
+        if self.is_complete:
+            return self.length
+        with open_regular(self.path) as file:
+            position = self.length
+            while position > 0:
+                size = min(_CHUNK, position)
+                position -= size
+                if feeds := list(_line_feeds(file, position, size)):
+                    return feeds[-1] + 1
+        return 0
+
+    def _line(self, start: int, end: int, content: bytes) -> Line:
+        text = content.decode("utf-8", "replace").rstrip("\n")
+        return Line(start, end, self.times.time_of(end), text)
+
+
+def _line_feeds(file: BinaryIO, position: int, size: int) -> Iterator[int]:
+    file.seek(position)
+    content = file.read(size)
+    at = content.find(b"\n")
+    while at >= 0:
+        yield position + at
+        at = content.find(b"\n", at + 1)
+
+
+def _next_line(file: BinaryIO, start: int, end: int) -> int:
+    file.seek(start)
+    found = start + len(file.readline())
+    return found if found < end else start

@@ -1,0 +1,184 @@
+"""CloudWatch Logs of jobs of `scriptmode serve`, read by boto3. Every answer is checked against botocore's model."""
+
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+from fakes.processes import until
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.log_filter_pattern import parse_pattern
+from scriptmode.serve.log_pages import LogFile
+from scriptmode.serve.log_times import LogTimes
+
+GROUP = "/aws/sagemaker/TrainingJobs"
+PRINTS = """
+import pathlib, time
+for number in range(30):
+    print("line", number, flush=True)
+print("waits", flush=True)
+while not pathlib.Path({go!r}).exists():
+    time.sleep(0.05)
+print("the end", end="", flush=True)
+"""
+
+
+def stream_of(api, name):
+    found = api.logs.describe_log_streams(logGroupName=GROUP, logStreamNamePrefix=f"{name}/")["logStreams"]
+    return found[0]["logStreamName"] if found else None
+
+
+def read_all(api, stream, **arguments):
+    """Follow the forward tokens as clients do: until a page has the token that was sent."""
+    events, token = [], None
+    while True:
+        more = {"nextToken": token} if token else {}
+        page = api.logs.get_log_events(
+            logGroupName=GROUP, logStreamName=stream, startFromHead=True, **arguments, **more
+        )
+        events += page["events"]
+        if page["nextForwardToken"] == token:
+            return events
+        token = page["nextForwardToken"]
+
+
+@pytest.fixture(scope="module")
+def job(api):
+    """A job that has ended, its stream, and the events that were read while it ran."""
+    go = api.folder / "go"
+    name = api.start(PRINTS.format(go=str(go)))
+    until(lambda: stream_of(api, name))
+    stream = stream_of(api, name)
+    until(lambda: read_all(api, stream)[-1:] and read_all(api, stream)[-1]["message"] == "waits")
+    before = read_all(api, stream)
+    go.touch()
+    assert api.wait(name)["TrainingJobStatus"] == "Completed"
+    return name, stream, before
+
+
+@pytest.mark.slow
+def test_lines_keep_their_times_and_are_read_once(api, job):
+    name, stream, before = job
+    assert stream.startswith(f"{name}/algo-1-")
+    events = read_all(api, stream)
+    assert events[: len(before)] == before
+    assert [event["message"] for event in events if event["message"].startswith("line ")] == [
+        f"line {number}" for number in range(30)
+    ]
+    assert "the end" in [event["message"] for event in events]
+    times = [event["timestamp"] for event in events]
+    assert times == sorted(times)
+    assert abs(times[-1] / 1000 - time.time()) < 100
+    assert read_all(api, stream, limit=7) == events
+
+
+@pytest.mark.slow
+def test_pages_go_backwards_from_the_end(api, job):
+    _, stream, _ = job
+    events, found = read_all(api, stream), []
+    page = api.logs.get_log_events(logGroupName=GROUP, logStreamName=stream, limit=7)
+    while page["events"]:
+        found = page["events"] + found
+        page = api.logs.get_log_events(
+            logGroupName=GROUP, logStreamName=stream, limit=7, nextToken=page["nextBackwardToken"]
+        )
+    assert found == events
+
+
+@pytest.mark.slow
+def test_a_span_of_time_is_read(api, job):
+    _, stream, before = job
+    events = read_all(api, stream)
+    last = events[-1]["timestamp"]
+    assert last > before[-1]["timestamp"]
+    assert read_all(api, stream, startTime=last) == [each for each in events if each["timestamp"] == last]
+    assert read_all(api, stream, endTime=last) == [each for each in events if each["timestamp"] < last]
+
+
+@pytest.mark.slow
+def test_lines_are_filtered_over_streams(api, job):
+    name, stream, _ = job
+    pages = api.logs.get_paginator("filter_log_events").paginate(
+        logGroupName=GROUP, logStreamNamePrefix=name, filterPattern='line "1"', PaginationConfig={"PageSize": 4}
+    )
+    found = [event for page in pages for event in page["events"]]
+    assert [event["message"] for event in found] == [
+        "line 1",
+        *(f"line {number}" for number in range(10, 20)),
+        "line 21",
+    ]
+    assert {event["logStreamName"] for event in found} == {stream}
+    assert len({event["eventId"] for event in found}) == len(found)
+
+
+@pytest.mark.slow
+def test_errors_have_the_codes_of_aws(api, job):
+    with pytest.raises(ClientError, match="ResourceNotFoundException.*stream"):
+        api.logs.get_log_events(logGroupName=GROUP, logStreamName="none/algo-1-1")
+    with pytest.raises(ClientError, match="ResourceNotFoundException.*group"):
+        api.logs.get_log_events(logGroupName="/another", logStreamName="none")
+    for arguments in ({"nextToken": "x"}, {"limit": 20_000}):
+        with pytest.raises(ClientError, match="InvalidParameterException"):
+            api.logs.get_log_events(logGroupName=GROUP, logStreamName=job[1], **arguments)
+    with pytest.raises(ClientError, match="InvalidParameterException.*JSON"):
+        api.logs.filter_log_events(logGroupName=GROUP, filterPattern="{ $.loss = 1 }")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "expected"),
+    [
+        ("", "anything", True),
+        ("loss epoch", "epoch 1 loss 2", True),
+        ("loss epoch", "loss 2", False),
+        ('"loss: 1"', "the loss: 1", True),
+        ("?warn ?error", "an error", True),
+        ("?warn ?error", "fine", False),
+        ("loss -nan", "loss nan", False),
+        ("loss -nan", "loss 1", True),
+        ("%lo+ss [0-9]%", "looss 7", True),
+        ('"a \\"b\\""', 'a "b"', True),
+    ],
+)
+def test_a_pattern_matches_as_that_of_the_service(pattern, line, expected):
+    assert parse_pattern(pattern)(line) == expected
+
+
+@pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%(%"])
+def test_a_pattern_that_is_not_served_is_refused(pattern):
+    with pytest.raises(ApiError, match="Invalid filter pattern"):
+        parse_pattern(pattern)
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=20)), st.integers(1, 9))
+def test_pages_of_any_size_have_every_line_once(tmp_path_factory, texts, size):
+    folder = tmp_path_factory.mktemp("log")
+    path = folder / "log"
+    path.write_text("".join(f"{text}\n" for text in texts), newline="")
+    times = LogTimes(path, folder / "times" / "log")
+    log = LogFile(path, times, times.update(), is_complete=False)
+    assert [line.text for line in log.forwards(0)] == texts
+    pages, end = [], log.end()
+    while end:
+        start = log.start_of_page(end, size)
+        page = [line.text for line in log.forwards(start) if line.end <= end]
+        assert 0 < len(page) <= size
+        pages, end = page + pages, start
+    assert pages == texts
+
+
+def test_times_survive_a_pair_that_was_cut(tmp_path):
+    log, file = tmp_path / "log", tmp_path / "times" / "log"
+    log.write_text("a\n")
+    first = LogTimes(log, file)
+    first.update()
+    time_of_a = first.time_of(2)
+    with file.open("ab") as times:
+        times.write(b"1234567")
+    log.write_text("a\nb\n")
+    second = LogTimes(log, file)
+    assert second.update() == 4
+    assert second.time_of(2) == time_of_a
+    assert LogTimes(log, file).update() == 4
+    assert file.stat().st_size == 32
