@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -89,7 +90,9 @@ class Cluster:
 
     def run(self, *argv: str, user: str = "", check: bool = True, **settings) -> subprocess.CompletedProcess:
         """Run a command on this machine, as ``user`` if given; what it wrote is in ``stdout`` and ``stderr``."""
-        before = ("setpriv", f"--reuid={user}", "--clear-groups") if user else ()
+        before = (
+            ("setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups") if user else ()
+        )
         settings = {"capture_output": True, "text": True, "env": self.environment, **settings}
         return subprocess.run([*before, *argv], check=check, **settings)
 
@@ -169,7 +172,10 @@ class Cluster:
         until(up, _START_SECONDS)
 
     def preempt(self, *options: str) -> str:
-        """Submit a job that needs both nodes whole to ``urgent``; return its number. ``scancel`` it afterwards."""
+        """Submit a job that needs both nodes whole to ``urgent``; return its number. ``scancel`` it afterwards.
+
+        The grace of those that it preempts ends at the check of time limits after it, which comes every 30 s.
+        """
         return self.submit("sleep 600", "--partition=urgent", f"--nodes={len(NODES)}", "--exclusive", *options)
 
     def start_now(self, number: str) -> None:
@@ -179,6 +185,10 @@ class Cluster:
         job" in slurmd's log, and the job is FAILED with exit code 1:0.
         """
         self.run("scontrol", "update", f"JobId={number}", "StartTime=now+2")
+
+    def exceed_time_limit(self, number: str) -> None:
+        """Let a running job end with TIMEOUT: at the next check of slurmctld, in at most 30 s."""
+        self.run("scontrol", "update", f"JobId={number}", "EndTime=now+1")
 
     def cancel_all(self) -> None:
         """End every job, and wait until the nodes are free and up."""

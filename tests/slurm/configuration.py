@@ -5,6 +5,7 @@
   ``scavenge`` jobs are cancelled instead. ``short`` accepts what its limits never start, as EnforcePartLimits=NO, the
   default, makes it.
 * ``cred_expire`` is also how long a requeued job waits before it may start again; the default is 120 s.
+* ``ReturnToService=1``: a node that was set DOWN stays so until it is resumed.
 * ``DefMemPerCPU`` leaves room for TensorFlow; only a job that asks for less memory is ended for exceeding it.
 """
 
@@ -57,7 +58,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,bf_interval=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-ReturnToService=2
+ReturnToService=1
 KillWait={kill_wait}
 SlurmdTimeout={node_timeout}
 JobAcctGatherType=jobacct_gather/linux
