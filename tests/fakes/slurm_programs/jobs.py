@@ -1,0 +1,210 @@
+"""The jobs of the fake Slurm: their states, and the histories by which these change. No commands, no texts.
+
+A job is a dict in ``state.json``, which every command reads, advances and writes under a lock. A *history* is a list of
+steps; each has a ``state`` and, if it ends by itself, ``asks`` (the number of commands that asked for this job) or
+``seconds``. A job without a history starts at once. Whatever its history is, a job that runs ends with its script.
+
+    PENDING     with ``reason`` and ``start`` (expected, in seconds from now); after a run: the job was requeued, and
+                accounting has that run as ``was`` (REQUEUED, PREEMPTED, NODE_FAIL)
+    RUNNING     starts the batch script, unless it runs
+    PREEMPTING  runs on, with PreemptTime; the steps get SIGTERM, the batch script does not
+    any other   the job has ended, with ``exit_code``, ``signal`` and ``by`` (the user who cancelled it); no process
+                of it is left
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+from fakes.slurm_programs import steps
+
+PENDING, RUNNING, PREEMPTING = "PENDING", "RUNNING", "PREEMPTING"
+#: Seconds that a job waits after ``scontrol requeue`` where the test says nothing else.
+REQUEUE_SECONDS = 1.0
+NODES = ("node1", "node2")
+_NEW = {"offset": 0.0, "next": 1, "asks": [], "is_down": False, "histories": [], "jobs": {}, "refusals": [], "lag": []}
+
+
+@contextlib.contextmanager
+def opened(folder):
+    """Read the state, bring it up to date, and write it after the caller's changes; under a lock."""
+    path = Path(folder) / "state.json"
+    with (Path(folder) / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        state = json.loads(path.read_text()) if path.exists() else json.loads(json.dumps(_NEW))
+        state["folder"] = str(folder)
+        advance(state)
+        yield state
+        advance(state)
+        written = path.with_suffix(".new")
+        written.write_text(json.dumps(state, indent=1))
+        written.replace(path)
+
+
+def now(state):
+    """Return the cluster's time, which a test may set forward."""
+    return time.time() + state["offset"]
+
+
+def submit(state, options, script, environment, directory):
+    """Add a job; return it. It has the next history that the test prepared."""
+    number = state["next"]
+    state["next"] += 1
+    job = {
+        "id": number,
+        "name": options.get("job-name", "wrap"),
+        "user": environment.get("USER", "root"),
+        "uid": os.getuid(),
+        "partition": options.get("partition", "batch"),
+        "account": options.get("account", "research"),
+        "count": int(options.get("nodes", "1").partition("-")[0]),
+        "gpus": int(options.get("gres", "0").rpartition(":")[2]),
+        "options": options,
+        "directory": options.get("chdir", directory),
+        "requeue": "no-requeue" not in options,
+        "submitted": now(state),
+        "restarts": 0,
+        "run": 0,
+        "ended_runs": [],
+        "preempted": None,
+        "history": state["histories"].pop(0) if state["histories"] else [{"state": RUNNING}],
+    }
+    state["jobs"][str(number)] = job
+    folder = steps.folder(state["folder"], number)
+    folder.mkdir(parents=True)
+    (folder / "script").write_text(script)
+    (folder / "environment.json").write_text(json.dumps(environment))
+    job.update(state=PENDING, reason="None", nodes=[], start=None, end=None, exit_code=0, signal=0, by=None)
+    _enter_next(state, job)
+    advance(state)
+    return job
+
+
+def find(state, number):
+    """Return a job that slurmctld still knows, or None."""
+    job = state["jobs"].get(str(number))
+    return None if job is None or job.get("is_purged") else job
+
+
+def asked(state, job):
+    """Count one question for a job."""
+    job["asks"] = job.get("asks", 0) + 1
+
+
+def is_active(job):
+    """Return whether the job waits or runs."""
+    return job["state"] in (PENDING, RUNNING)
+
+
+def go_on(state, job):
+    """Enter the next step of a job's history, or end the one that lasts until then."""
+    _enter_next(state, job)
+
+
+def advance(state):
+    """Bring every job to the state in which it is now."""
+    for job in state["jobs"].values():
+        if job["state"] == RUNNING:
+            _end_with_script(state, job)
+        while is_active(job) and _is_over(state, job) and job["history"]:
+            _enter_next(state, job)
+
+
+def cancel(state, job, uid):
+    """Cancel a job as ``scancel`` does."""
+    if is_active(job):
+        job["history"] = []
+        _end(state, job, {"state": "CANCELLED", "by": uid, "signal": 15 if job["state"] == RUNNING else 0})
+
+
+def requeue(state, job, reason="BeginTime"):
+    """Return a job to the queue as ``scontrol requeue`` does; it goes on with its history if that says how."""
+    if not (job["history"] and job["history"][0]["state"] == PENDING):
+        job["history"] = [{"state": PENDING, "reason": reason, "seconds": REQUEUE_SECONDS}, {"state": RUNNING}]
+    if reason == "JobHeldUser":
+        job["history"] = [{"state": PENDING, "reason": reason}, {"state": RUNNING}]
+    _enter_next(state, job)
+
+
+def start_after(state, job, seconds):
+    """Let a job that waits for its time start after some seconds."""
+    job["step"].update(seconds=now(state) - job["since"] + seconds)
+    job["expected"] = now(state) + seconds
+
+
+def _is_over(state, job):
+    step = job["step"]
+    if job["state"] == PENDING and job["run"] and steps.batch_end(state["folder"], job) is None:
+        return False  # the nodes still end its last run
+    if "asks" in step:
+        return job["asks"] >= step["asks"]
+    return "seconds" in step and now(state) - job["since"] >= step["seconds"]
+
+
+def _enter_next(state, job):
+    if not job["history"]:
+        return
+    step = job["history"].pop(0)
+    job.update(step=step, since=now(state), asks=0)
+    if step["state"] == PENDING:
+        _wait(state, job, step)
+    elif step["state"] == RUNNING:
+        _start(state, job)
+    elif step["state"] == PREEMPTING:
+        job["preempted"] = now(state)
+        steps.signal_job(state["folder"], job, signal.SIGTERM, batch=False)
+    else:
+        job["history"] = []
+        _end(state, job, step)
+
+
+def _wait(state, job, step):
+    if job["run"] and job["state"] != PENDING:
+        if job["state"] == RUNNING:
+            _end(state, job, {"state": step.get("was", "REQUEUED")})
+        job["ended_runs"].append(
+            {name: job[name] for name in ("state", "start", "end", "nodes", "exit_code", "signal", "by")}
+        )
+        job["restarts"] += 1
+    job.update(state=PENDING, reason=step.get("reason", "None"), nodes=[], start=None, end=None, by=None)
+    job.update(exit_code=0, signal=0, preempted=None)
+    expected = step.get("start", step.get("seconds") if job["reason"] == "BeginTime" else None)
+    job["expected"] = None if expected is None else now(state) + expected
+
+
+def _start(state, job):
+    if job["state"] == RUNNING:
+        return
+    job["run"] += 1
+    job.update(state=RUNNING, reason="None", nodes=list(NODES[: job["count"]]), start=now(state))
+    steps.start_batch(state["folder"], job)
+
+
+def _end_with_script(state, job):
+    ended = steps.batch_end(state["folder"], job)
+    if ended is None:
+        return
+    code, signal = ended
+    name = "FAILED" if code or signal else "COMPLETED"
+    job["history"] = []
+    _end(state, job, {"state": name, "exit_code": code, "signal": signal})
+
+
+def _end(state, job, step):
+    if job["state"] == RUNNING:
+        lost = step["state"] == "NODE_FAIL"
+        steps.end_job(state["folder"], job, signal.SIGKILL if lost else signal.SIGTERM)
+    job["start"] = job["start"] or now(state)
+    reasons = {"FAILED": "NonZeroExitCode", "NODE_FAIL": "NodeDown", "TIMEOUT": "TimeLimit"}
+    job.update(
+        state=step["state"],
+        end=now(state),
+        exit_code=step.get("exit_code", 0),
+        signal=step.get("signal", 0),
+        by=step.get("by"),
+        reason=step.get("reason", reasons.get(step["state"], job["reason"])),
+    )
