@@ -44,6 +44,9 @@ class FakeHost:
         self.ends = min(self.ends, self.clock.now)
 
 
+BROKEN = supervision.Outcome.failed("ClientError", Failure("the input broke", host="algo-1"))
+
+
 def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
     said = []
     hooks = supervision.SupervisionHooks(
@@ -51,7 +54,7 @@ def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken
         stop_requested=lambda: clock.now >= stop_at,
         on_stopping=said.append,
         describe_failure=lambda name, code: supervision.Outcome("Failed", f"{name} {code}"),
-        input_failure=lambda: Failure("the input broke", host="algo-1") if clock.now >= broken_at else None,
+        find_failure=lambda: BROKEN if clock.now >= broken_at else None,
         clock=clock,
     )
     return supervision.supervise(hosts, max_runtime, stop_grace, hooks), said
@@ -114,8 +117,7 @@ def test_a_broken_input_is_the_cause_whatever_it_made_of_the_hosts(code):
     clock = Clock()
     hosts = [FakeHost("algo-1", clock, ends=3.0, code=code), FakeHost("algo-2", clock)]
     outcome, _ = ran(hosts, clock, broken_at=3.0)
-    failure = Failure("the input broke", host="algo-1")
-    assert outcome == supervision.Outcome("Failed", "ClientError: the input broke", failure)
+    assert outcome == BROKEN
     assert hosts[1].events[0][0] == "TERM"
     assert all(host.poll() is not None for host in hosts)
 

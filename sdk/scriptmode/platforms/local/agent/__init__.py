@@ -1,9 +1,11 @@
-"""The agent: the process that owns one running job, and the recovery of jobs whose agent died.
+"""The agents: the process that owns one running job, those that run its hosts, and the recovery of jobs without one.
 
 - `__main__`, `agent_process`: the command that runs an agent, detached or in the foreground
 - `start`: a job's folder and its agent, both or neither
 - `job_agent`: one job from Starting to Completed, Failed or Stopped
 - `supervision`: the hosts of a job while they train
+- `host_agent`: the inputs and the hosts of one machine; `host_link`: the job's agent's connections to it;
+  `host_messages`: what they send each other
 - `progress`: counting and recording how much of the inputs has arrived
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job

@@ -5,19 +5,21 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - Pending: only jobs with ``queue``; the agent polls until it is their turn (`store.job_queue`).
 - Starting: the hosts' sandboxes are prepared.
 - DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
-- Downloading: mounts are made, and a forked task copies the File mode channels and an earlier job's checkpoints.
-- Training: the hosts run under `supervision`, one forked process for each Pipe mode channel and host serves it, and a
-  forked task copies checkpoints. Another one samples the resources that the hosts use.
+- Downloading: the hosts' agents stage the inputs, and a forked task copies an earlier job's checkpoints.
+- Training: the hosts' agents run the hosts, which are under `supervision` here, and a forked task copies checkpoints.
 - Stopping: a stop was requested, or MaxRuntimeInSeconds passed.
 - Interrupted: the engine ends the hosts, and queues the agent again (`interruption`); the next agent is Starting.
 - Uploading: a forked task packs and delivers the artifacts.
 - Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
 
+The agent does all that happens once in a job; `host_agent` does what happens where the hosts run, and `host_link` is
+the connection to it.
+
 What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
-agent), the time limit of Training, an error of the agent itself (Failed with InternalServerError), and the removal of
-the job's directory (everything is killed, nothing is recorded). The loop wakes at the end of a child and at least every
-`supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no time limit; a stop kills the
-first two. The agent has no threads, because it forks.
+agent), the time limit of Training, an error of an agent itself (Failed with InternalServerError), and the removal of
+the job's directory (everything is killed, nothing is recorded). The loop wakes at the end of a child, at an event of a
+host's agent and at least every `supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no
+time limit; a stop kills the first two. The agent has no threads, because it forks.
 """
 
 from __future__ import annotations
@@ -31,17 +33,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
-from scriptmode.data.staging import StagingArea
-from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.platforms import foreign_failure
-from scriptmode.platforms.local.agent import cleanup, interruption, progress, supervision
+from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
+from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
-from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.engine import find_engine
-from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
+from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints, missing_model
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.description import algorithm_error
@@ -58,9 +57,9 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.system.forked_tasks import ForkedTask
-    from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.platforms.local.agent.host_link import LinkedHost
+    from scriptmode.platforms.local.hosts.fleet import HostFleet
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
@@ -73,8 +72,7 @@ class _JobDeletedError(Exception):
 
 
 def _client_error(reason: str) -> Outcome:
-    cause, _, rest = reason.partition("\n")
-    return Outcome.failed("ClientError", Failure(cause, traceback=rest))
+    return Outcome.failed("ClientError", supervision.split_cause(reason))
 
 
 class Agent:
@@ -96,34 +94,27 @@ class Agent:
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         sandboxes = list(self._sandboxes.values())
-        self._hosts: Sequence[Host] = ()
+        self._links = HostLinks(self._log_to_host)
+        self._hosts: Sequence[LinkedHost] = ()
+        self._processes: Mapping[str, ProcessIdentity] = {}
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        streams = pipe_mode.pipe_streams(self._request, sandboxes)
-        self._spool = folder.channels / "spool"
         self._checkpoints: checkpoints.CheckpointSync | None = None
         if self._request.output.checkpoint_uri:
             record = folder.channels / "checkpoints.json"
             self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
-        self._stores = Stores()
-        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, self._tasks)
-        folders = None if self._fleet.mounts_file_systems else self._job.file_systems
-        self._staging = progress.StagingProgress(self._request)
-        self._progress = progress.ProgressRecorder(
-            folder, lambda: [*self._staging.progress(), *self._producers.progress()]
-        )
-        self._mounts = mounted_channels.ChannelMounts(self._request, sandboxes, folders, self._tasks)
+        self._progress = progress.ProgressRecorder(folder, self._links.progress)
 
     def run(self) -> None:
         """Run the job to its end."""
-        self._record_processes()
+        self._record_processes({})
         outcome = self._await_turn() or self._download() or self._pull_image()
         if outcome is None:
             self._progress.record(now=True)
             outcome = self._train()
             self._progress.record(now=True)
-            for name, text in self._producers.unread_warnings() if outcome.secondary == "Completed" else ():
-                self._log_to_host(name, text)
+            if outcome.secondary == "Completed":
+                self._warn_of_unread_pipes()
         self._end_processes()
         outcome = self._explain_end(outcome)
         if outcome.secondary == "Interrupted":
@@ -151,7 +142,7 @@ class Agent:
     def abandon(self) -> None:
         """Stop everything without recording anything: the job is deleted."""
         supervision.end_hosts(
-            self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._hooks(), wait=self._children.wait)
+            self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._hooks(), wait=self._wait_for_links)
         )
         self._end_processes()
         self._fleet.release()
@@ -166,10 +157,7 @@ class Agent:
             self._end_processes()
         except Exception:  # noqa: BLE001 - the job must end in any case
             traceback.print_exc()
-        kind, cause = "InternalServerError", f"{type(error).__name__}: {error}; see {self._folder.agent_log}"
-        if full_disk.is_full(error):
-            kind, cause = "ClientError", str(full_disk.full_disk_error(error, self._disk))
-        self._end(Outcome.failed(kind, Failure(cause)))
+        self._end(Outcome.failed(*supervision.describe_error(error, self._folder)))
 
     def _await_turn(self) -> Outcome | None:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
@@ -195,28 +183,34 @@ class Agent:
         """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
         try:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
-                self._spool.mkdir(parents=True, exist_ok=True)
+                self._folder.channels.mkdir(exist_ok=True)
                 self._fleet.prepare()
+                self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
         self._enter("Downloading")
-        try:
-            with full_disk.translate_full_disk_errors(self._disk):
-                task = self._begin_staging()
-        except (DataError, OSError) as error:
-            return _client_error(f"Data download failed: {error}")
-        while not task.poll() or not (task.error or self._mounts.is_ready_or_failed() or self._stop_requested()):
+        self._links.send("stage")
+        restoring = self._tasks.start(self._restore_checkpoints) if self._checkpoints else None
+        while not self._links.is_staged or (restoring and not restoring.poll()):
             if self._stop_requested():
                 self._enter("Stopping")
-            if self._stop_requested() or self._mounts.failure():
-                task.kill()
+                return Outcome("Stopped")
+            if failure := self._links.failure():
+                return failure
+            if restoring and restoring.poll() and restoring.error:
+                break
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
-        if self._stop_requested():
-            return Outcome("Stopped")
-        if failure := self._mounts.failure():
-            return Outcome.failed("ClientError", failure)
-        return _client_error(f"Data download failed: {task.error}") if task.error else None
+        return _client_error(f"Data download failed: {restoring.error}") if restoring and restoring.error else None
+
+    def _restore_checkpoints(self) -> None:
+        if self._checkpoints:
+            with full_disk.translate_full_disk_errors(self._disk):
+                self._checkpoints.restore()
+
+    def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
+        """Run the agent of a part of the hosts, in a fork of this process."""
+        host_agent.HostAgent(self._folder, self._job, fleet, self._tasks, (commands, events)).serve()
 
     def _pull_image(self) -> Outcome | None:
         """Pull the image if it is missing on this machine; return an outcome only if the job ends here."""
@@ -236,58 +230,25 @@ class Agent:
             return Outcome("Stopped")
         return _client_error(task.error) if task.error else None
 
-    def _begin_staging(self) -> ForkedTask:
-        """Start the mounts, and the task that copies File mode channels and checkpoints."""
-        sandboxes = list(self._sandboxes.values())
-        for uri in self._request.streamed_uris:
-            self._stores.prepare(uri)
-        copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.mount_obstacle)
-
-        def stage() -> None:
-            with full_disk.translate_full_disk_errors(self._disk):
-                self._producers.check()
-                area, report = StagingArea(self._folder.channels), self._staging.report
-                file_mode.stage_channels(self._request, sandboxes, self._stores, area, report=report, modes=copied)
-                if self._checkpoints:
-                    self._checkpoints.restore()
-
-        return self._tasks.start(stage)
-
     def _train(self) -> Outcome:
         self._enter("Training")
-        environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
-        self._hosts = self._fleet.create_hosts(environments)
-        try:
-            with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
-                self._producers.create_fifos()
-                for host in self._hosts:
-                    host.start()
-                self._producers.start()
-        except (DataError, OSError) as error:
-            command = (*self._request.algorithm.container_entry_point, self._job.python)[0]
-            return _client_error(f"the hosts cannot be started with {command!r}: {error}")
+        self._hosts = self._links.hosts
+        self._links.send("train")
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
-        self._record_processes()
-        sampler = self._tasks.start(UsageSampler(self._hosts, self._folder.usage_file).run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
         left = self._request.limits.max_run - self._state.seconds_in("Training")
-        outcome = supervision.supervise(self._hosts, left, grace, self._hooks())
-        sampler.kill()
-        return outcome
+        return supervision.supervise(self._hosts, left, grace, self._hooks())
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(
-            wait=self._wait_for_hosts,
+            wait=self._wait,
             stop_requested=self._stop_requested,
             on_stopping=self._enter_stopping,
             describe_failure=self._describe_failure,
-            input_failure=lambda: self._producers.failure() or self._mounts.failure(),
+            find_failure=self._links.failure,
         )
-
-    def _environment(self, sandbox: Sandbox) -> dict[str, str]:
-        return job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
 
     def _explain_end(self, outcome: Outcome) -> Outcome:
         was_signalled = self._children.terminated
@@ -351,9 +312,9 @@ class Agent:
 
     def _find_model(self, outcome: Outcome) -> Outcome:
         """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
-        misplaced = self._fleet.find_misplaced_output() if outcome.secondary == "Completed" else None
+        misplaced = self._links.misplaced() if outcome.secondary == "Completed" else ""
         if misplaced and artifacts.is_model_empty(list(self._sandboxes.values())):
-            return _client_error(str(misplaced))
+            return _client_error(misplaced)
         return outcome
 
     def _upload(self, outcome: Outcome) -> Outcome:
@@ -422,8 +383,8 @@ class Agent:
     def _record_progress(self) -> None:
         """Record in the status message how much of the current channel is staged, every `PROGRESS_SECONDS`."""
         now = time.monotonic()
-        here = self._staging.current()
-        if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
+        here = next(reversed(self._links.progress()), None)
+        if here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
             amount = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
             message = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
@@ -434,39 +395,49 @@ class Agent:
         return self._children.terminated or self._folder.stop_requested() is not None
 
     def _wait(self, seconds: float) -> None:
-        self._children.wait(seconds)
+        self._wait_for_links(seconds)
         if self.is_deleted():
             raise _JobDeletedError
+        if self._links.processes != self._processes:
+            self._processes = self._links.processes
+            self._record_processes(self._processes)
         self._heartbeat.beat()
         self._states.retry()
         self._progress.record()
 
-    def _wait_for_hosts(self, seconds: float) -> None:
-        self._wait(seconds)
-        self._children.reap_strays([*(host.pid for host in self._hosts), *self._producers.pids, *self._mounts.pids])
+    def _wait_for_links(self, seconds: float) -> None:
+        """Wait for the end of a child, a signal or an event of a host's agent, for the given seconds at most."""
+        self._children.wait(seconds, self._links.descriptors)
+        self._links.poll()
 
     def _end_processes(self) -> None:
         """Stop every process of the job and remove its mounts."""
         with self._heartbeat.beating():
-            problems = [*self._mounts.end(), *self._fleet.remove_hosts()]
+            problems = [*self._links.end(self._wait_for_links), *self._fleet.remove_hosts()]
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:
-            # Read-only file systems, and what a child mounted that was killed meanwhile.
+            # Those of a host's agent that was killed.
             mounts.detach(self._folder.hosts)
         except DataError as error:
             problems.append(str(error))
         for problem in problems:
             self._log(problem)
 
-    def _record_processes(self) -> None:
-        pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}
-        identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
+    def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
+        """Record this process and those of the hosts' agents and the hosts."""
+        own = process_tree.identify(os.getpid())
         try:
-            self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
+            self._folder.write_processes({**({"agent": own} if own else {}), **processes})
         except OSError as error:
             # Recovery also finds them by their environment when this process is dead.
             self._log(f"the job's processes cannot be recorded: {error}")
+
+    def _warn_of_unread_pipes(self) -> None:
+        """Write a line to the log of every host for each Pipe mode channel that no host opened."""
+        read = {each.channel for each in self._links.progress()}
+        for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
+            self._log_to_host(host, text)
 
     def _log(self, text: str) -> None:
         """Write a line to the agent's log; `main` made ``sys.stderr`` a stream whose writes never fail."""

@@ -1,4 +1,4 @@
-"""Progress of a job's data: counted while it is staged and streamed, recorded for clients that display it."""
+"""Progress of a job's data: counted by a host's agent while it is staged, recorded by the job's agent for clients."""
 
 from __future__ import annotations
 
@@ -21,17 +21,12 @@ class StagingProgress:
 
     def __init__(self, job: JobRequest) -> None:
         self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
-        # The index of the channel that is being staged; then for each channel the bytes staged and their total.
-        self._numbers = SharedCounters(1 + 2 * len(self._channels))
+        # For each channel the bytes staged and their total.
+        self._numbers = SharedCounters(max(1, 2 * len(self._channels)))
 
     def report(self, channel: int, done: int, total: int) -> None:
         """Set the progress of a channel, as `file_mode.Report` describes."""
-        self._numbers[0] = channel
-        self._numbers[1 + 2 * channel], self._numbers[2 + 2 * channel] = done, total
-
-    def current(self) -> ChannelProgress | None:
-        """Return the progress of the channel that is being staged; None without channels."""
-        return self._of(self._numbers[0]) if self._channels else None
+        self._numbers[2 * channel], self._numbers[2 * channel + 1] = done, total
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of every channel whose staging began."""
@@ -39,7 +34,7 @@ class StagingProgress:
 
     def _of(self, index: int) -> ChannelProgress:
         name, mode = self._channels[index]
-        return ChannelProgress(name, mode, self._numbers[1 + 2 * index], self._numbers[2 + 2 * index])
+        return ChannelProgress(name, mode, self._numbers[2 * index], self._numbers[2 * index + 1])
 
 
 class ProgressRecorder:

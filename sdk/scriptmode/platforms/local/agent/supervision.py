@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+from scriptmode.failure import Failure
+from scriptmode.platforms.local.system import full_disk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from scriptmode.failure import Failure
-    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.store.job_store import JobFolder
 
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
@@ -38,6 +40,36 @@ class Outcome:
         return cls("Failed", "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback))), failure)
 
 
+class SupervisedHost(Protocol):
+    """A host that was started."""
+
+    @property
+    def name(self) -> str:
+        """The host's name in the job, such as ``algo-1``."""
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+
+    def kill(self) -> None:
+        """Kill every process of the host (SIGKILL)."""
+
+
+def split_cause(reason: str) -> Failure:
+    """Return a failure whose first line is the cause."""
+    cause, _, rest = reason.partition("\n")
+    return Failure(cause, traceback=rest)
+
+
+def describe_error(error: Exception, folder: JobFolder) -> tuple[str, Failure]:
+    """Return the kind and the failure of a job that an agent's own error ends."""
+    if full_disk.is_full(error):
+        return "ClientError", Failure(str(full_disk.full_disk_error(error, folder.path.parent.parent)))
+    return "InternalServerError", Failure(f"{type(error).__name__}: {error}; see {folder.agent_log}")
+
+
 @dataclass(frozen=True)
 class SupervisionHooks:
     """Callbacks through which `supervise` waits and asks for everything outside the hosts."""
@@ -49,20 +81,22 @@ class SupervisionHooks:
     on_stopping: Callable[[str], None]
     #: Return the outcome of a job whose host failed, from its name and exit code (``-n`` for signal n).
     describe_failure: Callable[[str, int], Outcome]
-    #: Return why the hosts' inputs cannot be served any more; None while they can.
-    input_failure: Callable[[], Failure | None] = lambda: None
+    #: Return how the job ends because the hosts' inputs cannot be served, or the hosts were lost; None otherwise.
+    find_failure: Callable[[], Outcome | None] = lambda: None
     clock: Callable[[], float] = time.monotonic
 
 
-def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hooks: SupervisionHooks) -> Outcome:
+def supervise(
+    hosts: Sequence[SupervisedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks
+) -> Outcome:
     """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit."""
     deadline = hooks.clock() + max_runtime
     while True:
         codes = {host.name: host.poll() for host in hosts}
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
-        if failure := hooks.input_failure():
+        if outcome := hooks.find_failure():
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
-            return Outcome.failed("ClientError", failure)
+            return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
             outcome = hooks.describe_failure(*failed)
@@ -82,7 +116,7 @@ def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hook
         hooks.wait(min(POLL_SECONDS, left))
 
 
-def end_hosts(hosts: Sequence[Host], grace: float, hooks: SupervisionHooks) -> None:
+def end_hosts(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> None:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds."""
     for host in hosts:
         host.terminate()

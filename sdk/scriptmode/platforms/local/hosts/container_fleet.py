@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
+from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
+from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.hosts.fleet import Serve
+    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -69,7 +73,7 @@ _DIGEST_CHARACTERS = 8
 
 
 class ContainerFleet:
-    """Fleet of containers; implements `fleet.Fleet`."""
+    """Fleet of containers; implements `fleet.Fleet` and `fleet.HostFleet`."""
 
     no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
@@ -78,6 +82,7 @@ class ContainerFleet:
         self._folder = folder
         self._job = job
         self._tasks = tasks
+        self.staging = StagingArea(folder.channels)
         self._inherited = inherited
         self._image = str(job.request.algorithm.image_uri)
         self._guard: job_containers.Guard | None = None
@@ -122,6 +127,10 @@ class ContainerFleet:
     def pull_image(self) -> None:
         """Pull the image."""
         training_images.pull_image(self._image)
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
+        """Fork one agent for all hosts."""
+        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""
@@ -174,6 +183,12 @@ class ContainerFleet:
     def find_misplaced_output(self) -> None:
         """Return ``None``: every container has an ``/opt/ml`` of its own."""
 
+    def release_machine(self) -> None:
+        """Release the lock of the image's environments; no container uses them any more."""
+        if self._in_use is not None:
+            image_environments.release(self._in_use)
+            self._in_use = None
+
     def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then change the owner of their files to the user."""
         if self._guard is None:
@@ -182,9 +197,6 @@ class ContainerFleet:
         try:
             job_containers.remove_job_containers(self._folder.label)
             self._guard.dismiss()
-            if self._in_use is not None:
-                image_environments.release(self._in_use)
-                self._in_use = None
             restore_ownership(self._folder, self._job)
         except ContainerError as error:
             return [str(error)]

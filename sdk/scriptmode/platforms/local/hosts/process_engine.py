@@ -94,15 +94,9 @@ class ProcessEngine(LocalAgent):
             for name, sandbox in sandboxes.items()
         }
 
-    def create_fleet(
-        self,
-        folder: JobFolder,
-        job: Job,
-        tasks: Tasks,  # noqa: ARG002 - each host is a child of the agent
-        inherited: Mapping[str, str],
-    ) -> Fleet:
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the processes of a job."""
-        return process_fleet.ProcessFleet(folder, job, inherited)
+        return process_fleet.ProcessFleet(folder, job, tasks, inherited)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command with the variables, the directory and the namespaces of a host's script."""

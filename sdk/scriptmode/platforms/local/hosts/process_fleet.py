@@ -6,12 +6,15 @@ import os
 import secrets
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.data.staging import StagingArea
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
+from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
@@ -22,8 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.hosts.fleet import Serve
+    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.spec.job_request import JobRequest
 
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
@@ -32,7 +38,7 @@ FOREIGN_NAMES = frozenset({"TF_CONFIG"})
 
 
 class ProcessFleet:
-    """Fleet of processes; implements `fleet.Fleet`."""
+    """Fleet of processes; implements `fleet.Fleet` and `fleet.HostFleet`."""
 
     no_model_message = (
         "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
@@ -40,9 +46,11 @@ class ProcessFleet:
     mount_obstacle = None
     mounts_file_systems = False
 
-    def __init__(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
+        self._tasks = tasks
+        self.staging = StagingArea(folder.channels)
         self._inherited = inherited
         self._hosts: list[ProcessHost] = []
         self._created = 0.0
@@ -67,6 +75,10 @@ class ProcessFleet:
 
     def pull_image(self) -> None:
         """Skip: processes need no image."""
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
+        """Fork one agent for all hosts."""
+        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""
@@ -115,8 +127,11 @@ class ProcessFleet:
                         return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
 
+    def release_machine(self) -> None:
+        """Skip: processes share nothing that is released before the job ends."""
+
     def remove_hosts(self) -> list[str]:
-        """Skip: the agent kills every process below it."""
+        """Skip: the agents kill every process below them."""
         return []
 
     def release(self) -> None:

@@ -14,7 +14,7 @@ from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode.data.channel_source import ChannelSource
@@ -104,18 +104,6 @@ class PipeProducers:
                 found[name] = replace(before, done=before.done + counters.sent, epoch=epoch)
         return list(found.values())
 
-    def unread_warnings(self) -> Iterator[tuple[str, str]]:
-        """Yield a host and a line for its log for each of its channels that no host opened."""
-        read = {stream.source.name for stream, counters in self._streams.items() if counters.opened}
-        for stream in self._streams:
-            if stream.source.name not in read:
-                fifo = pipes.fifo(stream.path, 0)
-                message = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
-                yield (
-                    stream.host,
-                    f"{message}; read it, give it input_mode='File' for a directory of files, or leave it out",
-                )
-
     def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:
         with add_channel_to_errors(stream.source):
             open_epoch = partial(stream.stream, opened=self._stores, spool=self._spool)
@@ -132,3 +120,15 @@ def pipe_streams(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[PipeStre
         for sandbox, index, count in channel_hosts(job, channel, sandboxes):
             found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, count))
     return found
+
+
+def unread_warnings(job: JobRequest, sandboxes: Sequence[Sandbox], read: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield a host and a line for its log for each of its channels that no host opened; ``read`` has those opened."""
+    for stream in pipe_streams(job, sandboxes):
+        if stream.source.name not in read:
+            fifo = pipes.fifo(stream.path, 0)
+            message = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
+            yield (
+                stream.host,
+                f"{message}; read it, give it input_mode='File' for a directory of files, or leave it out",
+            )

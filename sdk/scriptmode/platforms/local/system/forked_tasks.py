@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
@@ -41,9 +42,9 @@ class Children:
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.terminated = True
 
-    def wait(self, seconds: float) -> None:
-        """Return when a child ended or a signal came, after ``seconds`` at the latest."""
-        select.select([self._wake], [], [], max(0.0, seconds))
+    def wait(self, seconds: float, readable: Collection[int] = ()) -> None:
+        """Return when a child ended, a signal came or one of ``readable`` can be read, or ``seconds`` have passed."""
+        select.select([self._wake, *readable], [], [], max(0.0, seconds))
         with suppress(BlockingIOError):
             while os.read(self._wake, 512):
                 pass
@@ -63,13 +64,17 @@ class Children:
 
 
 class Tasks:
-    """The forks of a process that holds a lock: no child inherits the lock's descriptor.
+    """The forks of a process that has private descriptors, such as that of a lock: no child inherits them.
 
     The process must have no threads.
     """
 
-    def __init__(self, lock: int) -> None:
-        self._lock = lock
+    def __init__(self, *private: int) -> None:
+        self._private = set(private)
+
+    def keep_private(self, *descriptors: int) -> None:
+        """Close these descriptors, too, in every child that is forked from now on."""
+        self._private.update(descriptors)
 
     def start(self, work: Callable[[], Any], *, stays: bool = False) -> ForkedTask:
         """Start ``work`` in a forked child; it returns a value that JSON can represent.
@@ -84,7 +89,8 @@ class Tasks:
         """Fork; return the child's process ID, and 0 in the child."""
         pid = os.fork()
         if pid == 0:
-            os.close(self._lock)
+            while self._private:
+                os.close(self._private.pop())
         return pid
 
 
@@ -99,7 +105,7 @@ class ForkedTask:
         parent = os.getpid()
         self.pid = tasks.fork()
         if self.pid == 0:
-            _work(work, theirs, parent, stays=stays)
+            _run_child(parent, partial(_work, work, theirs, stays=stays))
         os.close(theirs)
         os.set_blocking(self._pipe, False)
 
@@ -135,28 +141,61 @@ def reset_signal_handlers(instead: signal.Handlers) -> None:
         signal.signal(number, instead)
 
 
-def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> None:
-    """Run the work in the forked child; never return."""
+class ForkedProcess:
+    """A forked child that runs ``serve`` and ends with it; the kernel kills it with this process."""
+
+    def __init__(self, tasks: Tasks, serve: Callable[[], None]) -> None:
+        self._code: int | None = None
+        parent = os.getpid()
+        self.pid = tasks.fork()
+        if self.pid == 0:
+            _run_child(parent, serve)
+
+    def poll(self) -> int | None:
+        """Return the exit code once the child ended, ``-n`` for signal n, else None; never block."""
+        if self._code is None:
+            try:
+                ended, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                # `Children.kill_all` killed and reaped it.
+                self._code = -signal.SIGKILL
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if ended else None
+        return self._code
+
+    def kill(self) -> None:
+        """Kill the child now."""
+        if self.poll() is None:
+            process_tree.kill_all([self.pid])
+
+
+def _run_child(parent: int, run: Callable[[], None]) -> None:
+    """Call ``run`` in a forked child, then end it; never return."""
     status = 1
     try:
         system.die_with_parent()
         reset_signal_handlers(signal.SIG_DFL)
         if os.getppid() != parent:
             os._exit(status)
-        try:
-            answer = {"value": work()}
-        except (ScriptmodeError, OSError) as error:
-            answer = {"error": str(error) or type(error).__name__}
-        except Exception as error:  # noqa: BLE001 - reported like other errors; with ``stays`` the child must not look finished
-            traceback.print_exc()
-            answer = {"error": f"{type(error).__name__}: {error}; the traceback is in agent.log"}
-        with os.fdopen(pipe, "w", encoding="utf-8") as file:
-            json.dump(answer, file)
-        while stays:
-            signal.pause()
+        run()
         status = 0
     except BaseException:  # noqa: BLE001 - the parent's code above this frame must not continue in the child
         traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def _work(work: Callable[[], Any], pipe: int, *, stays: bool) -> None:
+    """Write the result of the work to ``pipe``."""
+    try:
+        answer = {"value": work()}
+    except (ScriptmodeError, OSError) as error:
+        answer = {"error": str(error) or type(error).__name__}
+    except Exception as error:  # noqa: BLE001 - reported like other errors; with ``stays`` the child must not look finished
+        traceback.print_exc()
+        answer = {"error": f"{type(error).__name__}: {error}; the traceback is in agent.log"}
+    with os.fdopen(pipe, "w", encoding="utf-8") as file:
+        json.dump(answer, file)
+    while stays:
+        signal.pause()

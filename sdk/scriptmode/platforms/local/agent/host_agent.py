@@ -1,0 +1,205 @@
+"""A host's agent: stages the inputs of the hosts of one machine, starts the hosts, serves and ends them.
+
+It does what `host_messages` describes, and nothing of the job's state is its own. On this machine it is a fork of the
+job's agent, with which it dies. It has no threads, because it forks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.data import mounts
+from scriptmode.data.stores import Stores
+from scriptmode.errors import DataError
+from scriptmode.failure import Failure
+from scriptmode.platforms.local.agent import host_messages
+from scriptmode.platforms.local.agent.progress import StagingProgress
+from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, describe_error, split_cause
+from scriptmode.platforms.local.agent.usage import UsageSampler
+from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
+from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.forked_tasks import Children
+from scriptmode_runtime.processes import process_tree
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.base import ChannelProgress
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.hosts.fleet import HostFleet
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
+
+#: Interval of sending the progress; the live view is drawn as often.
+_PROGRESS_SECONDS = 0.5
+
+
+class HostAgent:
+    """Agent of the hosts of one machine; ``commands`` and ``events`` are descriptors of pipes."""
+
+    def __init__(self, folder: JobFolder, job: Job, fleet: HostFleet, tasks: Tasks, pipes: tuple[int, int]) -> None:
+        self._folder = folder
+        self._job = job
+        self._fleet = fleet
+        self._tasks = tasks
+        self._commands = host_messages.MessageReader(pipes[0], "do")
+        self._events = pipes[1]
+        self._children = Children()
+        #: The data directory, which names the disk of the job's directory in messages.
+        self._disk = folder.path.parent.parent
+        self._sandboxes = list(fleet.sandboxes.values())
+        self._spool = fleet.staging.folder / "spool"
+        self._stores = Stores()
+        streams = pipe_mode.pipe_streams(job.request, self._sandboxes)
+        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, tasks)
+        folders = None if fleet.mounts_file_systems else job.file_systems
+        self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
+        self._staging_progress = StagingProgress(job.request)
+        self._staging: ForkedTask | None = None
+        #: The hosts that were started and have not ended.
+        self._running: dict[str, Host] = {}
+        self._has_failed = False
+        self._sent_progress: list[ChannelProgress] = []
+        self._next_progress = 0.0
+
+    def serve(self) -> None:
+        """Run commands until ``end``, or until the job's agent is gone; then stop everything."""
+        try:
+            while self._run_commands():
+                self._report()
+                self._children.wait(POLL_SECONDS, [self._commands.descriptor])
+        except BrokenPipeError:
+            pass
+        except Exception as error:  # noqa: BLE001 - the job must end with a reason whatever happens
+            traceback.print_exc()
+            self._fail(*describe_error(error, self._folder))
+        problems = self._end()
+        misplaced = self._fleet.find_misplaced_output()
+        with suppress(BrokenPipeError):
+            self._send("finished", problems=problems, misplaced=str(misplaced or ""))
+
+    def _run_commands(self) -> bool:
+        """Run the commands that have arrived; return whether more can come."""
+        for command in self._commands.read():
+            what = command["do"]
+            if what == "end":
+                return False
+            if what == "stage":
+                self._stage()
+            elif what == "train":
+                self._train()
+            elif host := self._running.get(command["host"]):
+                (host.terminate if what == "terminate" else host.kill)()
+        return not self._commands.is_closed
+
+    def _stage(self) -> None:
+        """Start the mounts, and the task that copies File mode channels."""
+        try:
+            with full_disk.translate_full_disk_errors(self._disk):
+                self._spool.mkdir(parents=True, exist_ok=True)
+                for uri in self._job.request.streamed_uris:
+                    self._stores.prepare(uri)
+                copied = self._mounts.begin(self._stores, self._spool, self._log, self._fleet.mount_obstacle)
+        except (DataError, OSError) as error:
+            self._fail_download(error)
+            return
+
+        def copy() -> None:
+            with full_disk.translate_full_disk_errors(self._disk):
+                self._producers.check()
+                area, report = self._fleet.staging, self._staging_progress.report
+                file_mode.stage_channels(
+                    self._job.request, self._sandboxes, self._stores, area, report=report, modes=copied
+                )
+
+        self._staging = self._tasks.start(copy)
+
+    def _train(self) -> None:
+        """Start the hosts, and what serves and samples them."""
+        environments = {
+            sandbox.host: job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
+            for sandbox in self._sandboxes
+        }
+        hosts = self._fleet.create_hosts(environments)
+        try:
+            with full_disk.translate_full_disk_errors(self._disk):
+                self._producers.create_fifos()
+                for host in hosts:
+                    host.start()
+                    self._running[host.name] = host
+                self._producers.start()
+        except (DataError, OSError) as error:
+            command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
+            self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
+            return
+        self._tasks.start(UsageSampler(hosts, self._folder.usage_file).run)
+        pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
+        identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
+        self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})
+
+    def _report(self) -> None:
+        """Send what happened since the last call. A host that ends may have lost an input, which is the cause then."""
+        codes = {name: host.poll() for name, host in self._running.items()}
+        if self._staging or self._running:
+            if failure := self._producers.failure() or self._mounts.failure():
+                self._fail("ClientError", failure)
+            self._send_progress(now=any(code is not None for code in codes.values()))
+        if self._staging and self._staging.poll() and not self._has_failed:
+            if self._staging.error:
+                self._fail_download(self._staging.error)
+            elif self._mounts.is_ready_or_failed():
+                self._staging = None
+                self._send_progress(now=True)
+                self._send("staged")
+        for name, code in codes.items():
+            if code is not None:
+                host = self._running.pop(name)
+                self._send("ended", host=name, code=code, machine_failure=host.machine_failure)
+        if self._running:
+            pids = [host.pid for host in self._running.values()]
+            self._children.reap_strays([*pids, *self._producers.pids, *self._mounts.pids])
+
+    def _send_progress(self, *, now: bool) -> None:
+        """Send the progress if it changed and the interval has passed; ``now``: also before it has passed."""
+        if not now and time.monotonic() < self._next_progress:
+            return
+        self._next_progress = time.monotonic() + _PROGRESS_SECONDS
+        progress = [*self._staging_progress.progress(), *self._producers.progress()]
+        if progress != self._sent_progress:
+            self._sent_progress = progress
+            self._send("progress", channels=[asdict(each) for each in progress])
+
+    def _end(self) -> list[str]:
+        """Stop every process below this one and remove its mounts; return what could not be ended."""
+        problems = self._mounts.end()
+        if not self._children.kill_all():
+            problems.append("some processes of the job could not be killed")
+        for sandbox in self._sandboxes:
+            try:
+                # Read-only file systems, and what a child mounted that was killed meanwhile.
+                mounts.detach(sandbox.base)
+            except DataError as error:  # noqa: PERF203 - the other mounts are removed nevertheless
+                problems.append(str(error))
+        self._fleet.release_machine()
+        return problems
+
+    def _fail_download(self, error: object) -> None:
+        self._fail("ClientError", split_cause(f"Data download failed: {error}"))
+
+    def _fail(self, kind: str, failure: Failure) -> None:
+        """Fail the job, for the first reason that there is."""
+        if not self._has_failed:
+            self._has_failed = True
+            with suppress(BrokenPipeError):
+                self._send("failed", kind=kind, failure=asdict(failure))
+
+    def _log(self, host: str, text: str) -> None:
+        self._send("log", host=host, text=text)
+
+    def _send(self, event: str, **fields: Any) -> None:
+        host_messages.send(self._events, event=event, **fields)

@@ -1,0 +1,231 @@
+"""The job's agent's side of its connections to the agents of its hosts: commands out, events in, without threads.
+
+`HostLink.poll` reads what has arrived and never blocks. An agent that ended without its last event, or that wrote
+something else than events, is lost: its hosts are ended with it, so the job fails.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode.failure import Failure, describe_exit_code
+from scriptmode.platforms.base import ChannelProgress
+from scriptmode.platforms.local.agent import host_messages
+from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, Outcome
+from scriptmode.platforms.local.store.state import failure_from_json
+from scriptmode_runtime.processes.process_tree import ProcessIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+
+#: Seconds in which an agent has to end its hosts and mounts; then it is killed, and the job's agent does that.
+END_SECONDS = 15.0
+#: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
+_ENDING_SECONDS = 2.0
+_KILLED = -9
+
+
+@dataclass
+class LinkedHost:
+    """A host that the agent of its machine starts and ends; implements `supervision.SupervisedHost`."""
+
+    name: str
+    link: HostLink = field(repr=False)
+    machine_failure: str = ""
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit code once the host ended, ``-n`` for signal n, else None; never block."""
+        return _KILLED if self.code is None and self.link.is_gone else self.code
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+        self.link.send(do="terminate", host=self.name)
+
+    def kill(self) -> None:
+        """Kill every process of the host."""
+        self.link.send(do="kill", host=self.name)
+
+
+class HostLink:
+    """The connection to one host's agent; ``log`` writes a line to a host's log, given the host's name and the line."""
+
+    def __init__(self, started: StartedAgent, log: Callable[[str, str], None]) -> None:
+        self.hosts = {name: LinkedHost(name, self) for name in started.hosts}
+        #: Whether all inputs are in place.
+        self.is_staged = False
+        self.progress: list[ChannelProgress] = []
+        #: The agent's process and those of its hosts, once these were started.
+        self.processes: dict[str, ProcessIdentity] = {}
+        #: Why the job fails.
+        self.failure: Outcome | None = None
+        #: How the agent was lost; "" while it was not.
+        self.lost = ""
+        #: Whether the last event arrived, and what it tells.
+        self.is_finished = False
+        self.misplaced = ""
+        self._problems: list[str] = []
+        self._closed_since: float | None = None
+        self._process = started.process
+        self._commands = started.commands
+        self._reader = host_messages.MessageReader(started.events, "event")
+        self._log = log
+
+    @property
+    def name(self) -> str:
+        """The agent as text for messages."""
+        return f"the agent of {', '.join(self.hosts)} (process {self._process.pid})"
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor that can be read when events arrive; -1 after the last one."""
+        return -1 if self.is_gone or self._reader.is_closed else self._reader.descriptor
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the agent does not tell anything any more."""
+        return self.is_finished or bool(self.lost)
+
+    def send(self, **command: object) -> None:
+        """Send a command; an agent that has ended is noticed by `poll`."""
+        with suppress(BrokenPipeError):
+            host_messages.send(self._commands, **command)
+
+    def problems(self) -> list[str]:
+        """Return what could not be ended, after the command ``end``; kill an agent that did not obey it."""
+        if not self.is_gone:
+            self._lose(f"did not end within {END_SECONDS:g} s, and was killed")
+        return [self.lost] if self.lost else self._problems
+
+    def poll(self) -> None:
+        """Handle the events that have arrived, and the end of the process; never block."""
+        if self.is_gone:
+            return
+        # Before the events are read, so that all of an agent that ended are read.
+        code = self._process.poll()
+        try:
+            for event in self._reader.read():
+                getattr(self, f"_on_{event.pop('event')}")(**event)
+        except (host_messages.UnreadableMessageError, TypeError, ValueError) as error:
+            self._lose(f"wrote a line that is not an event: {error}")
+        if self.is_gone:
+            return
+        if self._reader.is_closed:
+            self._closed_since = self._closed_since or time.monotonic()
+        if code is not None:
+            self._lose(f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}")
+        elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
+            self._lose("closed its output, and was killed")
+
+    def _lose(self, what: str) -> None:
+        """Kill the agent, and fail the job unless it failed or its hosts ended already."""
+        self._process.kill()
+        self.lost = f"{self.name} {what}"
+        if self.failure or all(host.code is not None for host in self.hosts.values()):
+            return
+        host = next(iter(self.hosts)) if len(self.hosts) == 1 else ""
+        self.failure = Outcome.failed("InternalServerError", Failure(f"{self.lost}, and so were its hosts", host=host))
+
+    def _on_staged(self) -> None:
+        self.is_staged = True
+
+    def _on_started(self, processes: Any) -> None:
+        self.processes = {name: ProcessIdentity(**each) for name, each in processes.items()}
+
+    def _on_progress(self, channels: list[Any]) -> None:
+        self.progress = [ChannelProgress(**each) for each in channels]
+
+    def _on_log(self, host: str, text: str) -> None:
+        self._log(host, text)
+
+    def _on_failed(self, kind: str, failure: Any) -> None:
+        self.failure = self.failure or Outcome.failed(kind, failure_from_json(failure))
+
+    def _on_ended(self, host: str, code: int, machine_failure: str) -> None:
+        if host not in self.hosts:
+            raise ValueError(f"there is no host {host!r}")
+        self.hosts[host].code, self.hosts[host].machine_failure = code, machine_failure
+
+    def _on_finished(self, problems: list[str], misplaced: str) -> None:
+        self.is_finished, self._problems, self.misplaced = True, problems, misplaced
+
+
+class HostLinks:
+    """The connections to all agents of a job's hosts."""
+
+    def __init__(self, log: Callable[[str, str], None]) -> None:
+        self._log = log
+        self._links: list[HostLink] = []
+
+    def connect(self, started: Iterable[StartedAgent]) -> None:
+        """Connect to the agents, once they were started."""
+        self._links = [HostLink(each, self._log) for each in started]
+
+    @property
+    def hosts(self) -> list[LinkedHost]:
+        """All hosts."""
+        return [host for link in self._links for host in link.hosts.values()]
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The descriptors that can be read when events arrive."""
+        return [link.descriptor for link in self._links if link.descriptor >= 0]
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the inputs of all hosts are in place."""
+        return all(link.is_staged for link in self._links)
+
+    @property
+    def processes(self) -> dict[str, ProcessIdentity]:
+        """The processes of the agents, and of the hosts that were started."""
+        return {name: identity for link in self._links for name, identity in link.processes.items()}
+
+    def failure(self) -> Outcome | None:
+        """Return how the job ends because an agent reported a failure or was lost; None without either."""
+        return next((link.failure for link in self._links if link.failure), None)
+
+    def progress(self) -> list[ChannelProgress]:
+        """Return the progress of each channel on all hosts together."""
+        found: dict[str, ChannelProgress] = {}
+        for each in (each for link in self._links for each in link.progress):
+            before = found.get(each.channel)
+            found[each.channel] = _add(before, each) if before else each
+        return list(found.values())
+
+    def send(self, command: str) -> None:
+        """Send a command to every agent."""
+        for link in self._links:
+            link.send(do=command)
+
+    def poll(self) -> None:
+        """Handle the events that have arrived; never block."""
+        for link in self._links:
+            link.poll()
+
+    def end(self, wait: Callable[[float], None]) -> list[str]:
+        """Stop every agent with its hosts and mounts; return what could not be ended.
+
+        ``wait`` waits for events, for the given seconds at most, and calls `poll`.
+        """
+        self.send("end")
+        deadline = time.monotonic() + END_SECONDS
+        while not all(link.is_gone for link in self._links) and time.monotonic() < deadline:
+            wait(POLL_SECONDS)
+        return [problem for link in self._links for problem in link.problems()]
+
+    def misplaced(self) -> str:
+        """Return what hosts wrote outside their sandboxes; "" for nothing."""
+        return next((link.misplaced for link in self._links if link.misplaced), "")
+
+
+def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
+    """Return the progress of a channel on the hosts of both."""
+    total = None if one.total is None or other.total is None else one.total + other.total
+    epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
+    return replace(one, done=one.done + other.done, total=total, epoch=epoch)

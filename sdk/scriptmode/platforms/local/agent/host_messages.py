@@ -1,0 +1,105 @@
+"""The messages between a job's agent and the agents of its hosts: JSON objects, one in a line.
+
+Commands, on a host's agent's standard input; end of file means that the job's agent is gone:
+
+=========================================  =============================================================================
+``{"do": "stage"}``                        Stage the inputs and make the mounts; answered by ``staged`` or ``failed``.
+``{"do": "train"}``                        Start the hosts, serve their inputs; answered by ``started`` or ``failed``.
+``{"do": "terminate", "host": "algo-1"}``  Send SIGTERM to a host's ``train``.
+``{"do": "kill", "host": "algo-1"}``       Kill every process of a host.
+``{"do": "end"}``                          End everything, unmount, send ``finished`` and exit.
+=========================================  =============================================================================
+
+Events, on its standard output:
+
+============  ==========================================================================================================
+``staged``    Every input is in place.
+``started``   Every host was started; ``processes``: the identities of the agent's process and of those of the hosts.
+``progress``  ``channels``: the fields of each `ChannelProgress` of its hosts so far. Sent when it changed.
+``log``       ``text`` is for the log of ``host``.
+``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.
+``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure`` as in `hosts.Host`.
+``finished``  ``problems``: what could not be ended; ``misplaced``: a `Problem` of output outside the sandboxes, "" for
+              none. The last event.
+============  ==========================================================================================================
+
+A host's agent sends ``failed`` for an input before ``ended`` of a host that lost it, and the last progress before the
+``ended`` of the last host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.local.store.shapes import shortened_repr, validate_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IDENTITY = {"pid!": int, "started!": int, "boot!": str}
+_COMMANDS: Mapping[str, object] = {
+    "stage": {},
+    "train": {},
+    "terminate": {"host!": str},
+    "kill": {"host!": str},
+    "end": {},
+}
+_EVENTS: Mapping[str, object] = {
+    "staged": {},
+    "started": {"processes!": {"*": _IDENTITY}},
+    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int}]},
+    "log": {"host!": str, "text!": str},
+    "failed": {"kind!": str, "failure!": {"cause!": str}},
+    "ended": {"host!": str, "code!": int, "machine_failure!": str},
+    "finished": {"problems!": [str], "misplaced!": str},
+}
+#: No message is as long: a failure has some thousand characters, and a job some hundred channels.
+_LONGEST = 4 << 20
+
+
+class UnreadableMessageError(Exception):
+    """Error for a line that is not a message."""
+
+
+class MessageReader:
+    """Reader of the messages of a pipe, which it makes non-blocking; ``key`` is ``"do"`` or ``"event"``."""
+
+    def __init__(self, descriptor: int, key: str) -> None:
+        self.descriptor = descriptor
+        #: Whether the other end was closed.
+        self.is_closed = False
+        self._key = key
+        self._shapes = _COMMANDS if key == "do" else _EVENTS
+        self._rest = b""
+        os.set_blocking(descriptor, False)
+
+    def read(self) -> list[Any]:
+        """Return the messages that have arrived; raise `UnreadableMessageError` for another line."""
+        received = [self._rest]
+        with suppress(BlockingIOError):
+            while not self.is_closed:
+                received.append(os.read(self.descriptor, 65536))
+                self.is_closed = not received[-1]
+        *lines, self._rest = b"".join(received).split(b"\n")
+        if len(self._rest) > _LONGEST:
+            raise UnreadableMessageError(f"{shortened_repr(self._rest[:100])} does not end")
+        return [self._parse(line) for line in lines]
+
+    def _parse(self, line: bytes) -> Any:
+        try:
+            message = json.loads(line)
+            validate_shape(message, {f"{self._key}!": str}, "")
+            validate_shape(message, self._shapes[message[self._key]], "")
+        except (LookupError, ValueError, RecursionError) as error:
+            raise UnreadableMessageError(f"{shortened_repr(line)}: {error}") from error
+        return message
+
+
+def send(descriptor: int, **message: object) -> None:
+    """Write a message to a pipe; raise ``BrokenPipeError`` if nothing reads it any more."""
+    line = json.dumps(message).encode() + b"\n"
+    while line:
+        line = line[os.write(descriptor, line) :]
