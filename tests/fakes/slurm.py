@@ -4,7 +4,7 @@
     fake.play({"state": "PENDING", "reason": "Resources", "asks": 2}, {"state": "RUNNING"})
     subprocess.run(["sbatch", "--wrap=sleep 1"], env=fake.environment)
 
-``slurm_programs.jobs`` says what a history may hold. Jobs go on when a command asks, or a method of the fake is called:
+``slurm_commands.jobs`` says what a history may hold. Jobs go on when a command asks, or a method of the fake is called:
 there is no daemon. Product code runs against it without a change; what the commands print is recorded from a real
 cluster, which ``tests/slurm`` starts.
 """
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from fakes.processes import until
-from fakes.slurm_programs import jobs, steps
+from fakes.slurm_commands import jobs, steps
 
 COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "srun")
 

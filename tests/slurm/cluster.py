@@ -151,6 +151,10 @@ class Cluster:
     def restart_slurmctld(self) -> None:
         """Restart the controller's daemon. After SIGKILL it would not know the jobs of the last 5 s."""
         self.kill(CONTROLLER, "slurmctld", signal.SIGTERM)
+        self.start_slurmctld()
+
+    def start_slurmctld(self) -> None:
+        """Start the controller's daemon, and wait until it answers."""
         self._daemon(CONTROLLER, "slurmctld", "-D")
         until(self._answers, _START_SECONDS)
 
@@ -223,10 +227,9 @@ class Cluster:
         self._daemon(CONTROLLER, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
         until(lambda: self.run("sacctmgr", "show", "cluster", check=False).returncode == 0, _START_SECONDS)
         self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
-        self._daemon(CONTROLLER, "slurmctld", "-D")
+        self.start_slurmctld()
         for node in NODES:
             self._daemon(node, "slurmd", "-D")
-        until(self._answers, _START_SECONDS)
         for node in NODES:
             self.resume(node)
 

@@ -20,7 +20,7 @@ import signal
 import time
 from pathlib import Path
 
-from fakes.slurm_programs import steps
+from fakes.slurm_commands import steps
 
 PENDING, RUNNING, PREEMPTING = "PENDING", "RUNNING", "PREEMPTING"
 #: Seconds that a job waits after ``scontrol requeue`` where the test says nothing else.

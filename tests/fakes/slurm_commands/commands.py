@@ -11,8 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from fakes.slurm_programs import jobs, records, steps
-from fakes.slurm_programs.options import UsageError, parse, parse_anywhere
+from fakes.slurm_commands import jobs, records, steps
+from fakes.slurm_commands.options import UsageError, parse, parse_anywhere
 
 _SBATCH_LONG = (
     "parsable test-only wrap= job-name= output= error= nodes= ntasks= ntasks-per-node= cpus-per-task= mem= mem-per-cpu= "
@@ -102,9 +102,11 @@ def _directives(script):
     found = {}
     for line in script.splitlines()[1:]:
         if line.startswith("#SBATCH"):
-            options, _ = parse(
+            options, rest = parse(
                 shlex.split(line[len("#SBATCH") :], comments=True), _SBATCH_SHORT, _SBATCH_LONG, _SBATCH_NAMES
             )
+            if rest:
+                raise UsageError(f"the fake does not know #SBATCH {rest[0]}")
             found.update(options)
         elif line.strip() and not line.startswith("#"):
             break

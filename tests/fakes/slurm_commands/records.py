@@ -5,7 +5,7 @@ import signal
 import time
 from pathlib import Path
 
-from fakes.slurm_programs.steps import node_list, output_path
+from fakes.slurm_commands.steps import node_list, output_path
 
 _RECORDS = Path(__file__).parents[1] / "slurm_records"
 _FIELD = re.compile(r"([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)")

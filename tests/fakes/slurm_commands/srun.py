@@ -8,15 +8,15 @@ import sys
 import time
 from pathlib import Path
 
-from fakes.slurm_programs import jobs, steps
-from fakes.slurm_programs.options import UsageError, parse
+from fakes.slurm_commands import jobs, steps
+from fakes.slurm_commands.options import UsageError, parse
 
 _LONG = (
     "nodes= ntasks= ntasks-per-node= cpus-per-task= nodelist= job-name= input= output= error= chdir= partition= "
-    "account= gres= mem= time= export= mpi= signal= jobid= wait= kill-on-bad-exit= container-image= container-mounts= "
+    "account= gres= mem= time= export= mpi= signal= jobid= wait= kill-on-bad-exit container-image= container-mounts= "
     "overlap exact exclusive unbuffered quiet label no-kill help"
 )
-_SHORT = "N:n:w:J:i:o:e:D:p:A:c:t:W:K:ul"
+_SHORT = "N:n:w:J:i:o:e:D:p:A:c:t:W:Kul"
 _NAMES = {
     "N": "nodes", "n": "ntasks", "w": "nodelist", "J": "job-name", "i": "input", "o": "output", "e": "error",
     "D": "chdir", "p": "partition", "A": "account", "c": "cpus-per-task", "t": "time", "W": "wait", "u": "unbuffered",

@@ -1,6 +1,6 @@
 """The processes of the fake Slurm's jobs: batch scripts and steps really run, on this machine.
 
-A supervisor (``python -m fakes.slurm_programs slurmstepd``) starts each batch script, writes how it ended, and ends what
+A supervisor (``python -m fakes.slurm_commands slurmstepd``) starts each batch script, writes how it ended, and ends what
 is left of the job. A process belongs to a job's step if its environment says so, whatever sessions it makes.
 """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from fakes.slurm_programs import commands, srun, steps
+from fakes.slurm_commands import commands, srun, steps
 
 if __name__ == "__main__":
     name, folder, *arguments = sys.argv[1:]

@@ -3,7 +3,7 @@
 import getopt
 
 #: Options whose value may be missing.
-_OPTIONAL = ("exclusive", "kill-on-bad-exit", "test-only")
+_OPTIONAL = ("exclusive", "kill-on-bad-exit")
 
 
 class UsageError(Exception):
