@@ -147,7 +147,7 @@ SDK = {
         "results",
         "spec",
     ),
-    "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system"),
+    "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system", "platforms.slurm"),
     "serve": (
         "aws",
         "data",

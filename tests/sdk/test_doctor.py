@@ -207,5 +207,5 @@ def test_the_report_is_in_columns_with_the_advice_below():
 
 
 def test_an_unknown_platform_is_refused_by_name():
-    with pytest.raises(SpecError, match="platform is 'cloud'; give 'local' or 'sagemaker'"):
+    with pytest.raises(SpecError, match="platform is 'cloud'; give 'local', 'sagemaker' or 'slurm'"):
         examine(platform="cloud")

@@ -16,6 +16,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _USES = {
     "instance_type='local_process'": ("Python", "scriptmode", "disk", "ports"),
     "instance_type='local'": ("Python", "disk", "ports", "Docker"),
+    "instance_type='slurm'": ("Python", "scriptmode", "disk", "Slurm", "shared files"),
     "'ml.*' on Amazon SageMaker": ("credentials", "Region", "clock"),
     "TensorFlow": ("TensorFlow",),
     "ParameterServer()": ("TensorFlow",),
@@ -92,7 +93,9 @@ def summary(checks: Iterable[Check]) -> str:
     lines = [", ".join(f"{count} {each}{'' if each == OK or count == 1 else 's'}" for count, each in shown)]
     obstacles = {check.name for check in listed if check.prevents}
     known = {check.name for check in listed}
-    uses = {use: [name for name in needs if name in obstacles] for use, needs in _USES.items() if known & {*needs}}
+    # Slurm is checked only on demand, and the rest of what it needs always.
+    asked = {use: needs for use, needs in _USES.items() if known & ({*needs} & {"Slurm"} or {*needs})}
+    uses = {use: [name for name in needs if name in obstacles] for use, needs in asked.items()}
     if can := [use for use, missing in uses.items() if not missing]:
         lines.append(f"You can run: {', '.join(can)}")
     if cannot := [f"{use} (see {', '.join(missing)})" for use, missing in uses.items() if missing]:

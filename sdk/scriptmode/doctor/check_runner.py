@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.doctor import aws_checks, machine_checks, program_checks
+from scriptmode.doctor import aws_checks, machine_checks, program_checks, slurm_checks
 from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
 
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 #: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0
-LOCAL, SAGEMAKER = "local", "sagemaker"
+LOCAL, SAGEMAKER, SLURM = "local", "sagemaker", "slurm"
+#: Checks of this machine that jobs elsewhere need, too.
+_NEEDED = {SLURM: ("scriptmode", "Python", "disk", "jobs")}
 _ACCOUNT = ("credentials", "Region", "clock")
 #: Modules that several checks import: imported before the threads start, which could deadlock in import locks.
 _PRELOADED = ("scriptmode.aws.session", "scriptmode.containers.docker_client")
@@ -65,7 +67,7 @@ class _Row:
         for name in self.names:
             finding = next(findings, None) or replace(missing, advice=missing.advice or f"see {last}")
             last = last if finding.found == "not checked" else name
-            is_needed = self.platform == platform or name == "scriptmode"
+            is_needed = self.platform == platform or name in _NEEDED.get(platform, ("scriptmode",))
             outcome = WARNING if finding.outcome == PROBLEM and not is_needed else finding.outcome
             yield replace(finding, name=name, outcome=outcome)
 
@@ -96,6 +98,9 @@ def _table(platform: str) -> list[_Row]:
         _Row(SAGEMAKER, ("config file",), aws_checks.config_file),
         _Row(SAGEMAKER, ("image look-up",), aws_checks.images),
     ]
+    if platform == SLURM:
+        # Steps of srun, which Ctrl-C ends.
+        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
     python = _Row(LOCAL, ("Python",), program_checks.python, in_thread=False)
     if not sys.platform.startswith("linux"):
         return [python, *cloud]
@@ -111,8 +116,9 @@ def examine(*, platform: str | None = None) -> list[Check]:
     """Examine this machine for training jobs. Changes nothing.
 
     Args:
-        platform: ``"local"``, the default, or ``"sagemaker"``: its checks come first, and only what it requires is a
-            problem. Amazon SageMaker is called only for ``"sagemaker"``, AWS STS whenever there are credentials.
+        platform: ``"local"``, the default, ``"sagemaker"`` or ``"slurm"``: its checks come first, and only what it
+            requires is a problem. Amazon SageMaker is called only for ``"sagemaker"``, a step of each partition runs
+            only for ``"slurm"``, and AWS STS is called whenever there are credentials.
 
     Returns:
         The checks in the order of a report; `text` renders them.
@@ -140,8 +146,8 @@ def examine_each(
         SpecError: ``platform`` has another value.
 
     """
-    if platform not in (None, LOCAL, SAGEMAKER):
-        raise invalid("platform", f"is {platform!r}", f"give {LOCAL!r} or {SAGEMAKER!r}")
+    if platform not in (None, LOCAL, SAGEMAKER, SLURM):
+        raise invalid("platform", f"is {platform!r}", f"give {LOCAL!r}, {SAGEMAKER!r} or {SLURM!r}")
     platform = platform or LOCAL
     python, *rows = _table(platform)
     yield from python.checks(platform, 0.0)

@@ -98,7 +98,7 @@ class Resources:
         else:
             if self.instance_type is None:
                 raise invalid(
-                    "instance_type", "is missing", "give 'local_process', a SageMaker type, or instance_groups"
+                    "instance_type", "is missing", "give 'local_process', 'slurm', a SageMaker type, or instance_groups"
                 )
             _text("instance_type", self.instance_type)
             set_whole(self, "instance_count", "instance_count", 1, optional=True)

@@ -34,9 +34,11 @@ def unused_settings(job: JobRequest) -> Iterator[str]:
     if kind is not HostKind.CLOUD:
         role = (job.role or "").rpartition("/")[2]
         if role not in ("", LOCAL_ROLE):
-            yield f"role {role} is not used: jobs of this machine have the rights of the user who starts them"
+            where = "Slurm" if kind is HostKind.SLURM else "this machine"
+            yield f"role {role} is not used: jobs of {where} have the rights of the user who starts them"
         if job.resources.volume_size != Resources.volume_size:
-            yield f"volume_size {job.resources.volume_size} is not used: the hosts have this machine's own disks"
+            disks = "the nodes' own disks" if kind is HostKind.SLURM else "this machine's own disks"
+            yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
     for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
 

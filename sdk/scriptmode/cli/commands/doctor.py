@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from scriptmode.cli import output
-from scriptmode.cli.options import PLATFORMS
 from scriptmode.doctor import examine, examine_each, line, summary
 from scriptmode.progress_line import ProgressLine
 
@@ -13,13 +12,19 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
 
 @click.command()
-@click.option("--platform", type=click.Choice(PLATFORMS), help="Platform on which jobs are to run. [default: local]")
+@click.option(
+    "--platform",
+    type=click.Choice(("local", "sagemaker", "slurm")),
+    help="Platform on which jobs are to run. [default: local]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
     """Check whether training jobs can run, and print how to fix problems.
 
     Problems prevent every job from starting, or are damaged files of a job. Warnings are about requirements of some
     jobs only, such as Docker. Each check is printed as soon as it is done; the import of TensorFlow comes last.
+    With --platform slurm a step runs on a free node of each partition, and tests whether it shares files with this
+    machine.
 
     Exit code: 0 if there are no problems; 1 if there is one.
 
@@ -27,6 +32,7 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
     Example:
       scriptmode doctor
       scriptmode doctor --platform sagemaker
+      scriptmode doctor --platform slurm
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if as_json:
         checks = examine(platform=platform)

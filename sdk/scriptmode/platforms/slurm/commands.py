@@ -131,6 +131,15 @@ def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> N
             raise
 
 
+def run_step(partition: str, options: Sequence[str], command: Sequence[str], seconds: int) -> str:
+    """Run a command on one node of a partition that is free within ``seconds``; return its output.
+
+    Raises `PlatformError` with the last lines of its errors.
+    """
+    alone = (f"--partition={partition}", "--nodes=1", "--ntasks=1", "--time=1", "--chdir=/", "--job-name=scriptmode")
+    return _run(("srun", *alone, f"--immediate={seconds}", "--mpi=none", "--quiet", *options, *command))
+
+
 def requeue(job_id: int) -> None:
     """Return a running or ended job to the queue; raise `PlatformError`."""
     _run(("scontrol", "requeue", str(job_id)))

@@ -19,6 +19,8 @@ _NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the data
 #: What ``sbatch --test-only`` refuses, although the job would start some time.
 _PASSING = ("Required node not available", "Required partition not available", "Job dependency")
 _LINES = 3
+#: srun's own line about the end of a command, whose errors say more.
+_ENDED = re.compile(r": task \d+: Exited with exit code \d+$")
 _OPTION = re.compile(r"Invalid --([a-z-]+) specification")
 
 
@@ -182,6 +184,7 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
             advice="run this on a login node, or set SLURM_CONF to the path of slurm.conf",
         )
     lines = [line.strip().removeprefix(f"{program}: ").removeprefix("error: ") for line in text.strip().splitlines()]
+    lines = [line for line in lines if not _ENDED.search(line)] or lines
     shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
     if any(each in text for each in (*_UNREACHABLE, *_UNCERTAIN)):
         return TransientError(f"{program}: {shown}", advice="see whether slurmctld runs: scontrol ping; then try again")
