@@ -52,7 +52,11 @@ RUNTIME_NAMES = {
     # Environments that launchers installed are removed by the launcher's own rule.
     "scriptmode_runtime.requirements.environment_cache": ("sdk/scriptmode/platforms/local/",),
     # Files that a killed launcher left are found by the launcher's own rule.
-    "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),
+    "scriptmode_runtime.files.scratch": (
+        "sdk/scriptmode/platforms/local/hosts/process_fleet.py",
+        "sdk/scriptmode/platforms/slurm/fleet.py",  # a host's agent has a directory of the same kind on its node
+    ),
+    "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/fleet.py",),
 }
 #: Distributions, and the modules that import them.
 DISTRIBUTIONS = {
@@ -91,6 +95,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
+    "sdk/scriptmode/platforms/slurm/fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )

@@ -58,6 +58,25 @@ def test_a_step_may_be_of_another_job_or_of_a_component_of_a_heterogeneous_one()
     assert {"--jobid=17", "--het-group=1"} < set(argv)
 
 
+def test_a_job_s_nodes_are_those_of_its_batch_step():
+    found = environment.parse_allocations({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "x"})
+    assert found == [(None, 17, "n[1-2]")]
+    assert environment.parse_allocations({"SLURM_CONF": "/etc/slurm.conf"}) == []
+
+
+def test_a_heterogeneous_job_has_nodes_and_a_number_for_each_component():
+    variables = {
+        "SLURM_HET_SIZE": "2",
+        "SLURM_JOB_ID": "17",
+        "SLURM_JOB_NODELIST": "a1",
+        "SLURM_JOB_ID_HET_GROUP_0": "17",
+        "SLURM_JOB_NODELIST_HET_GROUP_0": "a1",
+        "SLURM_JOB_ID_HET_GROUP_1": "18",
+        "SLURM_JOB_NODELIST_HET_GROUP_1": "b[1-4]",
+    }
+    assert environment.parse_allocations(variables) == [(0, 17, "a1"), (1, 18, "b[1-4]")]
+
+
 def test_the_interface_of_an_address_is_found_on_the_node():
     assert addresses.find_interface(FAST.address, MACHINE) == "ib0"
     assert addresses.find_interface("192.0.2.8", MACHINE) == ""

@@ -132,6 +132,15 @@ class Sandbox:
         for file, content in self.config_files(job, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
+    def read_address(self) -> str:
+        """Return the host's address in its cluster file."""
+        content = json.loads((self.base / contract.CLUSTER_FILE).read_text(encoding="utf-8"))
+        return str(content["hosts"][self.host]["address"])
+
+    def write_resource_config(self, job: JobRequest) -> None:
+        """Write the configuration file of the hosts and the network once more."""
+        (self.base / contract.RESOURCE_CONFIG_FILE).write_text(json.dumps(self._resource_config(job)), encoding="utf-8")
+
     def config_files(self, job: JobRequest, scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the content of each configuration file by its path; None for ``scriptmode``: no cluster file."""
         files = {
@@ -181,12 +190,27 @@ def single_machine_cluster(
 
     ``environments`` is the directory of the environments that jobs share.
     """
+    content = cluster_of_machines(
+        sandboxes, dict.fromkeys(sandboxes, LOOPBACK), ports, secret, environments=environments
+    )
+    return {**content, "single_machine": True}
+
+
+def cluster_of_machines(
+    sandboxes: Mapping[str, Sandbox],
+    addresses: Mapping[str, str],
+    ports: Mapping[str, Mapping[str, int]],
+    secret: str,
+    *,
+    environments: str = "",
+) -> dict[str, object]:
+    """Return the content of the cluster file of hosts that are processes of one machine each; else as above."""
     return {
         "hosts": {
-            name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": dict(ports[name])}
+            name: {"address": addresses[name], "base_dir": str(sandbox.base), "ports": dict(ports[name])}
             for name, sandbox in sandboxes.items()
         },
-        "single_machine": True,
+        "single_machine": False,
         "isolate_requirements": True,
         "environments": environments,
         "secret": secret,

@@ -1,4 +1,7 @@
-"""Addresses, interfaces and ports of a job's hosts on the nodes of a cluster."""
+"""Addresses, interfaces and ports of a job's hosts on the nodes of a cluster.
+
+``python -m scriptmode.platforms.slurm.addresses INTERFACE`` writes this node's address in an interface or a network.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import fcntl
 import ipaddress
 import socket
 import struct
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,3 +101,7 @@ def _ipv6_interfaces() -> Iterator[Interface]:
         for line in file:
             digits, *_, name = line.split()
             yield Interface(name, socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits)))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(choose_address(sys.argv[1], list_interfaces()) + "\n")

@@ -10,23 +10,22 @@ from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
-from scriptmode.platforms.local.hosts import interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.store.engine_record import write_engine_record
+from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.platforms.slurm import batch_script, checks, commands
+from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
+from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
-from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.hosts import HostSettings
-    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -88,16 +87,13 @@ class SlurmEngine(LocalAgent):
         folder = JobFolder(store.jobs / job.request.name)
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
-        content = {
-            "hosts": {
-                name: {"address": name, "base_dir": str(sandbox.base), "ports": dict.fromkeys(DEFAULT_PORTS, 0)}
-                for name, sandbox in sandboxes.items()
-            },
-            "single_machine": False,
-            "isolate_requirements": True,
-            "environments": str(store.environments),
-            "secret": planned_containers.HIDDEN,
-        }
+        content = cluster_of_machines(
+            sandboxes,
+            {name: name for name in types},
+            dict.fromkeys(types, process_engine.UNCHOSEN_PORTS),
+            planned_containers.HIDDEN,
+            environments=str(store.environments),
+        )
         variables = without_slurm(inherited)
         own = settings_from_json(job.engine)
         gpus = {
@@ -140,16 +136,25 @@ class SlurmEngine(LocalAgent):
             commands.cancel(number)
             raise PlatformError(f"the number of Slurm job {number} cannot be recorded: {error}") from error
 
-    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:  # noqa: ARG002
-        """Raise `PlatformError`, because nodes run no hosts yet."""
-        raise PlatformError("hosts cannot run on the nodes of a cluster yet")
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the hosts of a job, whose batch step is this process."""
+        return fleet.SlurmFleet(folder, job, tasks, inherited)
 
-    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:  # noqa: ARG002
-        """Raise `PlatformError`, because nodes run no hosts yet."""
-        raise PlatformError("hosts cannot run on the nodes of a cluster yet")
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
+        return fleet.NodeFleet(folder, job, host, tasks, inherited)
 
-    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
-        """Skip: nodes run no hosts yet."""
+    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+        """Run a command in a step on the host's node, with the variables, directory and namespaces of its script."""
+        on_machine = fleet.find_step_of(folder, job, host)
+        return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
+
+    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
+        """Cancel the job, which ends what is left on its nodes."""
+        if number := read_engine_record(folder).get("job"):
+            commands.cancel(int(number))
 
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,3 +29,27 @@ def step_environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _is_of_slurm(name: str) -> bool:
     return name in _NAMES or name.startswith(_PREFIXES)
+
+
+class Allocation(NamedTuple):
+    """The nodes of a job, or of one component of a heterogeneous job, which has a job number of its own."""
+
+    component: int | None
+    job: int
+    #: As Slurm lists them: ``n[1-2]``.
+    nodes: str
+
+
+def parse_allocations(variables: Mapping[str, str]) -> list[Allocation]:
+    """Return the allocations of a batch step's job from its variables; none for a process outside of jobs."""
+    components = range(int(variables.get("SLURM_HET_SIZE", 0)))
+    if not components and "SLURM_JOB_ID" in variables:
+        return [Allocation(None, int(variables["SLURM_JOB_ID"]), variables.get("SLURM_JOB_NODELIST", ""))]
+    return [
+        Allocation(
+            number,
+            int(variables[f"SLURM_JOB_ID_HET_GROUP_{number}"]),
+            variables[f"SLURM_JOB_NODELIST_HET_GROUP_{number}"],
+        )
+        for number in components
+    ]

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import ContainerError, DataError, UnreadableJobError
+from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.failure import Failure
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.agent import cleanup
@@ -261,7 +261,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     try:
         job = folder.read_job()
         find_engine(job.request.resources.host_kind).remove_outside_folder(folder, job, os.environ)
-    except ContainerError as error:
+    except PlatformError as error:
         problems.append(str(error))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)

@@ -28,13 +28,16 @@ _ISOLATED = ("-I", "-c")
 _POLL_SECONDS = 0.2
 
 
-def run_beside_process(folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+def run_beside_process(
+    folder: JobFolder, job: Job, host: str, command: Sequence[str], *, on_machine: Sequence[str] = ()
+) -> int:
     """Run a command as the script of a host that is a process would start it; return its exit code as a shell's.
 
-    Raises `DataError` if the command cannot start.
+    ``on_machine`` is the command that runs another one on the host's machine; by default it is this machine. Raises
+    `DataError` if the command cannot start.
     """
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    return _run((job.python, *_ISOLATED, _entering_program(), "--own", *wanted, "--", *command))
+    return _run((*on_machine, job.python, *_ISOLATED, _entering_program(), "--own", *wanted, "--", *command))
 
 
 def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> int:

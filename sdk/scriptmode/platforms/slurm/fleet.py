@@ -1,0 +1,203 @@
+"""The hosts of a job on a cluster: `SlurmFleet` for the job's agent, `NodeFleet` for a host's agent on its node."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.data import mounts
+from scriptmode.data.staging import StagingArea
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+from scriptmode.platforms.local.store import engine_record
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
+from scriptmode.platforms.slurm import addresses, commands, environment, steps
+from scriptmode.platforms.slurm.settings import settings_from_json
+from scriptmode.programs import run_program
+from scriptmode_runtime import contract
+from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.files import scratch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts.fleet import Serve
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
+
+#: The program of a host's agent. It is named, not imported: agents import this package.
+_HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
+_ADDRESS_SECONDS = 60.0
+
+
+class SlurmFleet:
+    """All hosts of a job, each of them a step on a node of its own; implements `fleet.Fleet`."""
+
+    no_model_message = ProcessFleet.no_model_message
+
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self._inherited = inherited
+        self._store = JobStore(folder.path.parent.parent)
+        self._nodes: dict[str, steps.Node] = {}
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
+
+    def prepare(self) -> None:
+        """Assign a node to each host, and write the hosts' configuration files."""
+        ports = {}
+        places = (
+            (steps.Node(name, allocation.component), allocation)
+            for allocation in environment.parse_allocations(self._inherited)
+            for name in commands.expand_nodes(allocation.nodes)
+        )
+        for host, (node, allocation) in zip(self.sandboxes, places):
+            self._nodes[host] = node
+            ports[host] = addresses.port_block(allocation.job)
+        if missing := self.sandboxes.keys() - self._nodes.keys():
+            raise DataError(f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}")
+        record = engine_record.read_engine_record(self._folder)
+        engine_record.write_engine_record(self._folder, {**record, **_record_nodes(self._nodes.values())})
+        found = self._find_addresses()
+        write_hosts_file(self._folder.channels / "hosts", found)
+        content = cluster_of_machines(
+            self.sandboxes, found, ports, secrets.token_hex(32), environments=str(self._store.environments)
+        )
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+
+    def _find_addresses(self) -> dict[str, str]:
+        """Return the address of each host: its node's in Slurm's configuration, or that of the interface to use."""
+        if interface := settings_from_json(self._job.engine).interface:
+            return {host: self._ask_address(host, interface) for host in self.sandboxes}
+        nodes = commands.find_nodes(",".join(node.name for node in self._nodes.values()))
+        return {
+            host: addresses.resolve_address(node.name, nodes[node.name].address) for host, node in self._nodes.items()
+        }
+
+    def _ask_address(self, host: str, interface: str) -> str:
+        node = self._nodes[host]
+        command = steps.step_command(node, host, (sys.executable, "-m", addresses.__name__, interface))
+        done = run_program(command, _ADDRESS_SECONDS, env=environment.step_environment(self._inherited))
+        if done.code or not done.output.strip():
+            raise DataError(
+                f"node {node.name} has no address in {interface!r}" + (f": {done.failure}" if done.code else ""),
+                argument="interface",
+                advice=f"see its interfaces: srun --nodelist={node.name} ip address",
+            )
+        return done.output.split()[0]
+
+    def has_image(self) -> bool:
+        """Return whether the image is on the nodes: always, as processes need none."""
+        return True
+
+    def pull_image(self) -> None:
+        """Skip: processes need no image."""
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+        """Start a step on each node, which runs the agent of the host there."""
+        return [self._start_agent(host, node) for host, node in self._nodes.items()]
+
+    def _start_agent(self, host: str, node: steps.Node) -> StartedAgent:
+        their_commands, command_pipe = os.pipe()
+        event_pipe, their_events = os.pipe()
+        try:
+            # With its parent it would end at once, and the step be killed: that ends at the end of its input instead.
+            process = subprocess.Popen(
+                steps.step_command(node, host, (sys.executable, "-m", _HOST_AGENT, str(self._folder.path), host)),
+                stdin=their_commands,
+                stdout=their_events,
+                env=environment.step_environment(self._inherited),
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(their_commands)
+            os.close(their_events)
+        self._tasks.keep_private(command_pipe, event_pipe)
+        return StartedAgent((host,), process, command_pipe, event_pipe)
+
+    def find_disconnected(self) -> None:
+        """Return ``None``: a host whose node is lost ends."""
+
+    def remove_hosts(self) -> list[str]:
+        """Skip: a host's agent ends it, and Slurm ends what is left with the job."""
+        return []
+
+    def release(self) -> None:
+        """Skip: the ports are those of the job's number."""
+
+
+class NodeFleet(ProcessFleet):
+    """One host of a job, on the node of this process; implements `fleet.HostFleet`.
+
+    Channels, FIFOs and mounts are in a directory of the node's own disk, in TMPDIR, to which the sandbox has a link.
+    """
+
+    def __init__(self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        """Prepare the node; raise `DataError` or ``OSError`` where it cannot have the host."""
+        super().__init__(folder, job, tasks, environment.without_slurm(inherited))
+        sandbox = Sandbox(host, folder.host(host))
+        sandbox = replace(sandbox, network_interface=_find_interface(sandbox))
+        sandbox.write_resource_config(job.request)
+        self.sandboxes = {host: sandbox}
+        self._own_disk = ExitStack()
+        self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
+        self.staging = StagingArea(self._directory / "channels", links_files=True)
+
+    def _create_directory(self, data: Path, tmpdir: str) -> Path:
+        try:
+            directory = Path(self._own_disk.enter_context(scratch.directory(tmpdir)))
+        except ClusterError as error:
+            raise DataError(f"the node's own disk cannot be used: {error}") from error
+        (directory / "data").mkdir()
+        if not data.is_symlink():
+            data.rmdir()
+        else:
+            data.unlink()
+        data.symlink_to(directory / "data")
+        return directory
+
+    def release_machine(self) -> None:
+        """Remove what was staged on the node's own disk."""
+        with suppress(DataError):
+            # What a process of the host mounted there; what stays mounted is not removed.
+            mounts.detach(self._directory)
+        self._own_disk.close()
+
+
+def _record_nodes(nodes: Collection[steps.Node]) -> dict[str, str]:
+    components = " ".join(str(node.component) for node in nodes if node.component is not None)
+    return {"nodes": " ".join(node.name for node in nodes), **({"components": components} if components else {})}
+
+
+def find_step_of(folder: JobFolder, job: Job, host: str) -> tuple[str, ...]:
+    """Return the command that runs another one on a running host's node; raise `DataError` where it is unknown."""
+    record = engine_record.read_engine_record(folder)
+    position = job.request.resources.hosts.index(host)
+    nodes, components = record.get("nodes", "").split(), record.get("components", "").split()
+    if position >= len(nodes) or "job" not in record:
+        raise DataError(f"{host} has no node yet", advice="wait until the job is Training")
+    node = steps.Node(nodes[position], int(components[position]) if components else None)
+    return steps.step_command(node, f"exec-{host}", (), job=int(record["job"]))
+
+
+def _find_interface(sandbox: Sandbox) -> str:
+    address = sandbox.read_address()
+    if interface := addresses.find_interface(address, addresses.list_interfaces()):
+        return interface
+    raise DataError(
+        f"{sandbox.host}: its node has no interface with the address {address}, which Slurm's configuration has for it",
+        advice="give Slurm(interface=...), the name or the network of the interface between the nodes",
+    )
