@@ -97,6 +97,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
     "sdk/scriptmode/platforms/slurm/fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
+    "sdk/scriptmode/serve/object_store.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.

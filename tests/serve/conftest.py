@@ -102,5 +102,5 @@ def serving(folder, *options):
 @pytest.fixture(scope="module")
 def api(tmp_path_factory):
     """One server for all tests of a module: their jobs have names of their own."""
-    with serving(tmp_path_factory.mktemp("served")) as found:
+    with serving(tmp_path_factory.mktemp("served"), "--s3", "memory") as found:
         yield found

