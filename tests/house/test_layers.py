@@ -77,7 +77,7 @@ DISTRIBUTIONS = {
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
-    "waitress": ("sdk/scriptmode/serve/server.py",),
+    "waitress": ("sdk/scriptmode/serve/http_server.py",),
     "moto": ("sdk/scriptmode/serve/other_services.py",),
 }
 #: Modules that start processes.

@@ -1,6 +1,7 @@
 """Amazon SageMaker's training API over HTTP, whose jobs the local platform runs.
 
-server           the HTTP server and its life
+server           a server: its settings, its services and its life
+http_server      the HTTP server
 application      the WSGI application: which service a request is for, its limits, its answer
 aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs

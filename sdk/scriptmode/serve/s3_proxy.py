@@ -54,9 +54,7 @@ class S3Proxy:
             connection.close()
             text = f"<Error><Code>ServiceUnavailable</Code><Message>{type(error).__name__}</Message></Error>".encode()
             return respond(start_response, text, status=503, content_type="application/xml")
-        # The keys of metadata are in lower case, which a server's HTTP library may have changed.
-        headers = [(name.lower(), value) for name, value in answer.getheaders()]
-        headers = [(name, value) for name, value in headers if name not in _OF_CONNECTION]
+        headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
         start_response(f"{answer.status} {answer.reason or 'OK'}", headers)
         return _body(connection, answer)
 

@@ -1,16 +1,11 @@
-"""The HTTP server and its life.
-
-waitress reads a request whole before a thread has it, so that slow clients hold no thread. It closes connections that
-are idle, and those beyond a number.
-"""
+"""A server of SageMaker's training API: its settings, its services and its life."""
 
 from __future__ import annotations
 
-import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.installation import install_command
@@ -20,6 +15,7 @@ from scriptmode.serve import object_store
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.guard import Guard
+from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
@@ -28,16 +24,12 @@ from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.training_jobs import TrainingJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from scriptmode.serve.application import Environ, Service, StartResponse
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _HIGHEST_PORT = 65535
-_THREADS = 16
-_MOST_CONNECTIONS = 1000
-#: Seconds after which a connection without a byte is closed.
-_IDLE_SECONDS = 60
-#: Bytes of one object that is written in one request (PutObject, Amazon S3 API reference).
-_LARGEST_OBJECT = 5 * 1024**3
 
 
 @dataclass(frozen=True)
@@ -94,48 +86,30 @@ class Server:
 
     def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
         require_packages()
-        from waitress.server import create_server
-
-        self.settings = settings
         self._report = report
-        platform = LocalPlatform(queue=settings.queue or None)
-        self._platform = platform
-        self._objects, others = _create_object_service(settings.s3, Path(str(platform.arguments["data_dir"])))
+        self._platform = LocalPlatform(queue=settings.queue or None)
+        self._watch = LogWatch(self._platform)
+        self._application: Service | None = None
+        # Before the S3 server is started, which another server may use.
+        self._http = create_http_server(self._respond, settings.host, settings.port)
+        self._objects, others = _create_object_service(settings.s3, Path(str(self._platform.arguments["data_dir"])))
         self._s3_url = self._objects.url if self._objects else settings.s3
-        jobs = TrainingJobs(platform, settings.table, max_jobs=settings.max_jobs)
-        self._watch = LogWatch(platform)
-        application = Application(
-            {"SageMaker": jobs.operations, "Logs_20140328": Logs(platform, self._watch).operations},
+        jobs = TrainingJobs(self._platform, settings.table, max_jobs=settings.max_jobs)
+        self._application = Application(
+            {"SageMaker": jobs.operations, "Logs_20140328": Logs(self._platform, self._watch).operations},
             others,
             Guard(settings.host, rate=settings.rate),
             report,
         )
-        # A full queue of requests is not worth a warning.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-        self._connections: dict[int, Any] = {}
-        try:
-            self._server: Any = create_server(
-                application,
-                map=self._connections,
-                host=settings.host,
-                port=settings.port,
-                threads=_THREADS,
-                connection_limit=_MOST_CONNECTIONS,
-                channel_timeout=_IDLE_SECONDS,
-                max_request_body_size=_LARGEST_OBJECT,
-                ident=None,
-            )
-        except (OSError, ValueError) as error:
-            raise PlatformError(
-                f"the server cannot listen at {settings.host}:{settings.port}: {error}",
-                advice="end the other server, or give another --listen ADDRESS:PORT",
-            ) from error
+
+    def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        return self._application(environ, start_response) if self._application else ()
 
     @property
     def url(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
-        host = self._server.effective_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._server.effective_port}"
+        host = self._http.effective_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
@@ -143,10 +117,10 @@ class Server:
             os.environ[name] = value
         self._watch.start()
         try:
-            self._server.run()
+            self._http.run()
         finally:
             self._watch.stop()
-            self._server.close()
+            self._http.close()
             self._stop_objects()
 
     def _stop_objects(self) -> None:
