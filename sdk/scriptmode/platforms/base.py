@@ -201,8 +201,8 @@ class Platform(Protocol):
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
 
-    def failure(self, name: str) -> Failure | None:
-        """Return the recorded failure of a job; None where only DescribeTrainingJob's FailureReason is known.
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return the recorded failure of a described job; None where only DescribeTrainingJob's FailureReason is known.
 
         Optional: a platform without it is one that records no failures.
         """

@@ -78,7 +78,7 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
     if hasattr(platform, "failure"):
         # The outcome is reported without it.
         with suppress(ScriptmodeError):
-            failure = platform.failure(description.name)
+            failure = platform.failure(description.response)
     failure = failure or parse_failure_reason(description.failure_reason)
     return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
 

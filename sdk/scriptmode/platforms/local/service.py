@@ -251,15 +251,15 @@ class LocalPlatform(DeprecatedMethods):
         folder = self._store.find(name)
         return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
 
-    def failure(self, name: str) -> Failure | None:
-        """Return why a job failed, as its runtime and its agent recorded it; None if neither did.
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return why a described job failed, as its runtime and its agent recorded it; None if neither did.
 
         Raises:
             JobNotFoundError: There is no such job.
             UnreadableJobError: A file of the job is damaged.
 
         """
-        return self._store.find(name).read_state().failure
+        return self._store.find(str(description["TrainingJobName"])).read_state().failure
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""

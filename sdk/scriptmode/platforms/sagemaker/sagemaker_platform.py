@@ -157,18 +157,20 @@ class SageMakerPlatform(DeprecatedMethods):
         """Call DescribeTrainingJob."""
         return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
 
-    def failure(self, name: str) -> Failure | None:
-        """Return why a job failed as the end of a host's log shows it, where FailureReason does not say it; else None.
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return why a described job failed, from the end of a host's log where FailureReason does not say it.
 
         The service keeps only the text of the failure file, which other images than this project's may leave empty.
+        Return None if FailureReason says why, or if no log does.
         """
-        reason = str(self.describe(name).get("FailureReason") or "")
+        reason = str(description.get("FailureReason") or "")
         text, code = split_failure_reason(reason)
         if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        ends = LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).read_ends(foreign_failure.LINES)
+        tail = LogTail(str(description["TrainingJobName"]), self._connection, self.poll_seconds, retry_seconds=0)
+        ends = tail.read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
