@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
+from scriptmode.aws.s3 import parse_s3_uri, require_credentials
 from scriptmode.aws.sagemaker_session import Store, decode_text, parse_path, upload_path
 from scriptmode.aws.session import Connection
 from scriptmode.errors import invalid
@@ -143,5 +143,4 @@ def _store_of(uri: Any, session: Any) -> Store:
     if session is None:
         require_credentials(uri)
     # Sessions of local mode have settings for S3 as well.
-    connection = Connection(session.boto_session if getattr(session, "local_mode", False) else session)
-    return S3(connection.call("Amazon S3", lambda: connection.client("s3")))
+    return Connection(session.boto_session if getattr(session, "local_mode", False) else session).s3

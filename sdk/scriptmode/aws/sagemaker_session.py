@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
 from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
-from scriptmode.aws.session import Connection
+from scriptmode.aws.session import Connection, default_bucket_name
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, invalid
 from scriptmode.messages import did_you_mean_path
 from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
@@ -20,6 +19,7 @@ from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.aws.config import SageMakerConfig
     from scriptmode.clock import Clock
 
 #: What reads and writes objects.
@@ -171,8 +171,8 @@ class Session:
         name, owner = self._default_bucket or self._config.default_bucket, None
         if name is None:
             owner = self.account_id()
-            name = f"sagemaker-{self.boto_region_name}-{owner}"
-        s3 = self._s3
+            name = default_bucket_name(self.boto_region_name, owner)
+        s3 = self._connection.s3
         try:
             if not s3.has_bucket(name, owner=owner):
                 s3.create_bucket(name, region=self.boto_region_name)
@@ -273,7 +273,7 @@ class Session:
         if local_bucket.is_on_this_machine(uri):
             return local_bucket.LocalBucket()
         parse_s3_uri(uri)
-        return self._s3
+        return self._connection.s3
 
     def _uri(self, bucket: str | None, key: str) -> str:
         if not isinstance(key, str):
@@ -286,14 +286,8 @@ class Session:
         return f"{SCHEME}{_bucket_name('bucket', bucket)}/{key}"
 
     @cached_property
-    def _s3(self) -> S3:
-        return S3(self._connection.call("Amazon S3", lambda: self._connection.client("s3")))
-
-    @cached_property
     def _config(self) -> SageMakerConfig:
-        if self.sagemaker_config is not None:
-            return parse_config(self.sagemaker_config, "the config of boto_session")
-        return read_config(os.environ, self._s3.read_bytes)
+        return self._connection.read_config("the config of boto_session")
 
 
 def parse_path(argument: str, value: object) -> Path:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
 from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.aws.regions import warn_of_unknown_region
+from scriptmode.aws.s3 import S3
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, invalid
 
@@ -115,6 +118,21 @@ class Connection:
         with translate_errors(subject):
             return call()
 
+    @cached_property
+    def s3(self) -> S3:
+        """The objects of Amazon S3, by this session's client."""
+        return S3(self.call("Amazon S3", lambda: self.client("s3")))
+
+    def read_config(self, whose: str) -> SageMakerConfig:
+        """Return the settings that the session brings along, which errors call ``whose``, else the config files'."""
+        if self.settings is not None:
+            return parse_config(self.settings, whose)
+        return read_config(os.environ, self._read_bytes)
+
+    def _read_bytes(self, uri: str) -> bytes:
+        # The client is created for a config file in S3 only.
+        return self.s3.read_bytes(uri)
+
     def caller_identity(self) -> Mapping[str, str]:
         """Call GetCallerIdentity of STS: the account and the ARN of the credentials."""
         found: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
@@ -145,3 +163,8 @@ class Connection:
             with translate_setup_errors("the AWS settings"):
                 self._boto_session = boto3.session.Session(region_name=self._region)
         return self._boto_session
+
+
+def default_bucket_name(region: str, account: str) -> str:
+    """Return the bucket that the SageMaker SDK creates for an account and a Region."""
+    return f"sagemaker-{region}-{account}"

@@ -9,6 +9,7 @@ from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
 from scriptmode.aws.local_bucket import is_in_bucket, is_on_this_machine
+from scriptmode.aws.session import default_bucket_name
 from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
@@ -124,14 +125,14 @@ def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
     )
 
 
-def default_bucket_name(role: str, region: str) -> str | None:
-    """Return the bucket that the SageMaker SDK creates for the account of a role and a Region."""
+def default_bucket_of_role(role: str, region: str) -> str | None:
+    """Return the default bucket of a role's account; ``None`` for a text that is not a role's ARN."""
     account = account_of_role(role)
-    return f"sagemaker-{region}-{account}" if account else None
+    return default_bucket_name(region, account) if account else None
 
 
 def _default_path(role: str, config: SageMakerConfig, connection: Connection) -> str:
-    bucket = connection.default_bucket or config.default_bucket or default_bucket_name(role, connection.region)
+    bucket = connection.default_bucket or config.default_bucket or default_bucket_of_role(role, connection.region)
     prefix = connection.default_bucket_prefix or config.default_bucket_prefix
     return f"s3://{bucket}/{prefix.strip('/')}" if prefix else f"s3://{bucket}"
 

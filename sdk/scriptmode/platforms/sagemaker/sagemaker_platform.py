@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode.aws import config
 from scriptmode.aws.iam_role import account_of_role
-from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri
+from scriptmode.aws.s3 import SCHEME, parse_s3_uri
 from scriptmode.aws.session import Connection
 from scriptmode.errors import (
     CredentialsError,
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from scriptmode.aws.config import SageMakerConfig
     from scriptmode.clock import Clock
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
@@ -120,16 +119,16 @@ class SageMakerPlatform(DeprecatedMethods):
         """
         bucket = parse_s3_uri(uri).bucket
         owner = self._owner_of(bucket, role)
-        if self._s3.exists(uri, kms_key=kms_key, owner=owner):
+        if self._connection.s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
             return
         try:
-            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataNotFoundError:
             if not self._is_default(bucket, role):
                 raise
             self._create_bucket(bucket, owner)
-            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataAccessError as error:
             if owner is None:
                 raise
@@ -233,7 +232,7 @@ class SageMakerPlatform(DeprecatedMethods):
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
-        return self._s3.fetch(uri, folder)
+        return self._connection.s3.fetch(uri, folder)
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
@@ -256,17 +255,8 @@ class SageMakerPlatform(DeprecatedMethods):
         return self._call("the list of training jobs", read)
 
     @cached_property
-    def _config(self) -> config.SageMakerConfig:
-        if self._connection.settings is not None:
-            return config.parse_config(self._connection.settings, "the config of sagemaker_session")
-        return config.read_config(os.environ, self._read_bytes)
-
-    def _read_bytes(self, uri: str) -> bytes:
-        return self._s3.read_bytes(uri)
-
-    @cached_property
-    def _s3(self) -> S3:
-        return S3(self._connection.call("Amazon S3", lambda: self._connection.client("s3")))
+    def _config(self) -> SageMakerConfig:
+        return self._connection.read_config("the config of sagemaker_session")
 
     def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
         what = subject if " " in subject else f"training job {subject}"
@@ -274,7 +264,7 @@ class SageMakerPlatform(DeprecatedMethods):
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
         """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
-        if role is None or bucket != job_defaults.default_bucket_name(role, self.region):
+        if role is None or bucket != job_defaults.default_bucket_of_role(role, self.region):
             return None
         return account_of_role(role)
 
@@ -292,7 +282,7 @@ class SageMakerPlatform(DeprecatedMethods):
             return
         owner = self._owner_of(bucket, role)
         try:
-            if not self._s3.has_bucket(bucket, owner=owner):
+            if not self._connection.s3.has_bucket(bucket, owner=owner):
                 self._create_bucket(bucket, owner)
         except DataAccessError as error:
             if owner is None:
@@ -309,7 +299,7 @@ class SageMakerPlatform(DeprecatedMethods):
                     f"the role is one of account {owner}, but the credentials in use are of account {account}",
                     advice="a job is started by the account of its role: correct role, or the profile",
                 )
-        self._s3.create_bucket(bucket, region=self.region)
+        self._connection.s3.create_bucket(bucket, region=self.region)
 
     def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
