@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.figures import Figure, amount, in_turn
-from tests.benchmarks.training import CODE, DATA, EPOCHS, pair, steps_per_second
+from tests.benchmarks.training import ARGUMENTS, CODE, DATA, HYPERPARAMETERS, pair, steps_per_second
 
 from scriptmode import MPI, Estimator
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
@@ -123,7 +123,7 @@ def after_kill(folder: Path, image: str) -> float:
 def horovod_in_fit(image: str) -> float:
     job = Estimator(
         entry_point="train_hvd.py", source_dir=str(CODE), instance_count=2, instance_type="local", image_uri=image,
-        distribution=MPI(processes_per_host=1), hyperparameters={"epochs": EPOCHS}, max_run=1800,
+        distribution=MPI(processes_per_host=1), hyperparameters=HYPERPARAMETERS, max_run=1800,
     ).fit({"train": (DATA / "train").as_uri(), "eval": (DATA / "eval").as_uri()}, logs=False)  # fmt: skip
     return steps_per_second("\n".join(event.message for event in job.logs()))
 
@@ -169,7 +169,7 @@ def bare_mpirun(first: str) -> float:
     command = (
         "mpirun", "--allow-run-as-root", "--bind-to", "none", "-np", "2", "--host", ",".join(HOSTS),
         "--mca", "plm_ssh_agent", SSH, *(word for name in variables for word in ("-x", name)),
-        "python", "train_hvd.py", "--epochs", str(EPOCHS),
+        "python", "train_hvd.py", *ARGUMENTS,
     )  # fmt: skip
     return steps_per_second(docker("exec", "--workdir=/code", first, *command, timeout=900))
 

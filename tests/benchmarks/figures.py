@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import statistics
 from dataclasses import dataclass
-from typing import Callable
+from typing import Callable, TypeVar
 
 #: Set if every benchmark runs once at its smallest size, to test that it works; its figures are not valid then.
 SMALLEST_VARIABLE = "SCRIPTMODE_BENCHMARKS_SMALLEST"
 
+Size = TypeVar("Size")
 
-def amount(usual: int, *, smallest: int) -> int:
+
+def amount(usual: Size, *, smallest: Size) -> Size:
     """Return the size of a part of a benchmark: ``usual``, or ``smallest`` in a run of the smallest size."""
     return smallest if SMALLEST_VARIABLE in os.environ else usual
 

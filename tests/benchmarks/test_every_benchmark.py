@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[2]
 FAST = ("command_line", "failure", "job_list", "plan", "relay")
 #: Those that install what they compare with, start clusters and servers, or wait for a clock.
 SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "streams", "submit")
-TENSORFLOW = ("first_step", "reader", "training")
+TENSORFLOW = ("first_step", "reader")
+#: Its programs are trained by other tests, and the benchmark of containers trains with the functions of this module.
+THOROUGH = ("training",)
 
 
 def bench(*arguments):
@@ -41,7 +43,7 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     listed = {word[:-1] for word in words if word.endswith(":")}
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
-    assert listed == measuring == {*FAST, *SLOW, *TENSORFLOW, "containers"}
+    assert listed == measuring == {*FAST, *SLOW, *TENSORFLOW, *THOROUGH, "containers"}
 
 
 def test_a_benchmark_that_does_not_exist_is_refused():
@@ -66,7 +68,7 @@ def test_a_slow_benchmark_runs(name):
 @pytest.mark.tf
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("name", TENSORFLOW)
+@pytest.mark.parametrize("name", [*TENSORFLOW, *(pytest.param(name, marks=pytest.mark.thorough) for name in THOROUGH)])
 def test_a_benchmark_of_tensorflow_runs(name):
     runs(name)
 

@@ -25,7 +25,8 @@ sys.path.insert(0, str(CODE))
 
 from progress import read_summary  # noqa: E402 - beside the training programs
 
-EPOCHS = amount(6, smallest=1)
+HYPERPARAMETERS = amount({"epochs": 6}, smallest={"epochs": 1, "steps-per-epoch": 5})
+ARGUMENTS = [word for name, value in HYPERPARAMETERS.items() for word in (f"--{name}", str(value))]
 RUNS = amount(3, smallest=1)
 
 
@@ -65,7 +66,7 @@ def pair(ours: Callable[[], float], reference: Callable[[], float], *, swapped: 
 def in_fit(entry_point: str, hosts: int, distribution: Any) -> float:
     estimator = Estimator(
         entry_point=entry_point, source_dir=str(CODE), instance_count=hosts, instance_type="local_process",
-        distribution=distribution, hyperparameters={"epochs": EPOCHS}, max_run=1800,
+        distribution=distribution, hyperparameters=HYPERPARAMETERS, max_run=1800,
     )  # fmt: skip
     job = estimator.fit({"train": (DATA / "train").as_uri(), "eval": (DATA / "eval").as_uri()}, logs=False)
     return steps_per_second("\n".join(event.message for event in job.logs()))
@@ -74,7 +75,7 @@ def in_fit(entry_point: str, hosts: int, distribution: Any) -> float:
 def bare_mpirun(folder: Path) -> float:
     mpirun = Path(sys.executable).parent / "mpirun"
     command = [str(mpirun), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "2"]
-    done = subprocess.run([*command, sys.executable, "train_hvd.py", "--epochs", str(EPOCHS)], check=True, timeout=600, cwd=CODE,
+    done = subprocess.run([*command, sys.executable, "train_hvd.py", *ARGUMENTS], check=True, timeout=600, cwd=CODE,
                           env=variables(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
     return steps_per_second(done.stdout)
 
@@ -99,7 +100,7 @@ def by_hand(folder: Path) -> float:
 def start(environment: dict[str, str], cluster: dict[str, list[str]], kind: str, index: int) -> subprocess.Popen[str]:
     config = {"cluster": cluster, "task": {"type": kind, "index": index}}
     environment = {**environment, "TF_CONFIG": json.dumps(config), "GRPC_FAIL_FAST": "use_caller"}
-    return subprocess.Popen([sys.executable, "train_ps.py", "--epochs", str(EPOCHS)], cwd=CODE, env=environment,
+    return subprocess.Popen([sys.executable, "train_ps.py", *ARGUMENTS], cwd=CODE, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
