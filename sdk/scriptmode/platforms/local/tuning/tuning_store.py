@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import DATA_DIR_VARIABLE, TUNING, make_private
+from scriptmode.data_dir import TUNING, make_private, unwritable_error
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ENDED
@@ -219,10 +219,7 @@ class TuningStore:
         except OSError as error:
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, self.data_dir) from error
-            raise DataError(
-                f"the data directory {self.data_dir} cannot be written: {error}",
-                advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
-            ) from error
+            raise unwritable_error(self.data_dir, error) from error
         finally:
             if lock >= 0:
                 os.close(lock)
