@@ -85,11 +85,7 @@ def programs(monkeypatch, tmp_path):
     """A directory of programs, the only one on PATH with a shell's."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(commands, "RETRY_SECONDS", 0.0)
-    commands.sbatch_options.cache_clear()
-    commands.has_pyxis.cache_clear()
-    yield slurm_programs.Programs(tmp_path)
-    commands.sbatch_options.cache_clear()
-    commands.has_pyxis.cache_clear()
+    return slurm_programs.Programs(tmp_path)
 
 
 def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path):
@@ -274,11 +270,8 @@ def test_the_gpus_of_a_host_are_those_that_it_asks_for(options, hosts, gpus):
 
 
 def test_what_runs_an_image_is_found_on_this_machine(programs):
-    assert checks.find_container_runtime(SlurmSettings(container_runtime="apptainer")) == "apptainer"
-    with pytest.raises(SpecError, match="image_uri needs Pyxis"):
-        checks.find_container_runtime(SlurmSettings())
-    programs.add("apptainer", "")
-    assert checks.find_container_runtime(SlurmSettings()) == "apptainer"
-    programs.add("srun", "echo '      --container-image=[USER@][REGISTRY#]IMAGE'")
-    commands.has_pyxis.cache_clear()
-    assert checks.find_container_runtime(SlurmSettings()) == "pyxis"
+    with pytest.raises(SpecError, match="image_uri needs Apptainer on the nodes, and this machine does not have it"):
+        checks.require_container_runtime(SlurmSettings())
+    checks.require_container_runtime(SlurmSettings(container_runtime="apptainer"))
+    programs.add("singularity", "")
+    checks.require_container_runtime(SlurmSettings())

@@ -48,7 +48,13 @@ def test_an_argument_precedes_the_variable_and_that_the_files(config_file, tmp_p
 
 
 def test_settings_are_the_same_after_a_jobs_record():
-    given = {"partition": "gpu", "exclusive": True, "setup": "a\nb", "interface": "ib0", "container_runtime": "pyxis"}
+    given = {
+        "partition": "gpu",
+        "exclusive": True,
+        "setup": "a\nb",
+        "interface": "ib0",
+        "container_runtime": "singularity",
+    }
     found = parse_settings(given, {})
     assert found.setup == ("a", "b")
     assert settings_from_json(found.to_json()) == found

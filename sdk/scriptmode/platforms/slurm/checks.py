@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean, format_duration, pluralize
-from scriptmode.platforms.slurm import batch_script, commands
-from scriptmode.platforms.slurm.settings import APPTAINER, PYXIS
+from scriptmode.platforms.slurm import batch_script, commands, images
 from scriptmode.spec.training_job import Limits
 
 if TYPE_CHECKING:
@@ -84,19 +83,15 @@ def time_maximum(resources: Resources, settings: SlurmSettings) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def find_container_runtime(settings: SlurmSettings) -> str:
-    """Return what runs a job's image: ``pyxis`` or ``apptainer``; raise `SpecError` if neither is here."""
-    if settings.container_runtime:
-        return settings.container_runtime
-    if commands.has_pyxis():
-        return PYXIS
-    if shutil.which("apptainer") or shutil.which("singularity"):
-        return APPTAINER
+def require_container_runtime(settings: SlurmSettings) -> None:
+    """Raise `SpecError` if this machine, whose programs the nodes have, cannot run an image."""
+    if settings.container_runtime or any(map(shutil.which, images.PROGRAMS)):
+        return
     raise SpecError(
-        "image_uri needs Pyxis (srun --container-image) or Apptainer, and this machine has neither",
+        "image_uri needs Apptainer on the nodes, and this machine does not have it",
         argument="image_uri",
-        advice="leave image_uri out: hosts are processes of the nodes then; "
-        "or name what the nodes have: Slurm(container_runtime='apptainer')",
+        advice="leave image_uri out, the hosts are processes of the nodes then; or, if the nodes have it, name it: "
+        "Slurm(container_runtime='apptainer', setup=('module load apptainer',))",
     )
 
 

@@ -224,12 +224,6 @@ def sbatch_options() -> frozenset[str]:
     return frozenset(name.replace("-", "_") for name in _OPTION.findall(_help("sbatch")))
 
 
-@functools.lru_cache(maxsize=1)
-def has_pyxis() -> bool:
-    """Return whether the plugin Pyxis is installed, which starts steps in images."""
-    return "container-image" in _OPTION.findall(_help("srun"))
-
-
 def _help(program: str) -> str:
     try:
         return _run((program, "--help"))

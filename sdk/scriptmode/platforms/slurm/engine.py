@@ -47,7 +47,7 @@ class SlurmEngine(LocalAgent):
         """
         own = parse_settings(settings.slurm, os.environ)
         if spec.algorithm.image_uri:
-            checks.find_container_runtime(own)
+            checks.require_container_runtime(own)
         elif spec.script is None:
             raise invalid("entry_point", "is missing", "give a script, or image_uri")
         if settings.container_limits:
@@ -109,7 +109,7 @@ class SlurmEngine(LocalAgent):
                 job_variables.with_job_variables(
                     process_fleet.process_environment(job.request, sandbox, variables), job
                 ),
-                job.python,
+                "" if job.request.algorithm.image_uri else job.python,
                 gpus[name],
             )
             for name, sandbox in sandboxes.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
@@ -11,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data import mounts
+from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
@@ -20,7 +21,7 @@ from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import addresses, commands, environment, steps
+from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
 from scriptmode.platforms.slurm.settings import settings_from_json
 from scriptmode.programs import run_program
 from scriptmode_runtime import contract
@@ -155,6 +156,20 @@ class NodeFleet(ProcessFleet):
         self._own_disk = ExitStack()
         self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
         self.staging = StagingArea(self._directory / "channels", links_files=True)
+
+    def _command(self) -> tuple[str, ...]:
+        """Return what the host runs: a program of the node, or of the job's image."""
+        algorithm = self._job.request.algorithm
+        if not algorithm.image_uri:
+            return super()._command()
+        wanted = settings_from_json(self._job.engine).container_runtime
+        program = wanted or next(filter(shutil.which, images.PROGRAMS), images.PROGRAMS[0])
+        channels = (getattr(channel.source, "s3_data", "") for channel in self._job.request.channels)
+        linked = [file_uris.file_path(uri) for uri in channels if file_uris.is_file(uri)]
+        command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
+        binds = (self._folder.path.parent.parent, self._directory, *linked)
+        (base,) = (sandbox.base for sandbox in self.sandboxes.values())
+        return images.image_command(program, algorithm.image_uri, base, binds, command)
 
     def _create_directory(self, data: Path, tmpdir: str) -> Path:
         try:

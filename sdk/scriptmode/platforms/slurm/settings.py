@@ -16,16 +16,15 @@ from scriptmode import bounded_yaml
 from scriptmode.errors import ConfigError, SpecError
 from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.slurm import commands, sbatch_options
+from scriptmode.platforms.slurm import commands, images, sbatch_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 #: ``partition=gpu,account=vision``, or the same as a JSON object.
 SETTINGS_VARIABLE = "SCRIPTMODE_SLURM"
 #: The config file, in platformdirs' directories of a site and of a user, and its key of these settings.
 FILE_NAME, FILE_KEY = "config.yaml", "slurm"
-PYXIS, APPTAINER = "pyxis", "apptainer"
 _SHAPE: Mapping[str, object] = {
     "options!": dict,
     "setup!": [str],
@@ -50,7 +49,7 @@ class SlurmSettings:
         options: Options of sbatch by their long names, with "_" for "-"; True for an option without a value.
         setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
-        container_runtime: What runs images: ``pyxis`` or ``apptainer``; "" for what the nodes have.
+        container_runtime: What runs images: ``apptainer`` or ``singularity``; "" for the one that a node has.
         partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
     """
 
@@ -255,9 +254,8 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
 
 
 def _container_runtime(owner: _Owner, value: object) -> str:
-    known: Collection[str] = (PYXIS, APPTAINER)
-    if value not in known:
-        raise owner.refuse("container_runtime", f"is {value!r}", did_you_mean(str(value), known))
+    if value not in images.PROGRAMS:
+        raise owner.refuse("container_runtime", f"is {value!r}", did_you_mean(str(value), images.PROGRAMS))
     return str(value)
 
 

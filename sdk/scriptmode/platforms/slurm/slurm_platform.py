@@ -42,8 +42,9 @@ class Slurm(LocalPlatform):
             ``"10.1.0.0/16"``. Default: the one of the nodes' addresses.
         options: Options of sbatch by their long names, with ``_`` for ``-``: ``partition="gpu"``, ``gres="gpu:4"``,
             ``account="vision"``, ``exclusive=True``. Also ``partitions``, options of the hosts of one partition by its
-            name (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``container_runtime``, ``"pyxis"`` or ``"apptainer"``,
-            which runs an ``image_uri``. Options that a job sets by itself are refused with what to use instead.
+            name (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``container_runtime``, ``"apptainer"`` or
+            ``"singularity"``, which runs an ``image_uri``. Options that a job sets by itself are refused with what to
+            use instead.
 
     Raises:
         SpecError: A setting is unknown or wrong.
