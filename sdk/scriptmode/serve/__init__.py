@@ -6,7 +6,8 @@ application      the WSGI application: which service a request is for, its limit
 aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs
 request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
-job_tags         the tags of training jobs
+tuning_jobs      the operations on tuning jobs
+tag_operations   the operations on tags; job_tags: the tags of jobs
 other_services   S3, STS, IAM and the rest, which moto has
 object_store     S3 on disk: the program SeaweedFS
 s3_proxy         S3 of another server

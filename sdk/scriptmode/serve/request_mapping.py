@@ -21,6 +21,7 @@ HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER)
 #: Tags with this prefix belong to the server; clients neither see nor set them.
 PREFIX = "scriptmode:"
 _TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
+_DEFINITION = "TrainingJobDefinition"
 #: The most characters of a tag's value (Tag, API reference).
 _LONGEST_TAG = 256
 #: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
@@ -82,6 +83,24 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     if asked:
         changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
     return MappedRequest(changed, failure)
+
+
+def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
+    """Return the request of a tuning job whose training jobs the local platform runs; as `to_local`."""
+    definition = request.get(_DEFINITION)
+    if not isinstance(definition, dict):
+        return MappedRequest(request)
+    tags = {"Tags": request["Tags"]} if "Tags" in request else {}
+    mapped = to_local({**definition, **tags}, table)
+    changed = {**request, _DEFINITION: {key: value for key, value in mapped.request.items() if key != "Tags"}}
+    if "Tags" in mapped.request:
+        changed["Tags"] = mapped.request["Tags"]
+    return MappedRequest(changed, mapped.failure)
+
+
+def tuning_to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return the description of a tuning job with the instance types and the image that were asked for."""
+    return {**description, _DEFINITION: to_described(description[_DEFINITION], tags)}
 
 
 def _map_image(algorithm: object, table: HostTable, hosts: set[str], asked: dict[str, str]) -> str:

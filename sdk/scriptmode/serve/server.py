@@ -11,6 +11,7 @@ from scriptmode.errors import PlatformError, invalid
 from scriptmode.installation import install_command
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import object_store
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch_logs import Logs
@@ -21,12 +22,15 @@ from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HOSTS, HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
+from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.training_jobs import TrainingJobs
+from scriptmode.serve.tuning_jobs import TuningJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.serve.application import Environ, Service, StartResponse
+    from scriptmode.serve.training_jobs import Operation
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _HIGHEST_PORT = 65535
@@ -94,13 +98,20 @@ class Server:
         self._http = create_http_server(self._respond, settings.host, settings.port)
         self._objects, others = _create_object_service(settings.s3, Path(str(self._platform.arguments["data_dir"])))
         self._s3_url = self._objects.url if self._objects else settings.s3
-        jobs = TrainingJobs(self._platform, settings.table, max_jobs=settings.max_jobs)
         self._application = Application(
-            {"SageMaker": jobs.operations, "Logs_20140328": Logs(self._platform, self._watch).operations},
+            {"SageMaker": self._sagemaker(settings), "Logs_20140328": Logs(self._platform, self._watch).operations},
             others,
             Guard(settings.host, rate=settings.rate),
             report,
         )
+
+    def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
+        tuning = LocalTuning(self._platform)
+        return {
+            **TrainingJobs(self._platform, settings.table, max_jobs=settings.max_jobs).operations,
+            **TuningJobs(tuning, settings.table).operations,
+            **TagOperations(self._platform, tuning).operations,
+        }
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         return self._application(environ, start_response) if self._application else ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import (
@@ -10,6 +11,7 @@ from scriptmode.errors import (
     DataError,
     JobExistsError,
     JobNotFoundError,
+    MissingPackageError,
     RequestError,
     SpecError,
     UnreadableJobError,
@@ -18,7 +20,6 @@ from scriptmode.platforms.base import ENDED
 from scriptmode.request import service_model
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
-from scriptmode.serve.job_tags import JobTags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,12 +40,10 @@ _SUMMARY = (
     "SecondaryStatus",
 )
 _SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
-#: The tags of a page if the call does not say (ListTags, API reference).
-_TAGS_OF_PAGE = 50
 
 
 class TrainingJobs:
-    """The operations on training jobs and their tags, by their names in Amazon SageMaker's API.
+    """The operations on training jobs, by their names in Amazon SageMaker's API.
 
     Args:
         platform: The platform that runs the jobs.
@@ -56,24 +55,23 @@ class TrainingJobs:
         self._platform = platform
         self._table = table
         self._max_jobs = max_jobs
-        self._tags = JobTags(platform)
+        self._lock = threading.Lock()
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
             "ListTrainingJobs": self._list,
             "StopTrainingJob": self._stop,
             "DeleteTrainingJob": self._delete,
-            "AddTags": self._add_tags,
-            "ListTags": self._list_tags,
-            "DeleteTags": self._delete_tags,
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
             self._platform.validate(mapped.request)
-            self._require_room()
-            arn = self._platform.create(mapped.request, failure=mapped.failure)
+            # Two calls must not find the same room for a job.
+            with self._lock if self._max_jobs else nullcontext():
+                self._require_room()
+                arn = self._platform.create(mapped.request, failure=mapped.failure)
         return {"TrainingJobArn": arn}
 
     def _require_room(self) -> None:
@@ -133,26 +131,6 @@ class TrainingJobs:
             self._platform.delete(name)
         return {}
 
-    def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("AddTagsInput", arguments)
-        with translated_errors():
-            tags = self._tags.add(arguments["ResourceArn"], {tag["Key"]: tag["Value"] for tag in arguments["Tags"]})
-        return {"Tags": _tag_list(tags)}
-
-    def _list_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("ListTagsInput", arguments)
-        with translated_errors():
-            tags = _tag_list(self._tags.read(arguments["ResourceArn"]))
-        sized = {"MaxResults": _TAGS_OF_PAGE, **arguments}
-        shown, more = paging.page(tags, sized, key="Key", name="Key")
-        return {"Tags": shown, **more}
-
-    def _delete_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("DeleteTagsInput", arguments)
-        with translated_errors():
-            self._tags.remove(arguments["ResourceArn"], arguments["TagKeys"])
-        return {}
-
 
 def validate(shape: str, arguments: Mapping[str, Any]) -> None:
     """Raise `ApiError` for arguments that the service's model does not accept."""
@@ -172,9 +150,5 @@ def translated_errors() -> Iterator[None]:
         raise not_found_error() from error
     except UnreadableJobError:
         raise
-    except (RequestError, SpecError, DataError, CredentialsError) as error:
+    except (RequestError, SpecError, DataError, CredentialsError, MissingPackageError) as error:
         raise validation_error(str(error)) from error
-
-
-def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -125,6 +125,15 @@ class LocalTuning:
         record = folder.read_record()
         return [description.render_training_job(record, each) for each in state.trials]
 
+    def tags(self, name: str) -> dict[str, str]:
+        """Return the tags that a tuning job was created with; raise `JobNotFoundError`."""
+        request = self._store.find(name).read_record().request
+        return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+
+    def server_folder(self, name: str) -> Path:
+        """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
+        return self._store.find(name).path / "server"
+
     def list(self) -> list[dict[str, Any]]:
         """Return HyperParameterTuningJobSummary objects, newest first; those that cannot be read are left out."""
         found = []

@@ -6,6 +6,7 @@
   ``agent.lock``    held (flock) by the agent while it lives
   ``stop``          exists once a stop was requested
   ``agent.log``     warnings and errors of the agent
+  ``server/``       files of `scriptmode.serve`, which alone reads and writes them
 
 The client that creates the tuning job writes everything once, before the directory gets its name by a rename. From
 then on the agent, which inherits the lock, is the only writer, but for ``stop``. The agent records a training job

@@ -1,0 +1,97 @@
+"""SageMaker's operations on tuning jobs, called by boto3. Every answer is checked against botocore's model."""
+
+import time
+
+import pytest
+from botocore.exceptions import ClientError
+from fakes.processes import until
+from serve.conftest import ENDED, TENSORFLOW
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float)
+print("loss=%f" % abs(parser.parse_known_args()[0].rate - 0.5))
+"""
+
+
+@pytest.fixture(scope="module")
+def tuning(api):
+    """The request of a tuning job with two training jobs of a grid, and its name."""
+    training = api.request(SCRIPT)
+    api.names.clear()
+    name = f"tune-{time.time_ns() % 10**12}"
+    definition = {
+        "AlgorithmSpecification": {
+            "TrainingImage": TENSORFLOW,
+            "TrainingInputMode": "File",
+            "MetricDefinitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
+        },
+        "RoleArn": training["RoleArn"],
+        "OutputDataConfig": training["OutputDataConfig"],
+        "ResourceConfig": training["ResourceConfig"],
+        "StoppingCondition": training["StoppingCondition"],
+        "StaticHyperParameters": training["HyperParameters"],
+    }
+    config = {
+        "Strategy": "Grid",
+        "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+        "ResourceLimits": {"MaxParallelTrainingJobs": 2},
+        "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.25", "0.75", "0.5"]}]},
+    }
+    request = {
+        "HyperParameterTuningJobName": name,
+        "HyperParameterTuningJobConfig": config,
+        "TrainingJobDefinition": definition,
+        "Tags": [{"Key": "team", "Value": "a"}],
+    }
+    arn = api.sagemaker.create_hyper_parameter_tuning_job(**request)["HyperParameterTuningJobArn"]
+
+    def described():
+        return api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+
+    until(lambda: described()["HyperParameterTuningJobStatus"] in ENDED, 120)
+    return request, arn, described()
+
+
+def test_a_tuning_job_runs_its_training_jobs(api, tuning):
+    request, arn, found = tuning
+    assert found["HyperParameterTuningJobStatus"] == "Completed", found
+    assert found["HyperParameterTuningJobArn"] == arn
+    assert found["TrainingJobDefinition"]["ResourceConfig"] == request["TrainingJobDefinition"]["ResourceConfig"]
+    assert found["BestTrainingJob"]["TunedHyperParameters"] == {"rate": "0.5"}
+    best = api.sagemaker.describe_training_job(TrainingJobName=found["BestTrainingJob"]["TrainingJobName"])
+    assert best["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
+    assert [tag["Key"] for tag in api.sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["team"]
+
+
+def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning):
+    pages = api.sagemaker.get_paginator("list_training_jobs_for_hyper_parameter_tuning_job").paginate(
+        HyperParameterTuningJobName=tuning[0]["HyperParameterTuningJobName"],
+        SortBy="FinalObjectiveMetricValue",
+        SortOrder="Descending",
+        PaginationConfig={"PageSize": 1},
+    )
+    rows = [row for page in pages for row in page["TrainingJobSummaries"]]
+    values = [row["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] for row in rows]
+    assert values == [0.25, 0.25, 0.0]
+
+
+def test_tuning_jobs_are_listed(api, tuning):
+    name = tuning[0]["HyperParameterTuningJobName"]
+    found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=name, StatusEquals="Completed")
+    assert [row["HyperParameterTuningJobName"] for row in found["HyperParameterTuningJobSummaries"]] == [name]
+
+
+def test_errors_have_the_codes_of_aws(api, tuning):
+    request, _, _ = tuning
+    with pytest.raises(ClientError, match="ResourceInUse"):
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    with pytest.raises(ClientError, match="ResourceNotFound"):
+        api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName="none")
+    with pytest.raises(ClientError, match="in status Completed"):
+        api.sagemaker.stop_hyper_parameter_tuning_job(
+            HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
+        )
