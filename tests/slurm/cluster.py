@@ -64,9 +64,10 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
+        settings: Lines of ``slurm.conf`` in addition, such as ``PreemptParameters=send_user_signal``.
     """
 
-    def __init__(self, *shared: str | os.PathLike[str]) -> None:
+    def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
         sweep()
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = _locked(self.folder)
@@ -77,7 +78,7 @@ class Cluster:
         self._daemons: list[subprocess.Popen] = []
         self.machines = Machines(self.folder, *shared)
         try:
-            configuration.write(self.folder, self.machines.network)
+            configuration.write(self.folder, self.machines.network, settings)
             self._start()
         except BaseException:
             self.close()

@@ -86,11 +86,9 @@ def _sbatch(state, arguments):
         )
     _refuse(state, options)
     if "test-only" in options:
-        expected = records.time_text(jobs.now(state))
-        print(
-            f"sbatch: Job {state['next']} to start at {expected} using 1 processors on nodes node1 in partition batch",
-            file=sys.stderr,
-        )
+        expected, partition = records.time_text(jobs.now(state)), options.get("partition", "batch")
+        text = f"Job {state['next']} to start at {expected} using 1 processors on nodes node1 in partition {partition}"
+        print(f"sbatch: {text}", file=sys.stderr)
         return ""
     environment = {} if options.get("export") in ("NONE", "NIL") else dict(os.environ)
     job = jobs.submit(state, options, script, environment, str(Path.cwd()))

@@ -204,7 +204,7 @@ def _end(state, job, step):
         state=step["state"],
         end=now(state),
         exit_code=step.get("exit_code", 0),
-        signal=step.get("signal", 0),
+        signal=step.get("signal", signal.SIGTERM if step["state"] == "TIMEOUT" else 0),
         by=step.get("by"),
         reason=step.get("reason", reasons.get(step["state"], job["reason"])),
     )

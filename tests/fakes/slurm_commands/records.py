@@ -55,7 +55,9 @@ def job_line(job, now):
         "StdOut": output_path(job, "output"),
         "StdErr": output_path(job, "error"),
     }
-    if job["state"] != "PENDING":
+    if job["state"] == "PENDING":
+        changed["NumNodes"] = f"{job['count']}-{job['count']}" if "nodes" in job["options"] else job["count"]
+    else:
         changed["PreemptTime"] = time_text(job["preempted"], "None")
         changed["BatchHost"] = job["nodes"][0] if job["nodes"] else ""
     recorded.update({field: str(value) for field, value in changed.items()})
@@ -80,8 +82,8 @@ def squeue_line(job, template):
 
 
 def _exit_code(run):
-    """Return the exit code as sacct has it: without bit 7, and none of a job that was cancelled."""
-    return "0:0" if run["state"] == "CANCELLED" else f"{run['exit_code'] & 0x7F}:{run['signal']}"
+    """Return the exit code as sacct has it: without bit 7, and none of a job that Slurm ended."""
+    return "0:0" if run["state"] in ("CANCELLED", "TIMEOUT") else f"{run['exit_code'] & 0x7F}:{run['signal']}"
 
 
 def _state(run):
