@@ -21,7 +21,9 @@ from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
 from scriptmode.doctor import machine_checks
+from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.store.activity import write_usage
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
@@ -29,7 +31,7 @@ SEED = 8
 SECONDS = 20
 VICTIM, GOOD = "victim", "good"
 FILES = [
-    "state.json", "job.json", "processes.json", "progress.json", "usage.json", "stop", "agent.lock", "agent.log", "logs", "logs/algo-1.log",
+    "state.json", "job.json", "processes.json", "progress.json", "usage", "usage/algo-1.json", "stop", "agent.lock", "agent.log", "logs", "logs/algo-1.log",
     "output", "output/model.tar.gz", "channels", "hosts", "",
 ]  # fmt: skip
 #: Verbs that read, then those that write; {new} is a folder that does not exist.
@@ -64,7 +66,7 @@ def store(memory_folder):
     (jobs.job_folder(GOOD).path / "progress.json").write_text(
         json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
     )
-    (jobs.job_folder(GOOD).path / "usage.json").write_text(json.dumps({"algo-1": {"cpu_percent": 1.0}}))
+    write_usage(jobs.job_folder(GOOD).usage_file("algo-1"), {"algo-1": HostActivity(cpu_percent=1.0)})
     return jobs
 
 

@@ -124,7 +124,7 @@ def folder(tmp_path):
 
 def test_the_record_is_read_with_the_silence_of_each_running_host(folder):
     usage = HostActivity(cpu_percent=98.6, memory_bytes=7, gpu_percent=5.0, gpu_memory_bytes=6)
-    write_usage(folder.usage_file, {"algo-1": usage})
+    write_usage(folder.usage_file("algo-1"), {"algo-1": usage})
     os.utime(folder.log("algo-1"), (time.time() - 12,) * 2)
     found = read_activity(folder)
     assert list(found) == ["algo-1"]
@@ -139,16 +139,24 @@ def test_the_record_is_read_with_the_silence_of_each_running_host(folder):
 
 @pytest.mark.parametrize("content", [b"[", b"null", b"[7]", b'{"algo-1": 7}', b'{"algo-1": {"cpu_percent": "7"}}'])
 def test_a_record_that_cannot_be_read_tells_nothing(folder, content):
-    folder.usage_file.write_bytes(content)
+    record = folder.usage_file("algo-1")
+    record.parent.mkdir()
+    record.write_bytes(content)
     assert formatting.format_usage(read_activity(folder).get("algo-1", HostActivity())) == ""
 
 
+def test_the_agents_of_a_jobs_hosts_have_a_record_each(folder):
+    write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(memory_bytes=7)})
+    write_usage(folder.usage_file("algo-2"), {"algo-2": HostActivity(memory_bytes=8)})
+    assert {host: each.memory_bytes for host, each in read_activity(folder).items()} == {"algo-1": 7, "algo-2": 8}
+
+
 def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):
-    write_usage(folder.usage_file, {"algo-1": HostActivity(cpu_percent=1.0)})
+    write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(cpu_percent=1.0)})
     assert read_activity(folder)
-    os.utime(folder.usage_file, (time.time() - 60,) * 2)
+    os.utime(folder.usage_file("algo-1"), (time.time() - 60,) * 2)
     assert read_activity(folder) == {}
-    os.utime(folder.usage_file)
+    os.utime(folder.usage_file("algo-1"))
     folder.write_state(folder.read_state().with_status("Completed", time.time()))
     folder.log("algo-1").write_text("without an end")
     assert read_activity(folder) == {}

@@ -241,3 +241,25 @@ def test_an_agent_that_closes_its_output_and_stays_is_killed(linked, monkeypatch
 
     assert "closed its output, and was killed" in until(fails).reason
     assert agent.process.is_killed
+
+
+def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(linked, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.2)
+    living, silent = FakeAgent("algo-1"), FakeAgent("algo-2")
+    links = linked(living, silent)
+
+    def fails():
+        living.tell({"event": "alive"})
+        links.poll()
+        return links.failure()
+
+    assert until(fails).reason.startswith("InternalServerError: the agent of algo-2 (process 4711) has not answered")
+    assert (living.process.is_killed, silent.process.is_killed) == (False, True)
+
+
+def test_the_time_for_which_the_jobs_agent_itself_was_stopped_is_not_silence(linked, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._LONGEST_POLL_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    links = linked(FakeAgent("algo-1"))
+    links.poll()
+    assert links.failure() is None

@@ -1,30 +1,43 @@
 """A host's agent: stages the inputs of the hosts of one machine, starts the hosts, serves and ends them.
 
-It does what `host_messages` describes, and nothing of the job's state is its own. On this machine it is a fork of the
-job's agent, with which it dies. It has no threads, because it forks.
+It does what `host_messages` describes, and owns nothing of the job's state. On this machine it is a fork of the job's
+agent, with which it dies. Where the hosts are elsewhere the engine starts it there, once for each host:
+
+``python -m scriptmode.platforms.local.agent.host_agent <job folder> <host>``: commands come from standard input, events
+go to standard output, warnings and errors to standard error. It ends after the command ``end`` or the end of its input,
+never by SIGTERM, which a scheduler sends to all processes of a host.
+
+It has no threads, because it forks.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
 from scriptmode.failure import Failure
-from scriptmode.platforms.local.agent import host_messages
+from scriptmode.platforms.local.agent import host_messages, log_stream
 from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, describe_error, split_cause
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
+from scriptmode.platforms.local.store.heartbeat import LONGEST_WORK_SECONDS
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.forked_tasks import Children
+from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -32,8 +45,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 
 #: Interval of sending the progress; the live view is drawn as often.
 _PROGRESS_SECONDS = 0.5
@@ -64,11 +76,16 @@ class HostAgent:
         #: The hosts that were started and have not ended.
         self._running: dict[str, Host] = {}
         self._has_failed = False
+        self._is_sending = False
+        #: The last time when commands were read.
+        self._worked = time.monotonic()
         self._sent_progress: list[ChannelProgress] = []
         self._next_progress = 0.0
 
     def serve(self) -> None:
         """Run commands until ``end``, or until the job's agent is gone; then stop everything."""
+        signal.signal(signal.SIGALRM, self._send_alive)
+        signal.setitimer(signal.ITIMER_REAL, host_messages.ALIVE_SECONDS, host_messages.ALIVE_SECONDS)
         try:
             while self._run_commands():
                 self._report()
@@ -85,6 +102,7 @@ class HostAgent:
 
     def _run_commands(self) -> bool:
         """Run the commands that have arrived; return whether more can come."""
+        self._worked = time.monotonic()
         for command in self._commands.read():
             what = command["do"]
             if what == "end":
@@ -137,7 +155,7 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        self._tasks.start(UsageSampler(hosts, self._folder.usage_file).run)
+        self._tasks.start(UsageSampler(hosts, self._folder.usage_file(hosts[0].name)).run)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})
@@ -202,4 +220,42 @@ class HostAgent:
         self._send("log", host=host, text=text)
 
     def _send(self, event: str, **fields: Any) -> None:
-        host_messages.send(self._events, event=event, **fields)
+        self._is_sending = True
+        try:
+            host_messages.send(self._events, event=event, **fields)
+        finally:
+            self._is_sending = False
+
+    def _send_alive(self, *_: object) -> None:
+        """Send ``alive``, also in the middle of long work; a timer's signal calls it."""
+        if not self._is_sending and time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
+            with suppress(BrokenPipeError):
+                host_messages.send(self._events, event="alive")
+
+
+def main(arguments: list[str]) -> None:
+    """Run the agent of one host of the given job directory."""
+    folder, host = JobFolder(Path(arguments[0])), arguments[1]
+    commands, events = above_streams(os.dup(0)), above_streams(os.dup(1))
+    # What a library prints must not be read as an event, and no child may read the commands.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    sys.stderr = log_stream.open_log_stream(2)
+    os.chdir("/")
+    tasks = Tasks(commands, events)
+    try:
+        job = folder.read_job()
+        engine = find_engine(job.request.resources.host_kind)
+        fleet = engine.create_host_fleet(folder, job, host, tasks, os.environ)
+    except (PlatformError, OSError) as error:
+        failure = Failure(f"{host} cannot be prepared: {error}", host=host)
+        with suppress(BrokenPipeError):
+            host_messages.send(events, event="failed", kind="ClientError", failure=asdict(failure))
+            host_messages.send(events, event="finished", problems=[], misplaced="")
+        return
+    HostAgent(folder, job, fleet, tasks, (commands, events)).serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Seconds in which an agent has to end its hosts and mounts; then it is killed, and the job's agent does that.
 END_SECONDS = 15.0
+#: Seconds without an event after which an agent is lost: its machine is, or it is stopped or hangs.
+SILENT_SECONDS = 30.0
+#: Time between two polls that counts as silence at most: a job's agent that was stopped itself has to listen first.
+_LONGEST_POLL_SECONDS = 1.0
 #: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
 _ENDING_SECONDS = 2.0
 _KILLED = -9
@@ -71,6 +75,8 @@ class HostLink:
         self.misplaced = ""
         self._problems: list[str] = []
         self._closed_since: float | None = None
+        self._silence = 0.0
+        self._polled = time.monotonic()
         self._process = started.process
         self._commands = started.commands
         self._reader = host_messages.MessageReader(started.events, "event")
@@ -109,7 +115,9 @@ class HostLink:
         # Before the events are read, so that all of an agent that ended are read.
         code = self._process.poll()
         try:
+            self._count_silence()
             for event in self._reader.read():
+                self._silence = 0.0
                 getattr(self, f"_on_{event.pop('event')}")(**event)
         except (host_messages.UnreadableMessageError, TypeError, ValueError) as error:
             self._lose(f"wrote a line that is not an event: {error}")
@@ -121,6 +129,13 @@ class HostLink:
             self._lose(f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}")
         elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
             self._lose("closed its output, and was killed")
+        elif self._silence > SILENT_SECONDS:
+            self._lose(f"has not answered for {SILENT_SECONDS:g} s, and was killed")
+
+    def _count_silence(self) -> None:
+        now = time.monotonic()
+        self._silence += min(now - self._polled, _LONGEST_POLL_SECONDS)
+        self._polled = now
 
     def _lose(self, what: str) -> None:
         """Kill the agent, and fail the job unless it failed or its hosts ended already."""
@@ -139,6 +154,9 @@ class HostLink:
 
     def _on_progress(self, channels: list[Any]) -> None:
         self.progress = [ChannelProgress(**each) for each in channels]
+
+    def _on_alive(self) -> None:
+        """Skip: any event ends the silence."""
 
     def _on_log(self, host: str, text: str) -> None:
         self._log(host, text)

@@ -16,6 +16,7 @@ Events, on its standard output:
 ``staged``    Every input is in place.
 ``started``   Every host was started; ``processes``: the identities of the agent's process and of those of the hosts.
 ``progress``  ``channels``: the fields of each `ChannelProgress` of its hosts so far. Sent when it changed.
+``alive``     Every `ALIVE_SECONDS`, so that an agent is missed that cannot tell its end.
 ``log``       ``text`` is for the log of ``host``.
 ``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.
 ``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure`` as in `hosts.Host`.
@@ -51,11 +52,14 @@ _EVENTS: Mapping[str, object] = {
     "staged": {},
     "started": {"processes!": {"*": _IDENTITY}},
     "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int}]},
+    "alive": {},
     "log": {"host!": str, "text!": str},
     "failed": {"kind!": str, "failure!": {"cause!": str}},
     "ended": {"host!": str, "code!": int, "machine_failure!": str},
     "finished": {"problems!": [str], "misplaced!": str},
 }
+#: Interval of the event ``alive``.
+ALIVE_SECONDS = 5.0
 #: No message is as long: a failure has some thousand characters, and a job some hundred channels.
 _LONGEST = 4 << 20
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Exit codes of a host that SIGTERM ended; None for one that is lost.
 _TERMINATED = (None, 128 + 15)
 #: What a run leaves in the folder and the next one makes again.
-_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage.json")
+_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 
 def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool) -> Outcome:

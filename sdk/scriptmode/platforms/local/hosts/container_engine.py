@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.aws import image_support
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import PlannedHost
     from scriptmode.platforms.local.hosts import HostSettings
-    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -81,6 +81,17 @@ class ContainerEngine(LocalAgent):
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the containers of a job."""
         return container_fleet.ContainerFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self,
+        folder: JobFolder,
+        job: Job,  # noqa: ARG002 - refused for every job
+        host: str,
+        tasks: Tasks,  # noqa: ARG002
+        inherited: Mapping[str, str],  # noqa: ARG002
+    ) -> HostFleet:
+        """Raise `ContainerError`: one agent runs all containers of a job, for they need its guard and its umask."""
+        raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="run it with the other hosts")
 
     def execute(
         self,

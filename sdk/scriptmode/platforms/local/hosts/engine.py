@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scriptmode.messages import Problem
     from scriptmode.platforms.base import PlannedHost
     from scriptmode.platforms.local.hosts import HostSettings
-    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -47,6 +47,14 @@ class Engine(AgentControl, Protocol):
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job that starts; the caller is its agent."""
+
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one host of a job, which a fleet has prepared; the caller is the agent of this host alone.
+
+        Raises `PlatformError` or ``OSError`` where the host cannot run on this machine.
+        """
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command in the environment of a running host; return its exit code, 128 + n for signal n.

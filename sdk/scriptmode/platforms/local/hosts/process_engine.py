@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.hosts import HostSettings
-    from scriptmode.platforms.local.hosts.fleet import Fleet
+    from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -97,6 +97,12 @@ class ProcessEngine(LocalAgent):
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the processes of a job."""
         return process_fleet.ProcessFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
+    ) -> HostFleet:
+        """Return one process of a job."""
+        return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command with the variables, the directory and the namespaces of a host's script."""

@@ -46,18 +46,22 @@ class ProcessFleet:
     mount_obstacle = None
     mounts_file_systems = False
 
-    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
+    ) -> None:
+        """Create the fleet of all hosts; ``only``: of this host alone, which another process prepared."""
         self._folder = folder
         self._job = job
         self._tasks = tasks
-        self.staging = StagingArea(folder.channels)
+        self.staging = StagingArea(folder.channels / only)
         self._inherited = inherited
         self._hosts: list[ProcessHost] = []
         self._created = 0.0
         self._hosts_file = folder.channels / "hosts"
         self._store = JobStore(folder.path.parent.parent)
         self._ports = Ports(self._store.ports)
-        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
+        names = (only,) if only else job.request.resources.hosts
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in names}
 
     def prepare(self) -> None:
         """Reserve the hosts' ports and write their configuration files."""

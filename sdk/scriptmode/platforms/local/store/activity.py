@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,10 @@ _RECORDED = tuple(field.name for field in fields(HostActivity) if field.name.end
 
 
 def write_usage(path: Path, usage: Mapping[str, HostActivity]) -> None:
-    """Record the resources of the hosts that run; raise ``OSError``."""
+    """Record the resources of the hosts that run, and create the directory; raise ``OSError``."""
     content = {host: {name: getattr(each, name) for name in _RECORDED} for host, each in usage.items()}
+    with suppress(FileExistsError):
+        path.parent.mkdir()
     replace_file(path, json.dumps(content).encode(), durable=False)
 
 
@@ -40,9 +43,10 @@ def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
     """
     if folder.read_state().ended:
         return {}
-    usage = _read_usage(folder.usage_file)
+    hosts = folder.read_facts().host_names
+    usage = {name: each for host in hosts for name, each in _read_usage(folder.usage_file(host)).items()}
     found = {}
-    for host in folder.read_facts().host_names:
+    for host in hosts:
         log = folder.log(host)
         activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log))
         if host in usage:

@@ -7,7 +7,7 @@
   ``processes.json``  the agent and the hosts' launchers
   ``engine.json``     what a scheduler knows the job by; see `store.engine_record`
   ``progress.json``   the progress of the channels' data
-  ``usage.json``      the resources that the hosts use
+  ``usage/``          the resources that the hosts use, a file for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
   ``stop``            exists once a stop was requested; its modification time is that of the request
   ``agent.log``       warnings and errors of the agent
@@ -96,10 +96,9 @@ class JobFolder:
         """The file whose lock the job's agent holds while it lives."""
         return self.path / "agent.lock"
 
-    @property
-    def usage_file(self) -> Path:
-        """The record of the resources that the hosts use; see `store.activity`."""
-        return self.path / "usage.json"
+    def usage_file(self, host: str) -> Path:
+        """Return the record of what the hosts of an agent use, the first of which is ``host``; see `store.activity`."""
+        return self.path / "usage" / f"{host}.json"
 
     @property
     def reserve(self) -> full_disk.Reserve:

@@ -1,0 +1,199 @@
+"""The agents of a job's hosts as real processes: killed, asked to end, left alone, told something else."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.local_jobs import SLEEPS, channel
+from fakes.processes import until
+from fakes.promptness import soon
+
+from scriptmode.data import mounts
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode.request.parse import parse_request
+
+pytestmark = pytest.mark.slow
+
+
+def host_agent(jobs, name):
+    return until(lambda: jobs.job_folder(name).read_processes().get("agent of algo-1"))
+
+
+@pytest.mark.prompt
+def test_a_killed_host_agent_ends_its_hosts_and_fails_the_job_with_its_name(jobs):
+    name = jobs.start(SLEEPS, hosts=2)
+    jobs.until_line(name, "algo-1: up")
+    jobs.until_line(name, "algo-2: up")
+    agent = host_agent(jobs, name)
+    begun = time.monotonic()
+    os.kill(agent.pid, signal.SIGKILL)
+    description = jobs.wait(name)
+    soon(time.monotonic() - begun, 1.0)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"] == (
+        f"InternalServerError: the agent of algo-1, algo-2 (process {agent.pid}) was killed by SIGKILL, "
+        "and so were its hosts"
+    )
+    assert "algo-1: up" in jobs.lines(name)
+    assert not jobs.processes()
+
+
+def test_a_killed_host_agent_leaves_no_mount(jobs):
+    (jobs.folder / "in").mkdir()
+    (jobs.folder / "in" / "part").write_bytes(bytes(100))
+    name = jobs.start(SLEEPS, channels=[channel("train", f"file://{jobs.folder}/in", InputMode="FastFile")])
+    jobs.until_line(name, "up")
+    os.kill(host_agent(jobs, name).pid, signal.SIGKILL)
+    assert "was killed by SIGKILL" in jobs.wait(name)["FailureReason"]
+    assert not mounts.mounted_below(jobs.job_folder(name).path)
+
+
+def test_sigterm_does_not_end_a_host_agent(jobs):
+    script = "import os, time; print('up', flush=True)\nwhile not os.path.exists({!r}): time.sleep(0.02)"
+    name = jobs.start(script.format(str(jobs.folder / "go on")))
+    jobs.until_line(name, "up")
+    os.kill(host_agent(jobs, name).pid, signal.SIGTERM)
+    (jobs.folder / "go on").touch()
+    assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
+
+
+class Executed:
+    """A host's agent that an engine started by a command; the test plays the job's agent."""
+
+    def __init__(self, folder, host):
+        argv = (sys.executable, "-m", "scriptmode.platforms.local.agent.host_agent", folder.path, host)
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def tell(self, **command):
+        print(json.dumps(command), file=self.process.stdin, flush=True)
+
+    def event(self, kind):
+        """Return the next event of a kind."""
+        for line in self.process.stdout:
+            event = json.loads(line)
+            assert event["event"] in (kind, "progress", "log", "alive"), event
+            if event["event"] == kind:
+                return event
+        raise AssertionError(f"no {kind}")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def prepared(jobs):
+    """Return a function that makes the folder of a job with prepared hosts and no agent."""
+
+    def prepare(script, **fields):
+        request = parse_request(jobs.request(script, **fields))
+        job = Job(request, "arn", "us-east-1", sys.executable, 5.0, {}, {})
+        with JobStore(jobs.data_dir).create(job, starting_state(request.name, "arn", time.time())) as (folder, _):
+            folder.channels.mkdir()
+            fleets.append(ProcessFleet(folder, job, Tasks(), dict(os.environ)))
+            fleets[-1].prepare()
+            return folder
+
+    fleets = []
+    yield prepare
+    for fleet in fleets:
+        fleet.release()
+
+
+@pytest.fixture
+def executed():
+    agents = []
+
+    def start(folder, host):
+        agents.append(Executed(folder, host))
+        return agents[-1]
+
+    yield start
+    for agent in agents:
+        agent.close()
+
+
+SHARD = """
+    import os
+    print(os.environ["SM_CURRENT_HOST"], sorted(os.listdir(os.environ["SM_CHANNEL_TRAIN"])), flush=True)
+"""
+
+
+def test_agents_that_are_started_by_a_command_stage_and_train_a_host_each(jobs, prepared, executed):
+    (jobs.folder / "in").mkdir()
+    for number in range(4):
+        (jobs.folder / "in" / f"part-{number}").write_bytes(b"x")
+    folder = prepared(SHARD, hosts=2, channels=[channel("train", f"file://{jobs.folder}/in", "ShardedByS3Key")])
+    agents = [executed(folder, host) for host in ("algo-1", "algo-2")]
+    for agent in agents:
+        agent.tell(do="stage")
+    for agent in agents:
+        agent.event("staged")
+        agent.tell(do="train")
+    for host, agent in zip(("algo-1", "algo-2"), agents):
+        assert set(agent.event("started")["processes"]) == {f"agent of {host}", host}
+        assert agent.event("ended") == {"event": "ended", "host": host, "code": 0, "machine_failure": ""}
+        agent.tell(do="end")
+        assert agent.event("finished") == {"event": "finished", "problems": [], "misplaced": ""}
+        assert agent.process.wait(20) == 0
+    assert "algo-1 ['part-0', 'part-2']" in folder.log("algo-1").read_text()
+    assert "algo-2 ['part-1', 'part-3']" in folder.log("algo-2").read_text()
+    assert {path.name for path in (folder.path / "usage").iterdir()} <= {"algo-1.json", "algo-2.json"}
+
+
+def test_the_end_of_its_input_ends_an_agent_with_all_that_it_runs(jobs, prepared, executed):
+    (jobs.folder / "in").mkdir()
+    (jobs.folder / "in" / "part").write_bytes(bytes(100))
+    inputs = [channel("train", f"file://{jobs.folder}/in", InputMode="FastFile")]
+    folder = prepared(SLEEPS, channels=inputs)
+    agent = executed(folder, "algo-1")
+    agent.tell(do="stage")
+    agent.event("staged")
+    agent.tell(do="train")
+    agent.event("started")
+    until(lambda: "up" in folder.log("algo-1").read_text())
+    os.kill(agent.process.pid, signal.SIGTERM)
+    agent.process.stdin.close()
+    assert agent.process.wait(20) == 0
+    assert not jobs.processes()
+    assert not mounts.mounted_below(folder.path)
+
+
+def test_a_terminated_host_saves_and_its_agent_tells_how_it_ended(prepared, executed):
+    folder = prepared(SLEEPS)
+    agent = executed(folder, "algo-1")
+    agent.tell(do="stage")
+    agent.event("staged")
+    agent.tell(do="train")
+    agent.event("started")
+    until(lambda: "up" in folder.log("algo-1").read_text())
+    agent.tell(do="terminate", host="algo-1")
+    assert agent.event("ended")["code"] == 143
+
+
+@pytest.mark.parametrize("line", ["scontrol: error", '{"do": "dance"}', '{"do": "kill"}'])
+def test_a_line_that_is_not_a_command_ends_the_agent_with_the_line(prepared, executed, line):
+    agent = executed(prepared("pass"), "algo-1")
+    print(line, file=agent.process.stdin, flush=True)
+    failed = agent.event("failed")
+    assert failed["kind"] == "InternalServerError"
+    assert line.split()[-1].strip('"}') in failed["failure"]["cause"]
+    agent.event("finished")
+    assert agent.process.wait(20) == 0
+
+
+def test_an_agent_without_its_job_tells_why(jobs, executed):
+    agent = executed(jobs.job_folder("gone"), "algo-1")
+    cause = agent.event("failed")["failure"]["cause"]
+    assert cause.startswith("algo-1 cannot be prepared: there is no training job 'gone'")
+    assert agent.process.wait(20) == 0
