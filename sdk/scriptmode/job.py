@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -387,17 +386,27 @@ class TrainingJob(JobResults):
 def create_job(platform: Platform, request: Mapping[str, Any], source_dir: str = "") -> TrainingJob:
     """Create a training job from a validated request and return its handle.
 
-    An interrupt prints how to follow the job, or to look for it where its platform is not this machine.
+    Raises:
+        KeyboardInterrupt: If the job runs, or may run where its platform is not this machine, the message says how to
+            follow it or to look for it, and the attribute ``job_name`` names it.
     """
     job = TrainingJob(str(request["TrainingJobName"]), platform, source_dir=source_dir)
     try:
         platform.create(request)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if parse_request(request).resources.host_kind is HostKind.CLOUD:
-            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
-        else:
-            with suppress(ScriptmodeError):
-                job.describe()
-                job._print_how_to_follow_again()  # noqa: SLF001 - the module's own
+            text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
+            raise _interrupt(text, job.name) from error
+        with suppress(ScriptmodeError):
+            job.describe()
+            text = log_lines.how_to_follow_again(job.name, queue_position(platform, job.name))
+            raise _interrupt(text, job.name) from error
         raise
     return job
+
+
+def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:
+    error = KeyboardInterrupt(message)
+    # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.
+    vars(error)["job_name"] = job_name
+    return error

@@ -1,5 +1,6 @@
 """Ctrl-C at every stage of a command ends it with 130 and one sentence, without a traceback."""
 
+import json
 import os
 import signal
 import subprocess
@@ -97,12 +98,12 @@ MOMENTS = {
 }
 
 
-def run_and_press(folder, moment):
+def run_and_press(folder, moment, *options):
     """Run a job, and press Ctrl-C at that moment; return the command's exit code and errors."""
     (folder / "train.py").write_text("print('trained')")
     (folder / "sitecustomize.py").write_text(PRESS)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed"],
+        [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed", *options],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "AT": moment}, timeout=60,
         check=False, capture_output=True, text=True,
     )  # fmt: skip
@@ -118,6 +119,15 @@ def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch,
     assert "Stop it: scriptmode stop pressed" in errors
     assert "Traceback" not in errors
     assert TrainingJob.attach("pressed").wait()["TrainingJobStatus"] == "Completed"
+
+
+def test_an_interrupted_start_is_one_json_object_that_names_the_job(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    code, errors = run_and_press(tmp_path, MOMENTS["folder"], "--json")
+    said = json.loads(errors)
+    assert (code, said["exit_code"], said["error"], said["job"]) == (130, 130, "Interrupted", "pressed")
+    assert "Follow it again: scriptmode logs -f pressed. Stop it: scriptmode stop pressed" in said["message"]
+    TrainingJob.attach("pressed").wait()
 
 
 def test_a_job_that_meets_ctrl_c_before_its_start_does_not_exist(tmp_path, monkeypatch):

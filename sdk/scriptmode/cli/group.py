@@ -128,8 +128,9 @@ class MainGroup(Group):
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
             # A failed write must be reported before the interpreter flushes at exit.
             sys.stdout.flush()
-        except (click.Abort, KeyboardInterrupt):
-            sys.exit(_report_interrupt(as_json=as_json))
+        except (click.Abort, KeyboardInterrupt) as error:
+            # An Abort of click's has the interrupt as its cause.
+            sys.exit(_report_interrupt(error.__cause__ or error, as_json=as_json))
         except (click.ClickException, ScriptmodeError, OSError) as error:
             from scriptmode.cli import error_reporting
 
@@ -141,12 +142,18 @@ class MainGroup(Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _report_interrupt(*, as_json: bool) -> int:
+def _report_interrupt(error: BaseException, *, as_json: bool) -> int:
     """Write that Ctrl-C was pressed, as text or as one JSON object; return the exit code."""
-    record = {"error": "Interrupted", "message": "interrupted", "exit_code": _INTERRUPTED}
+    # The job that was being started, and what to do about it.
+    job = getattr(error, "job_name", "")
+    record = {"error": "Interrupted", "message": str(error) if job else "interrupted", "exit_code": _INTERRUPTED}
     # In a line that the shell completes, a message would be in its middle.
-    if "_SCRIPTMODE_COMPLETE" not in os.environ:
-        click.echo(json.dumps(record) if as_json else "scriptmode: interrupted", err=True)
+    if "_SCRIPTMODE_COMPLETE" in os.environ:
+        return _INTERRUPTED
+    if as_json:
+        click.echo(json.dumps({**record, "job": job} if job else record), err=True)
+    else:
+        click.echo("\n".join([*([str(error)] if job else []), "scriptmode: interrupted"]), err=True)
     return _INTERRUPTED
 
 

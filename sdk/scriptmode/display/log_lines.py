@@ -103,13 +103,18 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
 
 
 def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
-    """Write how to follow a job again that nothing follows any more; in interactive Python also by a call."""
+    """Write how to follow a job again that nothing follows any more."""
     out = sys.stderr if stream is None else stream
-    call = f", or in Python TrainingJob.attach({name!r}).follow()" if hasattr(sys, "ps1") else ""
-    text = f"{messages.still_running(name, queue_position)}{call}. Stop it: scriptmode stop {name}"
+    text = how_to_follow_again(name, queue_position)
     if out.isatty():
         text = terminal_text.wrap_words(text, shutil.get_terminal_size().columns)
     _write(f"\n{text}\n", out)
+
+
+def how_to_follow_again(name: str, queue_position: int = 0) -> str:
+    """Return how to follow a job again that nothing follows any more, and how to stop it."""
+    call = f", or in Python TrainingJob.attach({name!r}).follow()" if hasattr(sys, "ps1") else ""
+    return f"{messages.still_running(name, queue_position)}{call}. Stop it: scriptmode stop {name}"
 
 
 class StatusLines:
