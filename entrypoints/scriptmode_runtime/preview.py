@@ -113,7 +113,8 @@ def _environment(host_input: Mapping[str, Any], request: Mapping[str, Any]) -> T
     here = here._replace(source=request.get("source") or {})
     assumed = request.get("machine")
     if assumed is None:
-        return environment.with_machine(here, host_input["environ"])
+        here = environment.with_machine(here, host_input["environ"])
+        return here._replace(machine=here.machine._replace(gpus=host_input.get("gpus", here.machine.gpus)))
     devices = (
         machine.inspect(environ=host_input["environ"])
         if "gpus" not in host_input

@@ -1,0 +1,139 @@
+"""`Slurm`: what its jobs are before their hosts run, by a fake cluster."""
+
+import json
+
+import pytest
+from fakes.slurm import FakeSlurm
+
+from scriptmode import Estimator, InstanceGroup, PlatformError, RequestError, Slurm, SpecError
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.slurm import commands
+
+PENDING = {"state": "PENDING", "reason": "Priority"}
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    fake = FakeSlurm(tmp_path / "slurm")
+    fake.use(monkeypatch)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("SCRIPTMODE_SLURM", raising=False)
+    commands.sbatch_options.cache_clear()
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    yield fake
+    commands.sbatch_options.cache_clear()
+    fake.close()
+
+
+@pytest.fixture
+def estimator(cluster, tmp_path):
+    def create(**arguments):
+        return Estimator(**{"entry_point": str(tmp_path / "train.py"), "instance_type": "slurm", **arguments})
+
+    return create
+
+
+def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator):
+    plan = estimator(instance_count=2, distribution={"mpi": {"enabled": True}}, platform=Slurm(gres="gpu:2")).plan()
+    assert [host.roles for host in plan.hosts.values()] == ["mpirun, ranks 0-1", "ranks 2-3"]
+    assert "hosts    nodes of a Slurm cluster" in str(plan)
+    assert "\nBatch script (sbatch)\n  #!/bin/bash\n  #SBATCH --job-name=" in str(plan)
+    assert "  #SBATCH --gres=gpu:2\n" in plan.text(full=True)
+    assert plan.to_dict()["script"] == plan.script
+    assert plan.script.startswith("#!/bin/bash\n")
+    local = estimator(instance_type="local_process").plan()
+    assert "script" not in local.to_dict()
+    assert "Batch script" not in str(local)
+
+
+def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, estimator, tmp_path, monkeypatch):
+    cluster.play(PENDING)
+    monkeypatch.setenv("SBATCH_PARTITION", "of the user")
+    monkeypatch.setenv("SCRIPTMODE_SLURM", "partition=batch,comment=a b")
+    job = estimator(instance_count=2, max_run=600).fit(wait=False, job_name="first-1")
+    folder = tmp_path / "data" / "jobs" / job.name
+    number = json.loads((folder / "engine.json").read_text())["job"]
+    script = (folder / "job.sh").read_text()
+    assert "#SBATCH --partition=batch\n" in script
+    assert "#SBATCH --time=0-00:25:00\n" in script
+    assert "#SBATCH --job-name=first-1\n" in script
+    found = cluster.job(number)
+    assert (found["state"], found["options"]["comment"]) == ("PENDING", "a b")
+    assert json.loads((folder / "job.json").read_text())["engine"]["options"] == {
+        "partition": "batch",
+        "comment": "a b",
+    }
+
+
+def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
+    cluster.refuse("Invalid account or account/partition combination specified")
+    with pytest.raises(PlatformError, match=r"Slurm refuses the job: .*Invalid account.*; see your accounts") as caught:
+        estimator(platform=Slurm(account="nobody")).fit(wait=False, job_name="first-1")
+    assert caught.value.argument == "account"
+    assert LocalPlatform().list() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"instance_type": "slurm:btach"}, "the cluster has no partition 'btach'; did you mean 'batch'?"),
+        ({"instance_count": 99}, "99 hosts need as many nodes, but partition 'batch' has 2"),
+        ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
+        ({"instance_type": "slurmm"}, "did you mean 'slurm'?"),
+        (
+            {
+                "instance_groups": [InstanceGroup("a", "slurm", 1), InstanceGroup("b", "local_process", 1)],
+                "instance_type": None,
+            },
+            "instance types 'slurm', 'local_process' need different kinds of hosts",
+        ),
+    ],
+    ids=["partition", "count", "image", "type", "kinds"],
+)
+def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
+    with pytest.raises(SpecError) as caught:
+        estimator(**arguments).plan()
+    assert message in str(caught.value)
+    assert not (tmp_path / "data" / "jobs").exists()
+
+
+def test_a_type_without_a_name_of_a_partition_is_refused(estimator):
+    for instance_type in ("slurm:", "slurm:a b"):
+        with pytest.raises((RequestError, SpecError)) as caught:
+            estimator(instance_type=instance_type).plan()
+        assert "partition" in str(caught.value)
+
+
+def test_the_platform_runs_nodes_alone(estimator):
+    with pytest.raises(SpecError, match=r"instance_type 'local_process' is not a node of a Slurm cluster; use 'slurm'"):
+        estimator(instance_type="local_process", platform=Slurm()).plan()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"queue": 2}, "queue is for jobs of this machine; Slurm queues the jobs"),
+        (
+            {"container_limits": {"memory": "8g"}},
+            "container_limits is for jobs of this machine; give options of sbatch",
+        ),
+        ({"partitoin": "gpu"}, "Slurm(...) has no option 'partitoin'; did you mean 'partition'?"),
+    ],
+)
+def test_a_wrong_argument_is_refused_where_it_stands(cluster, arguments, message):
+    with pytest.raises(SpecError) as caught:
+        Slurm(**arguments)
+    assert message in str(caught.value)
+
+
+def test_another_process_creates_the_platform_from_its_arguments(cluster, tmp_path):
+    given = Slurm(partition="batch", setup=("module load cuda",), stop_grace=5).arguments
+    assert Slurm(**json.loads(json.dumps(given))).arguments == {
+        "data_dir": str(tmp_path / "data"),
+        "python": None,
+        "stop_grace": 5,
+        "file_systems": {},
+        "setup": ["module load cuda"],
+        "partition": "batch",
+    }  # fmt: skip
