@@ -51,6 +51,7 @@ def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
         signal=53,
         restarts=2,
         preempted=START + 24,
+        end=START,
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
 AROUND_TRAINING = 900
 #: Seconds before the end of an allocation at which the job's agent is told, if Slurm knows the end so early.
-_LEAST_NOTICE = 60
+LEAST_NOTICE = 60
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
 _LOG = "agent.log"
@@ -96,7 +96,7 @@ def _component_options(
     yield "nodes", str(len(component.hosts))
     yield "ntasks_per_node", "1"
     yield "requeue" if limits.use_spot_instances else "no_requeue", True
-    yield "signal", f"B:USR1@{max(_LEAST_NOTICE, round(job.stop_grace))}"
+    yield "signal", f"B:USR1@{max(LEAST_NOTICE, round(job.stop_grace))}"
     yield from (
         (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"
     )

@@ -65,6 +65,7 @@ class JobStatus:
         restarts: Number of times that the job was requeued.
         preempted: Time of its last preemption.
         cancelled_by: Number of the user who cancelled it.
+        end: Time of its end, of a running job that of its time limit.
     """
 
     job_id: int
@@ -79,6 +80,7 @@ class JobStatus:
     restarts: int = 0
     preempted: float | None = None
     cancelled_by: int | None = None
+    end: float | None = None
 
     @property
     def is_active(self) -> bool:
@@ -145,42 +147,43 @@ def requeue(job_id: int) -> None:
     _run(("scontrol", "requeue", str(job_id)))
 
 
-def cancel(job_id: int) -> None:
-    """Cancel a job; one that has ended is left as it is. Raises `PlatformError`."""
-    _run(("scancel", "--quiet", str(job_id)))
+def cancel(job_id: int, *, pending: bool = False) -> None:
+    """Cancel a job, or do so only if it is pending; leave one that has ended. Raises `PlatformError`."""
+    _run(("scancel", "--quiet", *([f"--state={PENDING}"] if pending else []), str(job_id)))
 
 
-def find_status(job_id: int) -> JobStatus | None:
+def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job as slurmctld knows it, else as the accounting does; ``None`` if neither knows it.
 
-    Raises `PlatformError` where Slurm does not answer.
+    Raises `PlatformError` where Slurm does not answer, after at least ``wait`` seconds.
     """
+    argv = ("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")
     try:
-        found = parse_squeue(_run(("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")))
+        found = parse_squeue(_run(argv, wait=wait))
     except PlatformError as error:
         if not problems.is_unknown_job(error.message):
             raise
         found = None
     if found is None:
-        return find_record(job_id)
-    return found if found.state == PENDING else find_details(job_id) or found
+        return find_record(job_id, wait=wait)
+    return found if found.state == PENDING else find_details(job_id, wait=wait) or found
 
 
-def find_details(job_id: int) -> JobStatus | None:
+def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job with its restarts, its preemption and its exit code; ``None`` if slurmctld forgot it."""
     try:
-        return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id))))
+        return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id)), wait=wait))
     except PlatformError as error:
         if problems.is_unknown_job(error.message):
             return None
         raise
 
 
-def find_record(job_id: int) -> JobStatus | None:
+def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job as the accounting has it; ``None`` where it does not know the job, or there is no accounting."""
     argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
     try:
-        return parse_sacct(_run(argv))
+        return parse_sacct(_run(argv, wait=wait))
     except TransientError:
         raise
     except PlatformError as error:
@@ -189,10 +192,10 @@ def find_record(job_id: int) -> JobStatus | None:
         raise
 
 
-def find_position(status: JobStatus) -> int:
+def find_position(status: JobStatus, *, wait: float = RETRY_SECONDS) -> int:
     """Return the position of a pending job in the queue of its partition, from 1 on; 0 where it is not known."""
     argv = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
-    queue = _run([*argv, f"--partition={status.partition}"] if status.partition else argv).split()
+    queue = _run([*argv, f"--partition={status.partition}"] if status.partition else argv, wait=wait).split()
     numbers = [each.partition("+")[0].partition("_")[0] for each in queue]
     return numbers.index(str(status.job_id)) + 1 if str(status.job_id) in numbers else 0
 
@@ -281,6 +284,7 @@ def parse_job(output: str) -> JobStatus | None:
         signal=signal,
         restarts=int(record.get("Restarts", 0)),
         preempted=parse_time(record.get("PreemptTime", "")),
+        end=parse_time(record.get("EndTime", "")),
     )
 
 
@@ -351,29 +355,38 @@ class StatusCache:
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: dict[int, tuple[float, JobStatus | None]] = {}
+        self._found: dict[int, tuple[float, JobStatus | PlatformError | None]] = {}
         self._positions: dict[int, tuple[float, int]] = {}
 
     def status(self, job_id: int) -> JobStatus | None:
-        """Return a job's state, a pending job's with its position; raise `PlatformError`."""
+        """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
         with self._lock:
-            asked, status = self._found.get(job_id, (None, None))
+            asked, found = self._found.get(job_id, (None, None))
             if asked is None or self._clock.now() - asked >= STATUS_SECONDS:
-                status = find_status(job_id)
-                if status is not None and status.state == PENDING:
-                    status = replace(status, position=self._position(status))
-                self._found[job_id] = self._clock.now(), status
-            return status
+                found = self._ask(job_id)
+                self._found[job_id] = self._clock.now(), found
+        if isinstance(found, PlatformError):
+            raise found
+        return found
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
         with self._lock:
             self._found.pop(job_id, None)
 
+    def _ask(self, job_id: int) -> JobStatus | PlatformError | None:
+        try:
+            status = find_status(job_id, wait=0)
+            if status is not None and status.state == PENDING:
+                return replace(status, position=self._position(status))
+        except PlatformError as error:
+            return error
+        return status
+
     def _position(self, status: JobStatus) -> int:
         asked, position = self._positions.get(status.job_id, (None, 0))
         if asked is None or self._clock.now() - asked >= _POSITION_SECONDS:
-            position = find_position(status)
+            position = find_position(status, wait=0)
             self._positions[status.job_id] = self._clock.now(), position
         return position
 
@@ -382,16 +395,23 @@ class StatusCache:
 STATES = StatusCache()
 
 
-def _run(argv: Sequence[str], *, environ: Mapping[str, str] | None = None, clock: Clock = SYSTEM) -> str:
+def _run(
+    argv: Sequence[str],
+    *,
+    environ: Mapping[str, str] | None = None,
+    wait: float = RETRY_SECONDS,
+    clock: Clock = SYSTEM,
+) -> str:
     """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
 
-    ``environ`` is the environment of a job that the command submits.
+    ``environ`` is the environment of a job that the command submits; ``wait`` are the seconds in which slurmctld may
+    restart.
     """
     base = os.environ if environ is None else environ
     variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
     if environ is None:
         variables.update(_ENVIRONMENT)
-    deadline = clock.now() + RETRY_SECONDS
+    deadline = clock.now() + wait
     while True:
         try:
             done = run_program(argv, _COMMAND_SECONDS, env=variables)

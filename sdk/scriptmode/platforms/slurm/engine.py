@@ -11,7 +11,6 @@ from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.durable import replace_file
@@ -19,6 +18,7 @@ from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
+from scriptmode.platforms.slurm.slurm_agent import NUMBER, SlurmAgent
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ AGENT_MODULE = "scriptmode.platforms.local.agent"
 SCRIPT = "job.sh"
 
 
-class SlurmEngine(LocalAgent):
+class SlurmEngine(SlurmAgent):
     """Engine of ``slurm`` and ``slurm:PARTITION``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
@@ -131,7 +131,7 @@ class SlurmEngine(LocalAgent):
         commands.check_script(path, environ=environ)
         number = commands.submit(path, environ=environ)
         try:
-            write_engine_record(folder, {"job": str(number)})
+            write_engine_record(folder, {NUMBER: str(number)})
         except OSError as error:
             commands.cancel(number)
             raise PlatformError(f"the number of Slurm job {number} cannot be recorded: {error}") from error
@@ -153,7 +153,7 @@ class SlurmEngine(LocalAgent):
 
     def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""
-        if number := read_engine_record(folder).get("job"):
+        if number := read_engine_record(folder).get(NUMBER):
             commands.cancel(int(number))
 
     @staticmethod

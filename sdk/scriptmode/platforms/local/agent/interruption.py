@@ -35,7 +35,7 @@ _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool) -> Outcome:
     """Return the outcome of a job after asking its engine whether, and why, it ended the hosts or the agent.
 
-    The outcome is Interrupted, with the engine's text as its reason, for a job that is to run again.
+    The outcome is Interrupted, with the engine's text as its message, for a job that is to run again.
     """
     code = outcome.failure.exit_code if outcome.failure else None
     if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or code not in _TERMINATED:
@@ -52,12 +52,12 @@ def _explain(termination: Termination, outcome: Outcome, *, was_signalled: bool,
     reason, text = termination.reason, termination.text
     if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST):
         if is_spot:
-            return Outcome("Interrupted", text)
+            return Outcome("Interrupted", message=text)
         return _failed(f"{text}; to have such a job queued again, give it use_spot_instances=True and max_wait")
     if reason is StopReason.USER:
-        return Outcome("Stopped")
+        return Outcome("Stopped", message=text)
     if reason is StopReason.TIME_LIMIT:
-        return Outcome("MaxRuntimeExceeded")
+        return Outcome("MaxRuntimeExceeded", message=text)
     if reason is StopReason.OUT_OF_MEMORY:
         return Outcome.failed("ClientError", Failure(text))
     # Unless the agent was told to end, too, the hosts ended by themselves.

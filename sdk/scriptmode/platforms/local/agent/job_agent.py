@@ -118,7 +118,7 @@ class Agent:
         self._end_processes()
         outcome = self._explain_end(outcome)
         if outcome.secondary == "Interrupted":
-            requeued = self._interrupt(outcome.reason)
+            requeued = self._interrupt(outcome.message)
             if requeued is None:
                 return
             outcome = requeued
@@ -258,7 +258,7 @@ class Agent:
         if self._stop_requested():
             outcome = self._explain_end(Outcome("Stopped"))
             if outcome.secondary == "Interrupted":
-                self._enter("Interrupted", outcome.reason)
+                self._enter("Interrupted", outcome.message)
                 return
         self._enter("Stopping", message)
 
@@ -352,7 +352,7 @@ class Agent:
         """Record the final state of the job, then remove the files that it does not need any more."""
         self._fleet.release()
         self._sync_logs()
-        self._enter(outcome.secondary, reason=outcome.reason, failure=outcome.failure)
+        self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
 

@@ -207,7 +207,13 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
         outcome = find_outcome(state)
         if outcome.secondary == "Stopped":
             state = with_stop_request(folder, state)
-        ended = state.with_status(outcome.secondary, time.time(), reason=outcome.reason, failure=outcome.failure)
+        ended = state.with_status(
+            outcome.secondary,
+            time.time(),
+            message=outcome.message,
+            reason=outcome.reason,
+            failure=outcome.failure,
+        )
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)
@@ -218,7 +224,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     """Stop the processes of a job whose agent is gone; return the job's outcome."""
     problem = end_orphans(folder)
     if secondary := _OUTCOMES.get(termination.reason):
-        return Outcome(secondary)
+        return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "

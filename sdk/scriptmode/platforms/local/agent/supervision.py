@@ -33,6 +33,8 @@ class Outcome:
     secondary: str
     reason: str = ""
     failure: Failure | None = None
+    #: Of a job that did not fail: the message of its last status; "" for the usual one.
+    message: str = ""
 
     @classmethod
     def failed(cls, kind: str, failure: Failure) -> Outcome:

@@ -1,4 +1,4 @@
-"""The protocol by which the agents of jobs are started, located and requeued, and the values that it returns."""
+"""The protocol by which the agents of jobs are located and requeued, and the values that it returns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -60,17 +59,10 @@ class AgentLocation:
 
 
 class AgentControl(Protocol):
-    """The part of an engine that concerns the agent of a job. It has no state: what it needs is in the job's folder."""
+    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder."""
 
     #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
     pending_message: str
-
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
-        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
-
-        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
-        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
-        """
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""

@@ -42,6 +42,13 @@ class Engine(AgentControl, Protocol):
     def plan_script(self, job: Job, store: JobStore) -> str:
         """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
 
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
+        """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.
+
+        The caller holds the job's lock with the descriptor ``lock``, and releases it after this call. An agent on this
+        machine inherits it; any other agent takes the lock when it starts (`agent.agent_process`).
+        """
+
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""
 
@@ -81,8 +88,12 @@ def find_engine(kind: HostKind) -> Engine:
     return ProcessEngine()
 
 
-def find_agent_control(kind: HostKind) -> AgentControl:  # noqa: ARG001 - the agents of both kinds are processes
-    """Return the part of an engine that controls agents, without the import of the others."""
+def find_agent_control(kind: HostKind) -> AgentControl:
+    """Return what controls the agents of an engine, without the import of the engine itself."""
+    if kind is HostKind.SLURM:
+        from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+
+        return SlurmAgent()
     from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 
     return LocalAgent()

@@ -1,0 +1,185 @@
+"""The agent of a job on Slurm, the batch step: where it is, why it ends, and its return to the queue."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.store.engine_record import read_engine_record
+from scriptmode.platforms.slurm import batch_script, commands, problems
+from scriptmode.platforms.slurm.commands import JobStatus
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.state import JobState
+
+#: The key of the job's number in the engine's record.
+NUMBER = "job"
+#: A heartbeat that is younger shows that the agent runs, without a call of Slurm; three are missed until then.
+_HEARTBEAT_SECONDS = 15.0
+#: States of a job (squeue(1)) by what they say of its agent; `commands.ACTIVE` are those that are not final.
+_REASONS = {
+    "BOOT_FAIL": StopReason.NODE_LOST,
+    "CANCELLED": StopReason.USER,
+    "DEADLINE": StopReason.TIME_LIMIT,
+    "NODE_FAIL": StopReason.NODE_LOST,
+    "OUT_OF_MEMORY": StopReason.OUT_OF_MEMORY,
+    "PREEMPTED": StopReason.PREEMPTED,
+    "TIMEOUT": StopReason.TIME_LIMIT,
+}
+_TEXTS = {
+    StopReason.NODE_LOST: "a node of Slurm job {number} failed",
+    StopReason.OUT_OF_MEMORY: "Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)",
+    StopReason.PREEMPTED: "Slurm job {number} was preempted by another job",
+    StopReason.TIME_LIMIT: "Slurm job {number} reached its time limit",
+}
+#: What slurmstepd writes to the output of the batch script, agent.log, before it sends SIGTERM.
+_SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]+))?")
+_STATES_OF_TEXTS = {"TIME LIMIT": "TIMEOUT", "PREEMPTION": "PREEMPTED", "NODE FAILURE": "NODE_FAIL"}
+_LOG_LINES = 20
+_EARLY_SECONDS = 60.0
+_QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+_HALTED = frozenset({"STOPPED", "SUSPENDED"})
+
+
+class SlurmAgent:
+    """Control of the agents that are batch steps; implements `agent_control.AgentControl`."""
+
+    pending_message = "Waiting in Slurm's queue"
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the batch step is.
+
+        Slurm is asked only while the job is queued, or if the lock is free or the heartbeat old: flock is not to be
+        relied on where the file system is not local.
+        """
+        if state.secondary not in ("Pending", "Interrupted") and folder.has_agent() and _has_heartbeat(folder):
+            return AgentLocation(Presence.ALIVE)
+        number = _find_number(folder)
+        if number is None:
+            # The client that submits the job holds the lock until the number is recorded.
+            return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
+        try:
+            status = commands.STATES.status(number)
+            if status is not None and status.state == "CANCELLED":
+                # Only the accounting knows by whom.
+                status = commands.find_record(number, wait=0) or status
+        except PlatformError as error:
+            return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
+        if status is None:
+            unknown = Termination(text=f"Slurm does not know job {number} any more")
+            return AgentLocation(Presence.GONE, termination=unknown)
+        return _describe_location(status)
+
+    def why_terminated(self, folder: JobFolder) -> Termination | None:
+        """Return why Slurm ends the job, as it says at the moment; None for a job that Slurm did not start."""
+        number = _find_number(folder)
+        if number is None:
+            return None
+        try:
+            return _find_termination(folder, number)
+        except PlatformError as error:
+            return Termination(text=f"Slurm ended the job, and does not say why: {error}")
+
+    def requeue(self, folder: JobFolder) -> None:
+        """Return the batch job to the queue, which ends this process; raise `PlatformError`."""
+        number = _find_number(folder)
+        status = commands.find_details(number) if number is not None else None
+        if number is None or status is None:
+            raise PlatformError(f"Slurm does not know the job of training job {folder.name}")
+        # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
+        if status.state not in _QUEUED and status.restarts <= int(os.environ.get("SLURM_RESTART_COUNT", "0")):
+            commands.requeue(number)
+
+    def withdraw(self, folder: JobFolder) -> None:
+        """Cancel the batch job if it is pending; raise `PlatformError`."""
+        number = _find_number(folder)
+        if number is not None:
+            commands.cancel(number, pending=True)
+            commands.STATES.forget(number)
+
+
+def _find_number(folder: JobFolder) -> int | None:
+    number = read_engine_record(folder).get(NUMBER, "")
+    return int(number) if number.isdigit() else None
+
+
+def _has_heartbeat(folder: JobFolder) -> bool:
+    with suppress(OSError):
+        # The clocks of the nodes and of this machine may differ by some seconds.
+        return abs(time.time() - folder.lock_file.stat().st_mtime) < _HEARTBEAT_SECONDS
+    return False
+
+
+def _describe_location(status: JobStatus) -> AgentLocation:
+    number = status.job_id
+    if status.state in _QUEUED:
+        problem = problems.pending_problem(status.reason, number)
+        if problem is not None:
+            return AgentLocation(Presence.WAITING, str(problem), never_starts=True)
+        return AgentLocation(Presence.WAITING, _pending_message(status), position=status.position)
+    if status.state in _HALTED:
+        return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
+    if status.is_active:
+        return AgentLocation(Presence.ALIVE)
+    return AgentLocation(Presence.GONE, termination=_describe_termination(status))
+
+
+def _pending_message(status: JobStatus) -> str:
+    """Return the message of a pending job. It has no time that passes, as each new message is a line of the log."""
+    parts = [problems.explain_pending(status.reason).text] if status.reason else []
+    if status.position:
+        parts.append(f"number {status.position} in partition {status.partition}")
+    if status.start is not None and status.start > time.time():
+        parts.append(f"expected start {time.strftime('%Y-%m-%d %H:%M', time.localtime(status.start))}")
+    return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
+
+
+def _find_termination(folder: JobFolder, number: int) -> Termination | None:
+    """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
+    status = commands.find_details(number)
+    if status is not None and status.state == commands.RUNNING:
+        # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
+        if status.preempted is not None:
+            return _describe_termination(replace(status, state="PREEMPTED"))
+        # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
+        notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
+        is_late = status.end is not None and status.end - time.time() < notice
+        return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
+    # slurmctld shows a job that ends as COMPLETING, whatever ends it. The accounting knows that at once.
+    record = commands.find_record(number)
+    if record is not None and record.state in _REASONS:
+        return _describe_termination(record)
+    said = _SAID.findall(folder.agent_log_tail(_LOG_LINES))
+    if said and int(said[-1][0]) == number:
+        return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], "CANCELLED")))
+    return None
+
+
+def _describe_termination(status: JobStatus) -> Termination:
+    """Return why Slurm ends, or ended, a job."""
+    reason = _REASONS.get(status.state, StopReason.UNKNOWN)
+    number = status.job_id
+    if reason is StopReason.USER:
+        user = "" if status.cancelled_by is None else f" by {_user_name(status.cancelled_by)}"
+        return Termination(reason, f"Slurm job {number} was cancelled{user}")
+    if reason is StopReason.UNKNOWN:
+        how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
+        return Termination(
+            reason, f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
+        )
+    return Termination(reason, _TEXTS[reason].format(number=number))
+
+
+def _user_name(number: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(number).pw_name}"
+    except KeyError:
+        return f"the user with the number {number}"

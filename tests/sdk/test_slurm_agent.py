@@ -1,0 +1,230 @@
+"""The agent of a job on Slurm: where it is, how it ends and runs again, by a fake cluster. Its hosts are processes."""
+
+import os
+import shlex
+import signal
+import sys
+import time
+
+import pytest
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+from fakes.slurm import FakeSlurm
+
+from scriptmode import PlatformError
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.local.store.engine_record import write_engine_record
+from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+
+CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "withdraw")
+AGENT = f"""
+import sys
+from scriptmode.platforms.local.agent import agent_process
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+for name in {CONTROL}:
+    setattr(LocalAgent, name, getattr(SlurmAgent, name))
+sys.exit(agent_process.main(["--foreground", sys.argv[1]]))
+"""
+COUNTS = """
+import os, pathlib, signal, sys, time
+checkpoint = pathlib.Path(os.environ["CHECKPOINTS"]) / "step"
+step = int(checkpoint.read_text()) if checkpoint.exists() else 0
+def save(*_):
+    checkpoint.write_text(str(step + 1))
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("up at", step, flush=True)
+if step < 1:
+    time.sleep(600)
+"""
+
+
+class SlurmJobs(LocalJobs):
+    """Jobs whose agent is the batch script of the fake cluster."""
+
+    def __init__(self, folder, fake):
+        super().__init__(folder)
+        self.fake = fake
+        self.agent_argv = ("sleep", "600")
+
+    def launch(self, folder, _job, _lock):
+        script = folder.path / "job.sh"
+        options = (f"--output={folder.path}/agent.log", "--open-mode=append", "--requeue")
+        command = shlex.join(self.agent_argv).replace("FOLDER", f"'{folder.path}'")
+        script.write_text("\n".join(("#!/bin/sh", *(f'#SBATCH "{each}"' for each in options), f"exec {command}\n")))
+        write_engine_record(folder, {"job": str(commands.submit(script))})
+
+    def begin(self, *history, script="pass", **fields):
+        """Start a job with a history; return its name."""
+        if history:
+            self.fake.play(*history)
+        request = self.request(script, **fields)
+        request["CheckpointConfig"] = {"S3Uri": f"file://{self.folder}/checkpoints"}
+        request["Environment"] = {"CHECKPOINTS": "/opt/ml/checkpoints"}
+        request["EnableManagedSpotTraining"] = True
+        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = 600
+        self.platform.create(request)
+        return request["TrainingJobName"]
+
+    def last(self, name):
+        """Return the last status of a job and its message."""
+        last = self.platform.describe(name)["SecondaryStatusTransitions"][-1]
+        return last["Status"], last["StatusMessage"]
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    cluster = FakeSlurm(tmp_path / "slurm")
+    cluster.use(monkeypatch)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def jobs(tmp_path, fake, monkeypatch):
+    monkeypatch.setattr(commands, "STATUS_SECONDS", 0.0)
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    for name in CONTROL:
+        monkeypatch.setattr(LocalAgent, name, getattr(SlurmAgent, name))
+    found = SlurmJobs(tmp_path, fake)
+    monkeypatch.setattr(LocalAgent, "launch", found.launch)
+    return found
+
+
+def enter(folder, *statuses):
+    """Have a job go through statuses that an agent recorded, which has no heartbeat any more."""
+    folder.write_processes({})
+    state = folder.read_state()
+    for number, status in enumerate(statuses, 1):
+        state = state.with_status(status, state.created + number)
+    folder.write_state(state)
+    os.utime(folder.lock_file, (0, 0))
+
+
+def test_a_pending_job_shows_its_reason_position_and_expected_start(jobs, fake):
+    fake.play({"state": "PENDING", "reason": "Resources"})
+    first = jobs.begin()
+    second = jobs.begin({"state": "PENDING", "reason": "Priority", "start": 7200})
+    assert jobs.last(first)[1].startswith(
+        "Waiting in Slurm's queue: waiting for free nodes; number 1 in partition batch"
+    )
+    status, message = jobs.last(second)
+    start = time.strftime("%Y-%m-%d %H:", time.localtime(time.time() + 7200))
+    assert status == "Pending"
+    assert "other jobs of the partition have a higher priority; number 2 in partition batch; expected start" in message
+    assert start[:10] in message
+    assert jobs.platform.queue_position(second) == 2
+
+
+def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
+    name = jobs.begin({"state": "PENDING", "reason": "BadConstraints"})
+    reason = jobs.platform.describe(name)["FailureReason"]
+    assert reason.startswith("ClientError: Slurm never starts job 1 (BadConstraints): ")
+    assert fake.job(1)["state"] == "CANCELLED"
+
+
+def test_a_pending_job_is_stopped_at_once(jobs, fake):
+    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
+    jobs.platform.stop(name)
+    assert fake.job(1)["state"] == "CANCELLED"
+    assert jobs.last(name) == ("Stopped", "Training job stopped")
+
+
+@pytest.mark.parametrize(
+    ("end", "secondary", "said"),
+    [
+        ({"state": "NODE_FAIL"}, "Failed", "InternalServerError: a node of Slurm job 1 failed; "),
+        ({"state": "PREEMPTED"}, "Failed", "InternalServerError: Slurm job 1 was preempted by another job; "),
+        ({"state": "OUT_OF_MEMORY"}, "Failed", "ClientError: Slurm job 1 needed more memory than it asked for"),
+        ({"state": "FAILED", "exit_code": 0, "signal": 9}, "Failed", "crashed: Slurm job 1 is FAILED, signal 9; "),
+        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit"),
+        ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
+    ],
+    ids=lambda each: each["state"] if isinstance(each, dict) else "",
+)
+@pytest.mark.parametrize("is_purged", [False, True], ids=["", "purged"])
+def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, said, is_purged):
+    name = jobs.begin({"state": "RUNNING"})
+    enter(jobs.job_folder(name), "Downloading", "Training")
+    assert jobs.last(name)[0] == "Training"
+    fake.continue_with(1, end)
+    if is_purged:
+        fake.purge(1)
+    description = jobs.platform.describe(name)
+    assert description["SecondaryStatus"] == secondary
+    assert said in description.get("FailureReason", description["SecondaryStatusTransitions"][-1]["StatusMessage"])
+
+
+def test_a_job_of_a_lost_node_waits_again(jobs, fake):
+    name = jobs.begin({"state": "RUNNING"})
+    enter(jobs.job_folder(name), "Downloading", "Training")
+    fake.continue_with(1, {"state": "PENDING", "reason": "BeginTime", "was": "NODE_FAIL"})
+    status, message = jobs.last(name)
+    assert status == "Interrupted"
+    assert message.startswith("Waiting in Slurm's queue: its begin time has not come")
+
+
+def test_a_controller_that_is_down_ends_nothing_and_delays_no_list(jobs, fake):
+    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
+    fake.set_reachable(False)
+    before = time.monotonic()
+    assert "; Slurm does not answer: squeue: " in jobs.last(name)[1]
+    assert [each["TrainingJobStatus"] for each in jobs.platform.list()] == ["InProgress"]
+    assert time.monotonic() - before < commands.RETRY_SECONDS / 2
+    fake.set_reachable(True)
+    assert jobs.last(name)[1].startswith("Waiting in Slurm's queue: waiting for free nodes")
+
+
+def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake):
+    jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
+    name = jobs.begin(script=COUNTS)
+    folder = jobs.job_folder(name)
+    log = folder.log("algo-1")
+    until(lambda: log.exists() and "up at 0" in log.read_text())
+    asked = time.time()
+    until(lambda: jobs.last(name)[0] == "Training")
+    assert not fake.asks(since=asked)  # the heartbeat of a running agent is enough
+    fake.continue_with(1, {"state": "PREEMPTING"})
+    os.kill(folder.read_processes()["algo-1"].pid, signal.SIGTERM)
+    until(lambda: jobs.last(name)[0] == "Interrupted")
+    jobs.wait(name)
+    statuses = [each["Status"] for each in jobs.platform.describe(name)["SecondaryStatusTransitions"]]
+    assert statuses == [
+        "Pending", "Starting", "Downloading", "Training", "Interrupted",
+        "Starting", "Downloading", "Training", "Uploading", "Completed",
+    ]  # fmt: skip
+    assert "up at 1" in log.read_text()
+    assert "starts again, as it was interrupted: Slurm job 1 was preempted by another job\n" in log.read_text()
+    assert (fake.job(1)["restarts"], fake.reaches(1, "COMPLETED")["exit_code"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("end", "secondary", "said"),
+    [
+        ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
+        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit"),
+    ],
+)
+def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, said):
+    jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
+    name = jobs.begin(script=COUNTS)
+    log = jobs.job_folder(name).log("algo-1")
+    until(lambda: log.exists() and "up at 0" in log.read_text())
+    fake.continue_with(1, end)
+    jobs.wait(name)
+    assert jobs.last(name) == (secondary, said)
+
+
+def test_a_job_without_a_record_was_never_submitted(jobs, monkeypatch):
+    monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
+    name = jobs.begin()
+    assert "the job's agent never started" in jobs.platform.describe(name)["FailureReason"]
+
+
+def test_a_submission_that_slurm_refuses_leaves_no_job(jobs, fake):
+    fake.refuse("Invalid qos specification")
+    with pytest.raises(PlatformError, match="Slurm refuses the job"):
+        jobs.begin()
+    assert list(jobs.platform.list()) == []
