@@ -64,7 +64,8 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
-        settings: Lines of ``slurm.conf`` in addition, such as ``PreemptParameters=send_user_signal``.
+        settings: Lines of ``slurm.conf`` instead of those with the same names, such as
+            ``SchedulerParameters=preempt_send_user_signal``.
     """
 
     def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
@@ -157,7 +158,7 @@ class Cluster:
     def start_slurmctld(self) -> None:
         """Start the controller's daemon, and wait until it answers."""
         self._daemon(CONTROLLER, "slurmctld", "-D")
-        until(self._answers, _START_SECONDS)
+        self._await("scontrol", "ping")
 
     def set_node(self, node: str, state: str) -> None:
         """Set the state of a node: DOWN ends its jobs with NODE_FAIL (or requeues them), DRAIN lets them end."""
@@ -226,7 +227,7 @@ class Cluster:
         until(lambda: (munge / "socket").exists() and Path(f"{seen}{socket}").exists(), _START_SECONDS)
         # slurmdbd has no setting for MariaDB's socket; the client library has this variable.
         self._daemon(CONTROLLER, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
-        until(lambda: self.run("sacctmgr", "show", "cluster", check=False).returncode == 0, _START_SECONDS)
+        self._await("sacctmgr", "show", "cluster")
         self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
         self.start_slurmctld()
         for node in NODES:
@@ -234,8 +235,12 @@ class Cluster:
         for node in NODES:
             self.resume(node)
 
-    def _answers(self) -> bool:
-        return self.run("scontrol", "ping", check=False).returncode == 0
+    def _await(self, *argv: str) -> None:
+        """Repeat a command until it succeeds."""
+        deadline = time.monotonic() + _START_SECONDS
+        while (done := self.run(*argv, check=False)).returncode:
+            assert time.monotonic() < deadline, f"{argv} after {_START_SECONDS} s: {done.stderr}"
+            time.sleep(0.05)
 
     def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
         """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
