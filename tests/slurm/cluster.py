@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -33,6 +34,9 @@ from faults import processes
 from slurm import configuration
 from slurm.configuration import CONTROLLER, NODES
 from slurm.machines import ENVIRONMENT, Machines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
 _PREFIX = "scriptmode-slurm-"
@@ -70,8 +74,9 @@ class Cluster:
 
     def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
         sweep()
-        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = _locked(self.folder)
+        with _alone():
+            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            self._lock = _locked(self.folder)
         self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
         for name in ("munge", "log", "own", "devices"):
             (self.folder / name).mkdir()
@@ -270,10 +275,20 @@ def fields(line: str) -> dict[str, str]:
 def sweep() -> None:
     """Remove what clusters of killed tests have in the folder for temporary files: their processes have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), _alone():
             lock = _locked(folder)
-            shutil.rmtree(folder)
-            os.close(lock)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Exclude other processes while a folder is created and not yet locked, or removed."""
+    with Path(tempfile.gettempdir(), "scriptmode-slurm.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _locked(folder: Path) -> int:

@@ -25,8 +25,8 @@ GPUS = 2
 GRACE_SECONDS = 5
 #: Between SIGTERM and SIGKILL of a job that is cancelled or exceeds its time limit; the default is 30 s.
 KILL_WAIT_SECONDS = 5
-#: How long a requeued job waits.
-REQUEUE_SECONDS = 5
+#: How long a requeued job waits, and how long a step may take from slurmctld to slurmd on a busy machine.
+REQUEUE_SECONDS = 10
 #: How long a node may not answer until it is DOWN.
 NODE_TIMEOUT_SECONDS = 20
 #: ``short``'s time limit.
