@@ -48,6 +48,7 @@ _KILLED = r"(script|worker|master|chief|ps|rank|mpirun|daemon)[^\n]*: (killed by
 #: What a reason may say of a process that was killed, by its role.
 TRUE = {
     "agent": r"the job's agent( \(process \d+\))? (was killed or crashed|was killed|ended|did not)",
+    "host agent": r"the agent of algo-1(, algo-\d)* \(process \d+\) was killed by SIGKILL",
     "task": r"SIGKILL|cannot be served|was killed|ended early|Broken pipe|mount|Transport endpoint",
     "launcher": rf"launcher was killed by SIGKILL|{_LOST}",
     "rank": _KILLED,
@@ -172,8 +173,10 @@ class Run:
             agent = self.jobs.agent(self.name)
             if process_tree.is_running(agent):
                 by_role = {"agent": [agent.pid]}
+                recorded = self.jobs.job_folder(self.name).read_processes().get("agent of algo-1")
                 for pid in process_tree.descendants(agent.pid):
-                    by_role.setdefault(role_of(pid), []).append(pid)
+                    role = "host agent" if recorded and pid == recorded.pid else role_of(pid)
+                    by_role.setdefault(role, []).append(pid)
         self._known = {pid: process_tree.identify(pid) for pids in by_role.values() for pid in pids}
         self.before = self._describe()
         if not by_role:

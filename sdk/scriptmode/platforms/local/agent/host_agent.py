@@ -117,6 +117,9 @@ class HostAgent:
 
     def _stage(self) -> None:
         """Start the mounts, and the task that copies File mode channels."""
+        if not self._job.request.channels:
+            self._send("staged")
+            return
         try:
             with full_disk.translate_full_disk_errors(self._disk):
                 self._spool.mkdir(parents=True, exist_ok=True)

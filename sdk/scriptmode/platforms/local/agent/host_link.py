@@ -15,6 +15,7 @@ from scriptmode.failure import Failure, describe_exit_code
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.agent import host_messages
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, Outcome
+from scriptmode.platforms.local.store.heartbeat import SILENT_SECONDS
 from scriptmode.platforms.local.store.state import failure_from_json
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Seconds in which an agent has to end its hosts and mounts; then it is killed, and the job's agent does that.
 END_SECONDS = 15.0
-#: Seconds without an event after which an agent is lost: its machine is, or it is stopped or hangs.
-SILENT_SECONDS = 30.0
 #: Time between two polls that counts as silence at most: a job's agent that was stopped itself has to listen first.
 _LONGEST_POLL_SECONDS = 1.0
 #: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
@@ -130,6 +129,7 @@ class HostLink:
         elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
             self._lose("closed its output, and was killed")
         elif self._silence > SILENT_SECONDS:
+            # Its machine is lost, or it is stopped or hangs.
             self._lose(f"has not answered for {SILENT_SECONDS:g} s, and was killed")
 
     def _count_silence(self) -> None:

@@ -37,10 +37,6 @@ class Host(Protocol):
         """The host's name in the job, such as ``algo-1``."""
 
     @property
-    def address(self) -> str:
-        """The address by which the other hosts reach it."""
-
-    @property
     def pid(self) -> int:
         """The agent's child that ends with the host; 0 before the start."""
 

@@ -91,11 +91,6 @@ class ContainerHost:
         return self.container.hostname
 
     @property
-    def address(self) -> str:
-        """The name by which the job's network knows it."""
-        return self.container.hostname
-
-    @property
     def pid(self) -> int:
         """The process ID of the task that follows the container; 0 before the start."""
         return self._follower.pid if self._follower else 0

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from scriptmode.data import regular_files
 from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode.platforms.local.store import logs
-from scriptmode.platforms.opt_ml import LOOPBACK
 from scriptmode.programs import ProgramResult, run_program
 from scriptmode_runtime.processes import namespace, process_tree, system
 
@@ -45,7 +44,6 @@ class ProcessHost:
     #: The directory that is the host's ``/opt/ml``, and the file that is its ``/etc/hosts``.
     base: Path
     hosts_file: Path
-    address: str = LOOPBACK
     machine_failure: str = ""
     #: Why the host has no ``/opt/ml`` of its own, once it is started; None where it has.
     refusal: Problem | None = field(default=None, init=False)
