@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 #: In a few seconds, and with this environment alone.
-FAST = ("command_line", "failure", "job_list", "plan", "relay")
+FAST = ("command_line", "failure", "host_agent", "job_list", "plan", "relay")
 #: Those that install what they compare with, start clusters and servers, or wait for a clock.
 SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "streams", "submit")
 TENSORFLOW = ("first_step", "reader")
