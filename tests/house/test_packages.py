@@ -104,7 +104,6 @@ SDK = {
         "platforms.local.hosts",
         "platforms.local.store",
         "platforms.local.system",
-        "platforms.slurm.slurm_platform",
         "request",
         "spec",
     ),

@@ -24,7 +24,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -34,9 +33,6 @@ from faults import processes
 from slurm import configuration
 from slurm.configuration import CONTROLLER, NODES
 from slurm.machines import ENVIRONMENT, Machines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
 _PREFIX = "scriptmode-slurm-"
@@ -68,15 +64,13 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
-        settings: Lines of ``slurm.conf`` instead of those with the same names, such as
-            ``SchedulerParameters=preempt_send_user_signal``.
+        settings: Lines of ``slurm.conf`` in addition, such as ``PreemptParameters=send_user_signal``.
     """
 
     def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
         sweep()
-        with _alone():
-            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-            self._lock = _locked(self.folder)
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = _locked(self.folder)
         self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
         for name in ("munge", "log", "own", "devices"):
             (self.folder / name).mkdir()
@@ -163,7 +157,7 @@ class Cluster:
     def start_slurmctld(self) -> None:
         """Start the controller's daemon, and wait until it answers."""
         self._daemon(CONTROLLER, "slurmctld", "-D")
-        self._await("scontrol", "ping")
+        until(self._answers, _START_SECONDS)
 
     def set_node(self, node: str, state: str) -> None:
         """Set the state of a node: DOWN ends its jobs with NODE_FAIL (or requeues them), DRAIN lets them end."""
@@ -232,7 +226,7 @@ class Cluster:
         until(lambda: (munge / "socket").exists() and Path(f"{seen}{socket}").exists(), _START_SECONDS)
         # slurmdbd has no setting for MariaDB's socket; the client library has this variable.
         self._daemon(CONTROLLER, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
-        self._await("sacctmgr", "show", "cluster")
+        until(lambda: self.run("sacctmgr", "show", "cluster", check=False).returncode == 0, _START_SECONDS)
         self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
         self.start_slurmctld()
         for node in NODES:
@@ -240,12 +234,8 @@ class Cluster:
         for node in NODES:
             self.resume(node)
 
-    def _await(self, *argv: str) -> None:
-        """Repeat a command until it succeeds."""
-        deadline = time.monotonic() + _START_SECONDS
-        while (done := self.run(*argv, check=False)).returncode:
-            assert time.monotonic() < deadline, f"{argv} after {_START_SECONDS} s: {done.stderr}"
-            time.sleep(0.05)
+    def _answers(self) -> bool:
+        return self.run("scontrol", "ping", check=False).returncode == 0
 
     def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
         """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
@@ -275,20 +265,10 @@ def fields(line: str) -> dict[str, str]:
 def sweep() -> None:
     """Remove what clusters of killed tests have in the folder for temporary files: their processes have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), _alone():
+        with contextlib.suppress(OSError):
             lock = _locked(folder)
-            try:
-                shutil.rmtree(folder)
-            finally:
-                os.close(lock)
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Exclude other processes while a folder is created and not yet locked, or removed."""
-    with Path(tempfile.gettempdir(), "scriptmode-slurm.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+            shutil.rmtree(folder)
+            os.close(lock)
 
 
 def _locked(folder: Path) -> int:
