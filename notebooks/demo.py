@@ -1,8 +1,9 @@
-"""The demo: train Fashion-MNIST on this machine with parameter servers, then with Horovod.
+"""The demo: train Fashion-MNIST with parameter servers, then with Horovod, on this machine or on a Slurm cluster.
 
 python notebooks/demo.py [--data FOLDER] [--epochs N] [--instance-type local [--tensorflow VERSION]]
 
-Each host is a process of this machine, or with ``local`` a container of the image for that TensorFlow version. FOLDER
+Each host is a process of this machine, with ``local`` a container of the image for that TensorFlow version, or with
+``slurm`` a node of a cluster, on which this project, FOLDER and the directory SCRIPTMODE_DATA_DIR are, too. FOLDER
 contains the channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; the default is the subset in this
 project. The exit code is 1 if a model's accuracy on the held-out images is below 0.80.
 """
@@ -34,7 +35,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "parameter servers": {"entry_point": "train_ps.py", "distribution": ParameterServer(coordinator=True)},
     "Horovod": {"entry_point": "train_hvd.py"},
 }
-#: By the kind of hosts. Two ranks on one machine need only one host; two containers are two machines.
+#: By the kind of hosts. Two ranks on one machine need only one host; two containers, or nodes, are two machines.
 LAYOUTS: dict[str, dict[str, dict[str, Any]]] = {
     "local_process": {
         "parameter servers, 2 hosts": {**PROGRAMS["parameter servers"], "instance_count": 2},
@@ -43,6 +44,10 @@ LAYOUTS: dict[str, dict[str, dict[str, Any]]] = {
     "local": {
         "parameter servers, 2 containers": {**PROGRAMS["parameter servers"], "instance_count": 2},
         "Horovod, 2 containers": {**PROGRAMS["Horovod"], "instance_count": 2, "distribution": MPI()},
+    },
+    "slurm": {
+        "parameter servers, 2 nodes": {**PROGRAMS["parameter servers"], "instance_count": 2},
+        "Horovod, 2 nodes": {**PROGRAMS["Horovod"], "instance_count": 2, "distribution": MPI()},
     },
 }
 

@@ -47,6 +47,11 @@ PURE = (
     "sdk/scriptmode/request/tuning.py",
     "sdk/scriptmode/platforms/local/tuning/description.py",
     "sdk/scriptmode/messages.py",
+    "sdk/scriptmode/serve/configuration.py",
+    "sdk/scriptmode/serve/log_filter_pattern.py",
+    "sdk/scriptmode/serve/paging.py",
+    "sdk/scriptmode/serve/request_mapping.py",
+    "sdk/scriptmode/serve/s3_requests.py",
     "sdk/scriptmode/spec/",
 )
 #: The caller's own folders, or this program's own that are closed to others.
@@ -55,6 +60,7 @@ RESOLVED = {
     "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
     "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
     "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few directories deep
+    "sdk/scriptmode/serve/allowed_paths.py": {"realpath"},  # a request must not lead out of them by a link
     "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/report/__init__.py": {"realpath"},  # the source's directory as tracebacks name it
     "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix

@@ -73,6 +73,7 @@ DISTRIBUTIONS = {
         "sdk/scriptmode/aws/session.py",
         "sdk/scriptmode/aws/error_translation.py",
         "sdk/scriptmode/testing/",  # the fake raises its errors
+        "sdk/scriptmode/serve/signatures.py",
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
@@ -150,6 +151,8 @@ COMMAND_LINE_USES = {
     "scriptmode.results.job_files.copy_job_files",
     "scriptmode.platforms.local.pruning.PruneReport",
     # A server is a program, not a library.
+    "scriptmode.serve.access_keys.AccessKeys",
+    "scriptmode.serve.configuration.parse_configuration",
     "scriptmode.serve.request_mapping.HOSTS",
     "scriptmode.serve.request_mapping.HostTable",
     "scriptmode.serve.server.DEFAULT_HOST",

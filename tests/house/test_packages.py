@@ -104,6 +104,7 @@ SDK = {
         "platforms.local.hosts",
         "platforms.local.store",
         "platforms.local.system",
+        "platforms.slurm.slurm_platform",
         "request",
         "spec",
     ),

@@ -9,6 +9,7 @@ import pytest
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
+pytestmark = pytest.mark.slow
 SQUEUE = ("squeue", "--noheader", "--states=all", "--format=%i|%T|%r|%S|%N")
 SACCT = ("sacct", "--noheader", "--parsable2", "--allocations", "--format=JobID,State,ExitCode,NodeList,Reason")
 

@@ -3,9 +3,19 @@
 import json
 
 import pytest
+from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
-from scriptmode import Estimator, InstanceGroup, PlatformError, RequestError, Slurm, SpecError
+from scriptmode import (
+    ContinuousParameter,
+    Estimator,
+    InstanceGroup,
+    PlatformError,
+    RequestError,
+    Slurm,
+    SpecError,
+    Tuner,
+)
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.slurm import commands
 
@@ -129,11 +139,27 @@ def test_a_wrong_argument_is_refused_where_it_stands(cluster, arguments, message
 
 def test_another_process_creates_the_platform_from_its_arguments(cluster, tmp_path):
     given = Slurm(partition="batch", setup=("module load cuda",), stop_grace=5).arguments
-    assert Slurm(**json.loads(json.dumps(given))).arguments == {
+    assert json.loads(json.dumps(given)) == {
         "data_dir": str(tmp_path / "data"),
         "python": None,
         "stop_grace": 5,
         "file_systems": {},
-        "setup": ["module load cuda"],
-        "partition": "batch",
-    }  # fmt: skip
+        "slurm": {"setup": ["module load cuda"], "partition": "batch"},
+    }
+
+
+def test_the_training_jobs_of_a_tuning_job_are_submitted(cluster, estimator, tmp_path):
+    cluster.play(PENDING)
+    tuner = Tuner(
+        estimator(platform=Slurm(comment="tuned"), metric_definitions=[{"Name": "loss", "Regex": "loss=(.*)"}]),
+        "loss",
+        {"rate": ContinuousParameter(0.1, 1.0)},
+        objective_type="Minimize",
+        max_jobs=1,
+    )
+    tuning_job = tuner.fit(wait=False)
+    until(cluster.jobs)
+    (number,) = cluster.jobs()
+    tuning_job.stop()
+    assert cluster.job(number)["options"]["comment"] == "tuned"
+    until(lambda: tuning_job.describe()["HyperParameterTuningJobStatus"] == "Stopped")

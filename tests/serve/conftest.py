@@ -93,7 +93,7 @@ def serving(folder, *options):
     """Run a server whose jobs may read and write ``folder``."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
-    with running_server(*options, data_dir=data) as found:
+    with running_server("--allow", str(folder), *options, data_dir=data) as found:
         api = Api(found, folder)
         yield api
         api.close()

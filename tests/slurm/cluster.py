@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -33,6 +34,9 @@ from faults import processes
 from slurm import configuration
 from slurm.configuration import CONTROLLER, NODES
 from slurm.machines import ENVIRONMENT, Machines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
 _PREFIX = "scriptmode-slurm-"
@@ -64,13 +68,15 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
-        settings: Lines of ``slurm.conf`` in addition, such as ``PreemptParameters=send_user_signal``.
+        settings: Lines of ``slurm.conf`` instead of those with the same names, such as
+            ``SchedulerParameters=preempt_send_user_signal``.
     """
 
     def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
         sweep()
-        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = _locked(self.folder)
+        with _alone():
+            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+            self._lock = _locked(self.folder)
         self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
         for name in ("munge", "log", "own", "devices"):
             (self.folder / name).mkdir()
@@ -157,7 +163,7 @@ class Cluster:
     def start_slurmctld(self) -> None:
         """Start the controller's daemon, and wait until it answers."""
         self._daemon(CONTROLLER, "slurmctld", "-D")
-        until(self._answers, _START_SECONDS)
+        self._await("scontrol", "ping")
 
     def set_node(self, node: str, state: str) -> None:
         """Set the state of a node: DOWN ends its jobs with NODE_FAIL (or requeues them), DRAIN lets them end."""
@@ -226,7 +232,7 @@ class Cluster:
         until(lambda: (munge / "socket").exists() and Path(f"{seen}{socket}").exists(), _START_SECONDS)
         # slurmdbd has no setting for MariaDB's socket; the client library has this variable.
         self._daemon(CONTROLLER, "slurmdbd", "-D", MYSQL_UNIX_PORT=str(socket))
-        until(lambda: self.run("sacctmgr", "show", "cluster", check=False).returncode == 0, _START_SECONDS)
+        self._await("sacctmgr", "show", "cluster")
         self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
         self.start_slurmctld()
         for node in NODES:
@@ -234,8 +240,12 @@ class Cluster:
         for node in NODES:
             self.resume(node)
 
-    def _answers(self) -> bool:
-        return self.run("scontrol", "ping", check=False).returncode == 0
+    def _await(self, *argv: str) -> None:
+        """Repeat a command until it succeeds."""
+        deadline = time.monotonic() + _START_SECONDS
+        while (done := self.run(*argv, check=False)).returncode:
+            assert time.monotonic() < deadline, f"{argv} after {_START_SECONDS} s: {done.stderr}"
+            time.sleep(0.05)
 
     def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
         """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
@@ -265,10 +275,20 @@ def fields(line: str) -> dict[str, str]:
 def sweep() -> None:
     """Remove what clusters of killed tests have in the folder for temporary files: their processes have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), _alone():
             lock = _locked(folder)
-            shutil.rmtree(folder)
-            os.close(lock)
+            try:
+                shutil.rmtree(folder)
+            finally:
+                os.close(lock)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Exclude other processes while a folder is created and not yet locked, or removed."""
+    with Path(tempfile.gettempdir(), "scriptmode-slurm.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _locked(folder: Path) -> int:

@@ -25,8 +25,8 @@ GPUS = 2
 GRACE_SECONDS = 5
 #: Between SIGTERM and SIGKILL of a job that is cancelled or exceeds its time limit; the default is 30 s.
 KILL_WAIT_SECONDS = 5
-#: How long a requeued job waits.
-REQUEUE_SECONDS = 5
+#: How long a requeued job waits, and how long a step may take from slurmctld to slurmd on a busy machine.
+REQUEUE_SECONDS = 10
 #: How long a node may not answer until it is DOWN.
 NODE_TIMEOUT_SECONDS = 20
 #: ``short``'s time limit.
@@ -101,7 +101,7 @@ User - 'root':DefaultAccount='{default}':AdminLevel='Administrator'
 
 
 def write(folder: Path, network: str, settings: str = "") -> None:
-    """Write all of it below ``folder``, for nodes ``network``.1 and so on; ``settings`` are lines of slurm.conf."""
+    """Write all of it below ``folder``, for nodes ``network``.1 and so on; ``settings`` replace lines of slurm.conf."""
     known = {"folder": folder, "network": network, "controller": CONTROLLER, "name": name(folder)}
     nodes = "\n".join(
         _NODE.format(node=node, number=number, cpus=CPUS, memory=MEMORY_MB, gpus=GPUS, **known)
@@ -114,7 +114,10 @@ def write(folder: Path, network: str, settings: str = "") -> None:
         "grace": GRACE_SECONDS,
         "short": SHORT_MINUTES,
     }
-    (folder / "slurm.conf").write_text(_SLURM.format(nodes=nodes, **limits, **known) + settings + "\n")
+    given = {line.partition("=")[0] for line in settings.splitlines()}
+    lines = _SLURM.format(nodes=nodes, **limits, **known).splitlines()
+    lines = [*settings.splitlines(), *(line for line in lines if line.partition("=")[0] not in given)]
+    (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
     (folder / "gres.conf").write_text("".join(_GRES.format(node=node, last=GPUS - 1, folder=folder) for node in NODES))
     accounting = folder / "slurmdbd.conf"
     accounting.touch(0o600)  # slurmdbd refuses a file that others can read

@@ -2,6 +2,7 @@
 
 import pytest
 from slurm import cluster as clusters
+from slurm.slurm_jobs import SlurmJobs
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +26,10 @@ def idle_cluster(cluster):
 def slurm_environment(cluster, monkeypatch):
     """The variables by which Slurm's commands find the cluster."""
     monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+
+
+@pytest.fixture
+def jobs(idle_cluster, slurm_environment, tmp_path):
+    jobs = SlurmJobs(tmp_path, idle_cluster)
+    yield jobs
+    jobs.close()

@@ -94,9 +94,10 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
     seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
     how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
-    if saved is not None:
+    is_billed = description.job.resources.host_kind is HostKind.CLOUD
+    if is_billed and saved is not None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
-    elif billable not in (None, seconds) and description.job.resources.host_kind is HostKind.CLOUD:
+    elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.model_uri}" if description.model_uri else ""
     _say(f"training job {description.name}: {how}{model}", stream)

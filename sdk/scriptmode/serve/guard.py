@@ -1,16 +1,20 @@
-"""What a request must meet before it is read: the name by which a browser reached the server, and a rate."""
+"""What a request must meet before it is answered: the name of the server, a rate, and a signature."""
 
 from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.s3_requests import is_for_s3
+from scriptmode.serve.signatures import check_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from scriptmode.serve.wsgi import Environ
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 #: Seconds of calls that a client may make at once after it made none.
@@ -28,18 +32,30 @@ class Guard:
     Args:
         host: The name or address at which the server listens.
         rate: The most requests of one client in a second; 0 is unlimited.
+        keys: Returns the secrets of the access keys by their identifiers; without any, requests need no signature.
+        is_s3_checked: Whether another server checks the signatures of requests for S3.
         clock: The monotonic clock.
     """
 
-    def __init__(self, host: str, *, rate: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        host: str,
+        *,
+        rate: float = 0.0,
+        keys: Callable[[], Mapping[str, str]] = dict,
+        is_s3_checked: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._host = host
         self._is_loopback = is_loopback(host)
         self._rate = rate
+        self._keys = keys
+        self._is_s3_checked = is_s3_checked
         self._clock = clock
         self._lock = threading.Lock()
         self._left: dict[str, tuple[float, float]] = {}
 
-    def check(self, environ: Mapping[str, Any]) -> None:
+    def check(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that is not answered."""
         host = environ.get("HTTP_HOST", "")
         if self._is_loopback and not is_loopback(_name(host)):
@@ -49,6 +65,8 @@ class Guard:
             raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
         if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
             raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
+        if (keys := self._keys()) and not (self._is_s3_checked and is_for_s3(environ)):
+            check_signature(environ, keys, time.time())
 
     def _is_allowed(self, client: str) -> bool:
         most, now = self._rate * _BURST_SECONDS, self._clock()

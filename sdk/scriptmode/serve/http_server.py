@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
-    from scriptmode.serve.application import Service
+    from scriptmode.serve.wsgi import Service
 
 _THREADS = 16
 _MOST_CONNECTIONS = 1000

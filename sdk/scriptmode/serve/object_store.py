@@ -6,6 +6,7 @@ The next server of the same data directory uses it again. A server that ends sto
 
 from __future__ import annotations
 
+import http.client
 import json
 import shutil
 import signal
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from scriptmode.data import regular_files
@@ -52,6 +53,7 @@ class ObjectStore:
         self._program = program
         self._process: ProcessIdentity | None = None
         self._child: subprocess.Popen[bytes] | None = None
+        self._master_port = 0
         #: The URL of S3, known once it was started.
         self.url = ""
 
@@ -66,7 +68,7 @@ class ObjectStore:
             if self._find_running():
                 return
             ports = _free_ports()
-            self.url = f"http://{_HOST}:{ports[6]}"
+            self.url, self._master_port = f"http://{_HOST}:{ports[6]}", ports[0]
             with (self._folder / "log").open("wb") as log:
                 self._child = subprocess.Popen(
                     self._command(ports),
@@ -78,7 +80,7 @@ class ObjectStore:
                 )
             self._process = process_tree.identify(self._child.pid)
             if self._process is not None:
-                content = {"url": self.url, "process": self._process._asdict()}
+                content = {"url": self.url, "master_port": self._master_port, "process": self._process._asdict()}
                 replace_file(self._record, json.dumps(content).encode())
         except OSError as error:
             raise PlatformError(
@@ -87,17 +89,25 @@ class ObjectStore:
             ) from error
 
     def wait_until_ready(self) -> None:
-        """Wait until the program accepts connections; raise `PlatformError` if it ended, or is not ready in time."""
-        address = (_HOST, int(self.url.rpartition(":")[2]))
+        """Wait until the program can read its objects; raise `PlatformError` if it ended, or is not ready in time."""
         deadline = time.monotonic() + _READY_SECONDS
-        while True:
-            with suppress(OSError), socket.create_connection(address, _READY_SECONDS):
-                return
+        while not self._is_ready():
             is_running = self._process is not None and process_tree.is_running(self._process)
             if not is_running or time.monotonic() >= deadline:
                 why = "is not ready" if is_running else "ended"
                 raise PlatformError(f"the S3 server {why}", advice=f"see its log: {self._folder / 'log'}")
             time.sleep(_POLL_SECONDS)
+
+    def _is_ready(self) -> bool:
+        """Return whether S3 accepts connections, and the volume server has told the master what it has."""
+        try:
+            with closing(http.client.HTTPConnection(_HOST, self._master_port, timeout=_READY_SECONDS)) as master:
+                master.request("GET", "/dir/status")
+                topology = json.load(master.getresponse())["Topology"]
+            with socket.create_connection((_HOST, int(self.url.rpartition(":")[2])), _READY_SECONDS):
+                return int(topology["Max"]) > 0
+        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+            return False
 
     def stop(self) -> None:
         """Kill the program: after SIGTERM it takes half a minute to end, and what it stored is on disk."""
@@ -112,7 +122,7 @@ class ObjectStore:
         try:
             content = regular_files.read_json(self._record)
             process = ProcessIdentity(**content["process"])
-            self.url = str(content["url"])
+            self.url, self._master_port = str(content["url"]), int(content["master_port"])
         except (OSError, ValueError, TypeError, KeyError):
             return False
         self._process = process if process_tree.is_running(process) else None

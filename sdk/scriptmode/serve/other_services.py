@@ -14,16 +14,16 @@ from xml.etree import ElementTree as ET
 
 from scriptmode.errors import MissingPackageError
 from scriptmode.installation import install_command
-from scriptmode.serve.application import read_body, respond
+from scriptmode.serve.s3_requests import FORM, is_for_s3
+from scriptmode.serve.wsgi import read_body, respond
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scriptmode.serve.application import Environ, Service, StartResponse
+    from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
 _ACCOUNT_VARIABLE = "MOTO_ACCOUNT_ID"
-_FORM = "application/x-www-form-urlencoded"
 _IAM = "https://iam.amazonaws.com/doc/2010-05-08/"
 
 
@@ -52,9 +52,9 @@ class OtherServices:
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request to its service, and return the body of its answer."""
-        if self._objects is not None and _is_for_s3(environ):
+        if self._objects is not None and is_for_s3(environ):
             return self._objects(environ, start_response)
-        if environ.get("CONTENT_TYPE", "").startswith(_FORM):
+        if environ.get("CONTENT_TYPE", "").startswith(FORM):
             fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
             if fields.get("Action") == ["SimulatePrincipalPolicy"]:
                 return respond(start_response, _simulate(fields), content_type="text/xml")
@@ -71,17 +71,6 @@ class OtherServices:
 
                     self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
-
-
-def _is_for_s3(environ: Environ) -> bool:
-    """Return whether a request is for S3: its signature says so, or there is none and other protocols do not match."""
-    scope = environ.get("HTTP_AUTHORIZATION", "")
-    if not scope and "X-Amz-Credential" in (query := environ.get("QUERY_STRING", "")):
-        scope = parse_qs(query).get("X-Amz-Credential", [""])[0]
-    if scope:
-        return "/s3/" in scope
-    is_call = "HTTP_X_AMZ_TARGET" in environ or environ.get("CONTENT_TYPE", "").startswith(_FORM)
-    return not is_call and not environ.get("PATH_INFO", "").startswith("/moto-api")
 
 
 def _simulate(fields: dict[str, list[str]]) -> bytes:

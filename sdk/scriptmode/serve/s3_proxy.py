@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scriptmode.errors import invalid
-from scriptmode.serve.application import respond
+from scriptmode.serve.wsgi import respond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from scriptmode.serve.application import Environ, StartResponse
+    from scriptmode.serve.wsgi import Environ, StartResponse
 
 _SECONDS = 60.0
 _CHUNK = 1024 * 1024

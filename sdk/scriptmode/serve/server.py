@@ -13,14 +13,15 @@ from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import object_store
+from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch_logs import Logs
-from scriptmode.serve.guard import Guard
+from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
-from scriptmode.serve.request_mapping import HOSTS, HostTable
+from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.training_jobs import TrainingJobs
@@ -29,8 +30,8 @@ from scriptmode.serve.tuning_jobs import TuningJobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scriptmode.serve.application import Environ, Service, StartResponse
     from scriptmode.serve.training_jobs import Operation
+    from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 4580
 _HIGHEST_PORT = 65535
@@ -49,6 +50,7 @@ class Settings:
         rate: The most requests of one client in a second; 0 is unlimited.
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
+        allowed: Directories of this machine that a request may name by ``file://`` URIs.
     """
 
     host: str = DEFAULT_HOST
@@ -58,10 +60,7 @@ class Settings:
     queue: int = 0
     rate: float = 0.0
     s3: str = "disk"
-
-    def __post_init__(self) -> None:
-        if self.table.hosts not in HOSTS:
-            raise invalid("hosts", f"is {self.table.hosts!r}", f"give one of {', '.join(HOSTS)}")
+    allowed: tuple[str, ...] = ()
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -92,24 +91,37 @@ class Server:
         require_packages()
         self._report = report
         self._platform = LocalPlatform(queue=settings.queue or None)
+        data_dir = Path(str(self._platform.arguments["data_dir"]))
+        self._keys = AccessKeys(data_dir)
+        if not is_loopback(settings.host) and not self._keys.read():
+            raise invalid(
+                "listen",
+                f"is {settings.host!r}, which other machines reach, but the server has no access key",
+                "create one: scriptmode serve key",
+            )
         self._watch = LogWatch(self._platform)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port)
-        self._objects, others = _create_object_service(settings.s3, Path(str(self._platform.arguments["data_dir"])))
+        self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
         self._application = Application(
             {"SageMaker": self._sagemaker(settings), "Logs_20140328": Logs(self._platform, self._watch).operations},
             others,
-            Guard(settings.host, rate=settings.rate),
+            Guard(
+                settings.host,
+                rate=settings.rate,
+                keys=self._keys.read,
+                is_s3_checked=settings.s3 not in ("disk", "memory"),
+            ),
             report,
         )
 
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
-        tuning = LocalTuning(self._platform)
+        tuning, allowed = LocalTuning(self._platform), settings.allowed
         return {
-            **TrainingJobs(self._platform, settings.table, max_jobs=settings.max_jobs).operations,
-            **TuningJobs(tuning, settings.table).operations,
+            **TrainingJobs(self._platform, settings.table, allowed=allowed, max_jobs=settings.max_jobs).operations,
+            **TuningJobs(tuning, settings.table, allowed=allowed).operations,
             **TagOperations(self._platform, tuning).operations,
         }
 
@@ -148,8 +160,9 @@ class Server:
         yield "AWS_ENDPOINT_URL_S3", self.url if self._s3_url == "memory" else self._s3_url
         environment: Mapping[str, str] = os.environ
         if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
-            yield "AWS_ACCESS_KEY_ID", "scriptmode"
-            yield "AWS_SECRET_ACCESS_KEY", "scriptmode"
+            identifier, secret = next(iter(self._keys.read().items()), ("scriptmode", "scriptmode"))
+            yield "AWS_ACCESS_KEY_ID", identifier
+            yield "AWS_SECRET_ACCESS_KEY", secret
 
 
 def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:

@@ -19,10 +19,11 @@ from scriptmode.errors import (
 from scriptmode.platforms.base import ENDED
 from scriptmode.request import service_model
 from scriptmode.serve import paging, request_mapping
+from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
@@ -48,12 +49,16 @@ class TrainingJobs:
     Args:
         platform: The platform that runs the jobs.
         table: The hosts and images that stand for SageMaker's.
+        allowed: Directories of this machine that a request may name.
         max_jobs: The most jobs that may be in progress at once; 0 is unlimited.
     """
 
-    def __init__(self, platform: LocalPlatform, table: HostTable, *, max_jobs: int = 0) -> None:
+    def __init__(
+        self, platform: LocalPlatform, table: HostTable, *, allowed: Sequence[str] = (), max_jobs: int = 0
+    ) -> None:
         self._platform = platform
         self._table = table
+        self._allowed = allowed
         self._max_jobs = max_jobs
         self._lock = threading.Lock()
         self.operations: dict[str, Operation] = {
@@ -65,6 +70,7 @@ class TrainingJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        check_file_uris(request, self._allowed)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
             self._platform.validate(mapped.request)

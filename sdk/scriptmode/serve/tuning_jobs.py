@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.base import ENDED
 from scriptmode.serve import paging, request_mapping
+from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.training_jobs import translated_errors, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
     from scriptmode.serve.request_mapping import HostTable
@@ -31,11 +32,13 @@ class TuningJobs:
     Args:
         tuning: The tuning jobs of the platform.
         table: The hosts and images that stand for SageMaker's.
+        allowed: Directories of this machine that a request may name.
     """
 
-    def __init__(self, tuning: LocalTuning, table: HostTable) -> None:
+    def __init__(self, tuning: LocalTuning, table: HostTable, *, allowed: Sequence[str] = ()) -> None:
         self._tuning = tuning
         self._table = table
+        self._allowed = allowed
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
@@ -45,6 +48,7 @@ class TuningJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        check_file_uris(request, self._allowed)
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)

@@ -10,6 +10,20 @@ steps; each has a ``state`` and, if it ends by itself, ``asks`` (the number of c
     PREEMPTING  runs on, with PreemptTime; the steps get SIGTERM, the batch script does not
     any other   the job has ended, with ``exit_code``, ``signal`` and ``by`` (the user who cancelled it); no process
                 of it is left
+
+What a real cluster does (22.05.8; ``tests/slurm`` makes one), and this one too unless it says otherwise:
+
+* A requeued job is PENDING with BeginTime for 120 s (``cred_expire``), here for `REQUEUE_SECONDS`; it starts in no case
+  before the nodes have ended its last run. A job's owner may set StartTime=now+2; an earlier start fails.
+* scancel, requeue, a time limit and the end of a grace send SIGTERM to the batch script and to all steps, and SIGKILL
+  KillWait later. The beginning of a grace sends SIGTERM to the steps alone.
+* A preempted job whose script ends in its grace is FAILED, not requeued. PreemptTime stays if the other job is cancelled.
+* sacct is late by a second (not here), keeps the last reason of a wait, and drops bit 7 of an exit code: 137 is ``9:0``.
+  A requeued job has a line for each run with ``--duplicates`` alone; sacct has no field Restarts.
+* sbatch accepts what never starts: a time limit or a number of nodes above the partition's; ``--test-only`` refuses the
+  second, not the first.
+* slurmctld forgets jobs of the last 5 s when it is killed by SIGKILL; time limits and graces end every 30 s.
+* Where memory is limited without cgroups, a job that exceeds it is FAILED, not OUT_OF_MEMORY.
 """
 
 import contextlib

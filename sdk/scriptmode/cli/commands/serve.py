@@ -1,15 +1,21 @@
-"""``scriptmode serve``."""
+"""``scriptmode serve`` and ``scriptmode serve key``."""
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from scriptmode.cli import output
+from scriptmode.cli.group import Group
 from scriptmode.cli.options import json_option
+from scriptmode.cli.structured_files import parse_toml, read_text
 from scriptmode.cli.values import WholeNumber
+from scriptmode.serve.access_keys import AccessKeys
+from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 
@@ -17,20 +23,32 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
-@click.command()
+class _ServeGroup(Group):
+    """A group that serves when it is called without a verb."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options, without the help for a call that has none."""
+        return click.Group.parse_args(self, ctx, args)
+
+
+@click.group(cls=_ServeGroup, invoke_without_command=True)
 @click.option(
     "--listen",
     metavar="ADDRESS:PORT",
     default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
     show_default=True,
-    help="Address at which the server listens; port 0 is one that is free.",
+    help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
 )
 @click.option(
     "--hosts",
     type=click.Choice(HOSTS),
-    default=HOSTS[0],
-    show_default=True,
-    help="Hosts that stand for SageMaker's instance types.",
+    help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
 )
 @click.option(
     "--s3",
@@ -40,11 +58,20 @@ if TYPE_CHECKING:
     help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
     "(gone when the server ends).",
 )
+@click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    type=click.Path(),
+    metavar="DIRECTORY",
+    help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
+)
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
 @json_option
-def serve(listen: str, hosts: str, *, s3: str, as_json: bool, **limits: int | None) -> None:
+@click.pass_context
+def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) -> None:
     """Serve SageMaker's training API, whose jobs run on this machine.
 
     Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. The command that sets it
@@ -57,8 +84,14 @@ def serve(listen: str, hosts: str, *, s3: str, as_json: bool, **limits: int | No
       export AWS_ENDPOINT_URL=http://127.0.0.1:4580
       aws sagemaker list-training-jobs
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    if ctx.invoked_subcommand is not None:
+        return
     host, port = parse_address(listen)
-    settings = Settings(host, port, HostTable(hosts), s3=s3, **{name: value or 0 for name, value in limits.items()})
+    table = _read_table(options["config"])
+    if options["hosts"]:
+        table = replace(table, hosts=options["hosts"])
+    limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
+    settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], **limits)
     server = Server(settings, lambda line: output.echo(line, err=True))
     signal.signal(signal.SIGTERM, _exit)
     if as_json:
@@ -66,6 +99,39 @@ def serve(listen: str, hosts: str, *, s3: str, as_json: bool, **limits: int | No
     else:
         output.echo(f"export AWS_ENDPOINT_URL={server.url}")
     server.run()
+
+
+@serve.command()
+@click.option("--delete", metavar="ID", help="Delete the access key with this AWS_ACCESS_KEY_ID instead.")
+@json_option
+def key(delete: str | None, *, as_json: bool) -> None:
+    """Create an access key for clients of this machine's server.
+
+    Once there is a key, also on this machine, the server answers only requests that are signed with one. A running
+    server accepts a new key at once.
+
+    \b
+    Example:
+      scriptmode serve key
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    keys = AccessKeys()
+    if delete is not None:
+        keys.delete(delete)
+        output.print_json({"deleted": delete}) if as_json else output.echo(f"access key {delete} is deleted")
+        return
+    created = keys.create()
+    found = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
+    if as_json:
+        output.print_json(found)
+        return
+    for name, value in found.items():
+        output.echo(f"export {name}={value}")
+
+
+def _read_table(path: Path | None) -> HostTable:
+    if path is None:
+        return HostTable()
+    return parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
 
 
 def _exit(_number: int, _frame: FrameType | None) -> NoReturn:

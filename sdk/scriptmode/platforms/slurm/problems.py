@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode.messages import Problem
 
@@ -14,11 +15,15 @@ _NO_CONFIGURATION = ("establish a configuration source", "fetch_config")
 _UNREACHABLE = ("Unable to contact slurm controller", "Connection refused", "connect failure")
 #: ... and of one whose call may have had an effect.
 _UNCERTAIN = ("Socket timed out", "Zero Bytes were transmitted", "Slurm backup controller in standby mode")
+#: The "signal" of a batch script that a node could not start, which no system has.
+_LAUNCH_FAILURE = 53
 _UNKNOWN_JOB = ("Invalid job id", "Job/step already completing or completed")
 _NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database", "Connection refused")
 #: What ``sbatch --test-only`` refuses, although the job would start some time.
 _PASSING = ("Required node not available", "Required partition not available", "Job dependency")
 _LINES = 3
+#: The beginning of a refusal of ``sbatch --test-only``.
+_TEST = "allocation failure: "
 #: srun's own line about the end of a command, whose errors say more.
 _ENDED = re.compile(r": task \d+: Exited with exit code \d+$")
 _OPTION = re.compile(r"Invalid --([a-z-]+) specification")
@@ -146,6 +151,20 @@ def explain_pending(reason: str) -> PendingReason:
     return PendingReason(code)
 
 
+def is_launch_failure(reason: str, signal: int) -> bool:
+    """Return whether a job failed because a node could not start its batch script; the accounting has the signal."""
+    return reason == "JobLaunchFailure" or signal == _LAUNCH_FAILURE
+
+
+def describe_launch_failure(job_id: int, nodes: str) -> str:
+    """Return why a node cannot start a batch script: most often, it does not have the directory of the job."""
+    return (
+        f"Slurm job {job_id} could not be started on {nodes or 'its node'} (JobLaunchFailure): most likely the node "
+        "does not have the job's folder, which must be on a file system that all nodes share; name a data directory "
+        f"there ({DATA_DIR_VARIABLE}), and test it: scriptmode doctor --platform slurm"
+    )
+
+
 def is_unreachable(text: str) -> bool:
     """Return whether a command reached no slurmctld, so that it had no effect."""
     return any(each in text for each in _UNREACHABLE)
@@ -183,7 +202,10 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
             argument="instance_type",
             advice="run this on a login node, or set SLURM_CONF to the path of slurm.conf",
         )
-    lines = [line.strip().removeprefix(f"{program}: ").removeprefix("error: ") for line in text.strip().splitlines()]
+    lines = [
+        line.strip().removeprefix(f"{program}: ").removeprefix("error: ").removeprefix(_TEST)
+        for line in text.strip().splitlines()
+    ]
     lines = [line for line in lines if not _ENDED.search(line)] or lines
     shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
     if any(each in text for each in (*_UNREACHABLE, *_UNCERTAIN)):

@@ -45,6 +45,8 @@ _SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]+
 _STATES_OF_TEXTS = {"TIME LIMIT": "TIMEOUT", "PREEMPTION": "PREEMPTED", "NODE FAILURE": "NODE_FAIL"}
 _LOG_LINES = 20
 _EARLY_SECONDS = 60.0
+#: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
+_FORESEEABLE_SECONDS = 30 * 86400.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
@@ -137,7 +139,7 @@ def _pending_message(status: JobStatus) -> str:
     parts = [problems.explain_pending(status.reason).text] if status.reason else []
     if status.position:
         parts.append(f"number {status.position} in partition {status.partition}")
-    if status.start is not None and status.start > time.time():
+    if status.start is not None and 0 < status.start - time.time() < _FORESEEABLE_SECONDS:
         parts.append(f"expected start {time.strftime('%Y-%m-%d %H:%M', time.localtime(status.start))}")
     return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
 
@@ -170,6 +172,8 @@ def _describe_termination(status: JobStatus) -> Termination:
     if reason is StopReason.USER:
         user = "" if status.cancelled_by is None else f" by {_user_name(status.cancelled_by)}"
         return Termination(reason, f"Slurm job {number} was cancelled{user}")
+    if problems.is_launch_failure(status.reason, status.signal):
+        return Termination(reason, problems.describe_launch_failure(number, status.nodes))
     if reason is StopReason.UNKNOWN:
         how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
         return Termination(

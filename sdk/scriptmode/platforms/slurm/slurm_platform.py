@@ -77,12 +77,9 @@ class Slurm(LocalPlatform):
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The arguments with which another process creates this platform, as JSON has them."""
-        own = {"data_dir", "python", "stop_grace", "file_systems"}
-        return {
-            **{name: value for name, value in super().arguments.items() if name in own},
-            **self._settings.slurm,
-        }
+        """The arguments with which another process creates this platform, as JSON has them; ``slurm`` has the rest."""
+        own = {name: value for name, value in super().arguments.items() if name not in _OF_THIS_MACHINE}
+        return {**own, "slurm": dict(self._settings.slurm)}
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in what `LocalPlatform.complete` does, after the cluster was asked for the job's partitions.

@@ -22,7 +22,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_uris
@@ -37,6 +37,9 @@ from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode.request import tuning
 from scriptmode.request.render import derived_model_dir
 from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -59,7 +62,7 @@ class TuningAgent:
         self._state = folder.read_state()
         self._request = self._record.request
         self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
-        self._platform = LocalPlatform(**self._record.platform)
+        self._platform = _create_platform(self._record.platform)
         self._jobs = JobStore(Path(self._record.platform["data_dir"]))
         self._identity = f"{self._record.arn} {self._state.created}"
         seed = int(hashlib.sha256(self._identity.encode()).hexdigest()[:8], 16)
@@ -299,9 +302,19 @@ def main(arguments: list[str]) -> None:
         record_internal_error(folder, error)
 
 
+def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
+    """Return the platform of the training jobs from what its ``arguments`` returned."""
+    if "slurm" not in arguments:
+        return LocalPlatform(**arguments)
+    from scriptmode.platforms.slurm.slurm_platform import Slurm
+
+    others = {name: value for name, value in arguments.items() if name != "slurm"}
+    return Slurm(**others, **arguments["slurm"])
+
+
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:
     """Record a tuning job as Failed because of an error of its agent, and stop its training jobs."""
-    state, platform = folder.read_state(), LocalPlatform(**folder.read_record().platform)
+    state, platform = folder.read_state(), _create_platform(folder.read_record().platform)
     for trial in state.trials:
         if not trial.has_ended:
             trial.status, trial.ended, trial.failure = STOPPED, time.time(), "the tuning job failed"

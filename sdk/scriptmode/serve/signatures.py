@@ -1,0 +1,119 @@
+"""Validation of a request's signature, AWS Signature Version 4, by the signer with which botocore's clients sign."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.wsgi import read_body
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.serve.wsgi import Environ
+
+_HEADER = re.compile(
+    r"AWS4-HMAC-SHA256\s+Credential=(?P<key>[^/,]+)/\d{8}/(?P<region>[^/,]+)/(?P<service>[^/,]+)/aws4_request,\s*"
+    r"SignedHeaders=(?P<headers>[^,]+),\s*Signature=(?P<signature>[0-9a-f]{64})"
+)
+_TIME = "%Y%m%dT%H%M%SZ"
+#: Seconds by which the clock of a client may differ. (Signature Version 4, "Elements of an AWS API request signature")
+_LONGEST_SKEW = 300
+_S3 = "s3"
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """What a request says of its signature."""
+
+    key: str
+    region: str
+    service: str
+    headers: tuple[str, ...]
+    signature: str
+    time: str
+    #: Seconds for which a URL is signed; 0 for a signature in a header.
+    expires: int = 0
+
+
+def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> None:
+    """Raise `ApiError` for a request that is not signed with one of the keys, or was signed too long ago.
+
+    Args:
+        environ: The request. The body of one that is not for S3 is read.
+        keys: Secrets by the identifiers of the keys.
+        now: Seconds since the epoch.
+    """
+    found = _parse(environ)
+    if found is None:
+        raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
+    if found.key not in keys:
+        raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
+    try:
+        signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
+    except ValueError as error:
+        raise ApiError("IncompleteSignatureException", "The request has no valid X-Amz-Date.", 403) from error
+    if signed - now > _LONGEST_SKEW or now - signed > (found.expires or _LONGEST_SKEW):
+        raise ApiError("InvalidSignatureException", f"Signature expired: {found.time} is too long ago.", 403)
+    if not hmac.compare_digest(_sign(environ, found, keys[found.key]), found.signature):
+        raise ApiError(
+            "InvalidSignatureException",
+            "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
+            "Access Key and signing method.",
+            403,
+        )
+
+
+def _parse(environ: Environ) -> _Signature | None:
+    if header := environ.get("HTTP_AUTHORIZATION"):
+        found = _HEADER.fullmatch(header.strip())
+        if found is None:
+            return None
+        return _Signature(
+            found["key"],
+            found["region"],
+            found["service"],
+            tuple(found["headers"].split(";")),
+            found["signature"],
+            environ.get("HTTP_X_AMZ_DATE", ""),
+        )
+    query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
+    scope = query.get("X-Amz-Credential", "").split("/")
+    if len(scope) != 5 or not query.get("X-Amz-Expires", "").isdecimal():  # noqa: PLR2004 - key, day, Region, service, end
+        return None
+    headers = tuple(query.get("X-Amz-SignedHeaders", "").split(";"))
+    signature, time = query.get("X-Amz-Signature", ""), query.get("X-Amz-Date", "")
+    return _Signature(scope[0], scope[2], scope[3], headers, signature, time, int(query["X-Amz-Expires"]))
+
+
+def _sign(environ: Environ, found: _Signature, secret: str) -> str:
+    """Return the signature that the request must have."""
+    from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth, SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    kind: Any = SigV4Auth
+    if found.service == _S3:
+        kind = S3SigV4QueryAuth if found.expires else S3SigV4Auth
+    target = urlsplit(environ["REQUEST_URI"])
+    query = "&".join(part for part in target.query.split("&") if not part.startswith("X-Amz-Signature="))
+    url = f"http://{environ.get('HTTP_HOST', '')}{target.path or '/'}{'?' if query else ''}{query}"
+    headers = {name: _header(environ, name) for name in found.headers}
+    body = b"" if found.service == _S3 else read_body(environ)
+    request = AWSRequest(environ["REQUEST_METHOD"], url, headers=headers, data=body)
+    request.context["timestamp"] = found.time
+    signer = kind(Credentials(found.key, secret), found.service, found.region)
+    text = signer.string_to_sign(request, signer.canonical_request(request))
+    signature: str = signer.signature(text, request)
+    return signature
+
+
+def _header(environ: Environ, name: str) -> str:
+    variable = name.upper().replace("-", "_")
+    value = environ.get(variable) if variable in ("CONTENT_TYPE", "CONTENT_LENGTH") else environ.get(f"HTTP_{variable}")
+    return str(value or "")

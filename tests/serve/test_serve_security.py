@@ -1,0 +1,209 @@
+"""What `scriptmode serve` refuses: unsigned and expired requests, other sites' pages, paths of this machine."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from serve.conftest import serving
+
+from scriptmode.errors import SpecError
+from scriptmode.serve.access_keys import AccessKeys
+from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.configuration import parse_configuration
+from scriptmode.serve.guard import Guard
+from scriptmode.serve.request_mapping import HostTable
+from scriptmode.serve.server import parse_address
+from scriptmode.serve.signatures import check_signature
+
+
+@pytest.mark.slow
+def test_with_a_key_every_request_is_signed_with_it(tmp_path):
+    key = AccessKeys(tmp_path / "data").create()
+    with serving(tmp_path, "--s3", "memory") as api:
+        keys = {"aws_access_key_id": key.identifier, "aws_secret_access_key": key.secret}
+        assert api.client("sagemaker", **keys).list_training_jobs()["TrainingJobSummaries"] == []
+        s3 = api.client("s3", config=Config(signature_version="s3v4"), **keys)
+        s3.create_bucket(Bucket="mine")
+        s3.put_object(Bucket="mine", Key="a b/ü+", Body=b"1")
+        assert s3.get_object(Bucket="mine", Key="a b/ü+")["Body"].read() == b"1"
+        signed = s3.generate_presigned_url("get_object", Params={"Bucket": "mine", "Key": "a b/ü+"})
+        with urllib.request.urlopen(signed, timeout=30) as answer:
+            assert answer.read() == b"1"
+        with pytest.raises(urllib.error.HTTPError, match="403") as raised:
+            urllib.request.urlopen(signed.replace("/mine/", "/other/"), timeout=30)
+        raised.value.close()
+        assert api.client("sts", **keys).get_caller_identity()["Account"]
+        for wrong in ({}, {**keys, "aws_secret_access_key": "wrong"}):
+            with pytest.raises(ClientError, match="UnrecognizedClient|InvalidSignature"):
+                api.client("sagemaker", **wrong).list_training_jobs()
+        AccessKeys(tmp_path / "data").delete(key.identifier)
+        AccessKeys(tmp_path / "data").create()
+        with pytest.raises(ClientError, match="UnrecognizedClient"):
+            api.client("sagemaker", **keys).list_training_jobs()
+
+
+@pytest.mark.slow
+def test_other_machines_need_a_key(tmp_path):
+    command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "0.0.0.0:0")
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode
+    assert "scriptmode serve key" in done.stderr
+
+
+def signed(body=b"{}", **changes):
+    """A request for ListTrainingJobs as a client of boto3 signs it, in WSGI's terms, and the time of its signature."""
+    import io
+
+    import boto3
+
+    sent = []
+    client = boto3.Session("AKIATEST", "secret", region_name="us-east-1").client(
+        "sagemaker", endpoint_url="http://127.0.0.1:1"
+    )
+    client.meta.events.register("before-send", lambda request, **_: sent.append(request))
+    with pytest.raises(Exception, match="Could not connect"):
+        client.list_training_jobs()
+    request = sent[0]
+    environ = {f"HTTP_{name.upper().replace('-', '_')}": to_text(value) for name, value in request.headers.items()}
+    environ.update(CONTENT_TYPE=environ.pop("HTTP_CONTENT_TYPE"), CONTENT_LENGTH=environ.pop("HTTP_CONTENT_LENGTH"))
+    environ.update({"REQUEST_METHOD": "POST", "REQUEST_URI": "/", "HTTP_HOST": "127.0.0.1:1", "QUERY_STRING": ""})
+    environ["wsgi.input"] = io.BytesIO(body)
+    environ.update(changes)
+    from datetime import datetime, timezone
+
+    made = datetime.strptime(environ["HTTP_X_AMZ_DATE"], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
+    return environ, made.timestamp()
+
+
+def to_text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize(
+    ("later", "keys", "changes", "code"),
+    [
+        (0, {"AKIATEST": "secret"}, {}, None),
+        (299, {"AKIATEST": "secret"}, {}, None),
+        (301, {"AKIATEST": "secret"}, {}, "InvalidSignatureException"),
+        (-301, {"AKIATEST": "secret"}, {}, "InvalidSignatureException"),
+        (0, {"AKIATEST": "other"}, {}, "InvalidSignatureException"),
+        (0, {"AKIAOTHER": "secret"}, {}, "UnrecognizedClientException"),
+        (0, {"AKIATEST": "secret"}, {"HTTP_X_AMZ_TARGET": "SageMaker.StopTrainingJob"}, "InvalidSignatureException"),
+        (0, {"AKIATEST": "secret"}, {"REQUEST_URI": "/x"}, "InvalidSignatureException"),
+        (0, {"AKIATEST": "secret"}, {"HTTP_AUTHORIZATION": ""}, "MissingAuthenticationTokenException"),
+        (0, {"AKIATEST": "secret"}, {"HTTP_AUTHORIZATION": "Basic x"}, "MissingAuthenticationTokenException"),
+    ],
+)
+def test_a_signature_is_that_of_the_request_and_of_now(later, keys, changes, code):
+    environ, moment = signed(**changes)
+    if code is None:
+        check_signature(environ, keys, moment + later)
+        return
+    with pytest.raises(ApiError) as raised:
+        check_signature(environ, keys, moment + later)
+    assert raised.value.code == code
+
+
+def test_a_changed_body_is_refused():
+    environ, moment = signed(b"{ }")
+    with pytest.raises(ApiError, match="InvalidSignature"):
+        check_signature(environ, {"AKIATEST": "secret"}, moment)
+
+
+def test_only_allowed_directories_are_named(tmp_path):
+    (tmp_path / "in" / "data").mkdir(parents=True)
+    (tmp_path / "in" / "link").symlink_to("/etc")
+    allowed = [str(tmp_path / "in")]
+
+    def request(uri):
+        return {
+            "InputDataConfig": [{"DataSource": {"S3DataSource": {"S3Uri": uri}}}],
+            "Environment": {"A": "file:///x"},
+        }
+
+    check_file_uris(request(f"file://{tmp_path}/in/data"), allowed)
+    check_file_uris(request("s3://bucket/etc"), allowed)
+    for uri in ("file:///etc", f"file://{tmp_path}/in/../x", f"file://{tmp_path}/in/link/passwd", f"file://{tmp_path}/in2",
+                f"file://localhost{tmp_path}/x", "file://relative", f"file://{tmp_path}/in/%2e%2e/%2e%2e"):  # fmt: skip
+        with pytest.raises(ApiError, match="ValidationException"):
+            check_file_uris(request(uri), allowed)
+    with pytest.raises(ApiError, match="--allow"):
+        check_file_uris({"HyperParameters": {"sagemaker_submit_directory": json.dumps("file:///etc/x")}}, allowed)
+
+
+def environ(**headers):
+    return {"HTTP_HOST": "127.0.0.1:4580", "REMOTE_ADDR": "127.0.0.1", **headers}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:4580", "localhost", "[::1]:4580", "bucket.localhost:4580"])
+def test_this_machine_has_several_names(host):
+    Guard("127.0.0.1").check(environ(HTTP_HOST=host))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"HTTP_HOST": "evil.example"}, {"HTTP_HOST": ""}, {"HTTP_ORIGIN": "http://evil.example"}, {"HTTP_ORIGIN": "null"}],
+)
+def test_pages_of_other_sites_are_refused(headers):
+    with pytest.raises(ApiError, match="AccessDenied"):
+        Guard("127.0.0.1").check(environ(**headers))
+
+
+def test_each_client_has_a_rate_of_its_own():
+    now = [0.0]
+    guard = Guard("127.0.0.1", rate=2, clock=lambda: now[0])
+    for _ in range(10):
+        guard.check(environ())
+    with pytest.raises(ApiError, match="Throttling"):
+        guard.check(environ())
+    guard.check(environ(REMOTE_ADDR="127.0.0.2"))
+    now[0] += 0.5
+    guard.check(environ())
+
+
+def test_a_configuration_names_hosts_and_images():
+    content = {"hosts": "local", "instance_types": {"ml.p3.*": "local_gpu"}, "images": {"a/*": "b"}}
+    assert parse_configuration(content, "x.toml") == HostTable("local", {"ml.p3.*": "local_gpu"}, {"a/*": "b"})
+    assert parse_configuration({}, "x.toml") == HostTable()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ({"host": "local"}, "x.toml has no key 'host'; did you mean 'hosts'"),
+        ({"hosts": "cloud"}, "hosts is 'cloud'; give one of local_process, local, local_gpu"),
+        ({"instance_types": {"ml.p3.*": "gpu"}}, "ml.p3.* is 'gpu'"),
+        ({"images": ["a"]}, "images is ['a']"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(content, text):
+    with pytest.raises(SpecError) as raised:
+        parse_configuration(content, "x.toml")
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        ("localhost", ("localhost", 4580)),
+        ("[::1]:0", ("::1", 0)),
+        ("[::1]", ("::1", 4580)),
+    ],
+)
+def test_an_address_has_a_port(text, address):
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", ":80", "x:y", "x:70000"])
+def test_a_wrong_address_is_refused(text):
+    with pytest.raises(SpecError, match="listen is"):
+        parse_address(text)
