@@ -4,8 +4,6 @@ import fcntl
 import json
 import os
 import signal
-import threading
-import time
 
 import pytest
 from fakes.command_line import invoke, program
@@ -42,35 +40,25 @@ def test_a_job_that_writes_is_deleted_whole_every_time(jobs):
         assert not jobs.processes()
 
 
-def test_a_job_that_others_write_to_is_deleted_whole(jobs):
+def test_a_job_that_others_write_to_is_deleted_whole(jobs, monkeypatch):
     name = jobs.start("pass")
     jobs.wait(name)
     folder = jobs.job_folder(name).path / "output"
     until(lambda: not process_tree.is_running(jobs.agent(name)))
     # A descriptor, as of a program whose working directory this is: it is good after a rename.
     place = os.open(folder, os.O_PATH)
-    ended = threading.Event()
+    rmdir, unwritten = os.rmdir, ["third", "second", "first"]
 
-    def write():
-        number, pause_from = 0, float("inf")
-        # Without pauses at first, so that the first removal finds new files; then even a busy machine finds none.
-        while not ended.wait(0.002 if time.monotonic() > pause_from else 0):
-            number += 1
-            if pause_from == float("inf") and not folder.exists():
-                pause_from = time.monotonic() + 0.3
-            try:
-                os.close(os.open(f"file-{number % 100}", os.O_CREAT | os.O_WRONLY, dir_fd=place))
-            except FileNotFoundError:
-                return
+    def write_and_remove(path, **options):
+        """Remove a directory; three times write a file into the output's when it has just been emptied."""
+        if path == folder.name and unwritten:
+            os.close(os.open(unwritten.pop(), os.O_CREAT | os.O_WRONLY, dir_fd=place))
+        rmdir(path, **options)
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        jobs.platform.delete(name)
-    finally:
-        ended.set()
-        writer.join()
-        os.close(place)
+    monkeypatch.setattr(os, "rmdir", write_and_remove)
+    jobs.platform.delete(name)
+    os.close(place)
+    assert not unwritten
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 
 
