@@ -23,14 +23,14 @@ WRITES = """
         os.makedirs(f"{folder}/{number % 50}/deeper", exist_ok=True)
         open(f"{folder}/{number % 50}/deeper/{number % 500}", "w").write("x" * 100)
 """
-#: Times that a job is deleted while it writes.
-ROUNDS = 12
+#: Times that a job is deleted while it writes, and those of a thorough run.
+FEW, MANY = 4, 12
 
 
-def test_a_job_that_writes_is_deleted_whole_every_time(jobs):
+def test_a_job_that_writes_is_deleted_whole_every_time(jobs, pytestconfig):
     request = jobs.request(WRITES, hosts=2)
     name = request["TrainingJobName"]
-    for _ in range(ROUNDS):
+    for _ in range(MANY if pytestconfig.option.thorough else FEW):
         jobs.platform.create(request)
         jobs.until_line(name, "algo-2: up")
         everything = list(jobs.job_folder(name).read_processes().values())
