@@ -55,7 +55,7 @@ def test_an_interrupt_ends_the_command_in_one_sentence(tmp_path, module, content
     try:
         until(reached.exists)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert errors.strip() == said
@@ -71,7 +71,7 @@ def test_a_command_in_the_background_of_a_shell_ignores_ctrl_c(tmp_path):
     )  # fmt: skip
     until(reached.exists)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "AttributeError" in errors
 
