@@ -86,6 +86,8 @@ if WITH_TF_ESTIMATOR:
             True,
             "parameter_server_estimator",
             id="between-graph, sharded",
+            # Two containers train it in each run, and tests/foreign has such a cluster of process hosts.
+            marks=pytest.mark.thorough,
         )
     )
 
