@@ -41,8 +41,11 @@ TRAININGS = {
 }
 #: tf.estimator is in the older TensorFlow alone.
 CELLS = [("2.15.1", layout) for layout in TRAININGS] + [("2.21.0", layout) for layout in list(TRAININGS)[:3]]
-#: With TensorFlow 2.21 each run has the one over ssh: the notebook of Keras 3 trains all three on its containers.
-IN_A_NOTEBOOK = [("2.21.0", "parameter_server"), ("2.21.0", "multi_worker_mirrored")]
+#: The notebook of Keras 3 trains these layouts on containers in each run, with TensorFlow 2.21, and hosts that are
+#: processes train them with 2.15: in tests/processes/test_training_programs.py and in the notebook that compares layouts.
+IN_A_NOTEBOOK = [
+    (version, layout) for version in ("2.15.1", "2.21.0") for layout in ("parameter_server", "multi_worker_mirrored")
+]
 each = pytest.mark.parametrize(
     ("version", "layout"),
     [pytest.param(*cell, marks=[pytest.mark.thorough] if cell in IN_A_NOTEBOOK else []) for cell in CELLS],
