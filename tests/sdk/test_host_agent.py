@@ -247,6 +247,7 @@ def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(linked, monke
     monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.2)
     living, silent = FakeAgent("algo-1"), FakeAgent("algo-2")
     links = linked(living, silent)
+    silent.tell({"event": "alive"})
 
     def fails():
         living.tell({"event": "alive"})
@@ -260,6 +261,21 @@ def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(linked, monke
 def test_the_time_for_which_the_jobs_agent_itself_was_stopped_is_not_silence(linked, monkeypatch):
     monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._LONGEST_POLL_SECONDS", 0.0)
     monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
-    links = linked(FakeAgent("algo-1"))
+    agent = FakeAgent("algo-1")
+    links = linked(agent)
+    agent.tell({"event": "alive"})
+    links.poll()
     links.poll()
     assert links.failure() is None
+
+
+def test_an_agent_that_starts_slowly_is_not_lost(linked, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    agent = FakeAgent("algo-1")
+    links = linked(agent)
+    links.poll()
+    links.poll()
+    assert links.failure() is None
+    agent.tell({"event": "alive"})
+    links.poll()
+    until(lambda: links.poll() or links.failure())

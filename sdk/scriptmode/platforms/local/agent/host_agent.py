@@ -248,6 +248,8 @@ def main(arguments: list[str]) -> None:
     os.chdir("/")
     tasks = Tasks(commands, events)
     try:
+        # What follows may take long on a busy file server.
+        host_messages.send(events, event="alive")
         job = folder.read_job()
         engine = find_engine(job.request.resources.host_kind)
         fleet = engine.create_host_fleet(folder, job, host, tasks, os.environ)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Seconds in which an agent has to end its hosts and mounts; then it is killed, and the job's agent does that.
 END_SECONDS = 15.0
+#: The same until the first event: the import of the agent's modules from a busy file server, and what a scheduler does
+#: before it starts a program, such as a prolog.
+_FIRST_SECONDS = 300.0
 #: Time between two polls that counts as silence at most: a job's agent that was stopped itself has to listen first.
 _LONGEST_POLL_SECONDS = 1.0
 #: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
@@ -75,6 +78,7 @@ class HostLink:
         self._problems: list[str] = []
         self._closed_since: float | None = None
         self._silence = 0.0
+        self._longest_silence = _FIRST_SECONDS
         self._polled = time.monotonic()
         self._process = started.process
         self._commands = started.commands
@@ -116,7 +120,7 @@ class HostLink:
         try:
             self._count_silence()
             for event in self._reader.read():
-                self._silence = 0.0
+                self._silence, self._longest_silence = 0.0, SILENT_SECONDS
                 getattr(self, f"_on_{event.pop('event')}")(**event)
         except (host_messages.UnreadableMessageError, TypeError, ValueError) as error:
             self._lose(f"wrote a line that is not an event: {error}")
@@ -128,9 +132,9 @@ class HostLink:
             self._lose(f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}")
         elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
             self._lose("closed its output, and was killed")
-        elif self._silence > SILENT_SECONDS:
+        elif self._silence > self._longest_silence:
             # Its machine is lost, or it is stopped or hangs.
-            self._lose(f"has not answered for {SILENT_SECONDS:g} s, and was killed")
+            self._lose(f"has not answered for {self._longest_silence:g} s, and was killed")
 
     def _count_silence(self) -> None:
         now = time.monotonic()
