@@ -122,7 +122,8 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
     runs.location = AgentLocation(Presence.WAITING, "Waiting in the queue: BeginTime", position=2)
     description = runs.describe()
     assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("InProgress", "Interrupted")
-    assert description["SecondaryStatusTransitions"][-1]["StatusMessage"] == "Waiting in the queue: BeginTime"
+    message = description["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message == "the scheduler preempted the job. Waiting in the queue: BeginTime"
     assert not (runs.jobs.data_dir / "jobs" / runs.name / "output" / "model.tar.gz").exists()
     with runs.start() as agent:
         assert agent.wait(60) == 0, runs.folder.agent_log_tail()

@@ -257,6 +257,15 @@ def test_the_platforms_message_is_shown_before_the_training():
     assert len(rows(view, 78, 2)) == 2
 
 
+def test_a_long_message_is_continued_in_the_next_rows():
+    message = "Waiting in the queue: number 2; expected start 12:30; other jobs have a higher priority"
+    pending = [{"Status": "Pending", "StartTime": NOW, "StatusMessage": message}]
+    view = collected(SecondaryStatus="Pending", SecondaryStatusTransitions=pending).snapshot(NOW)
+    found = [row.strip() for row in rows(view, 40, 12)]
+    assert " ".join(found[2:5]) == message
+    assert rows(view, 40, 3)[2].strip().startswith("Waiting in the queue")
+
+
 def test_of_many_hosts_as_many_are_shown_as_fit():
     said = rows(full(hosts=100), 78, 12)
     assert len(said) == 12

@@ -179,6 +179,19 @@ def test_a_status_says_each_of_its_messages_once_and_no_message_where_it_has_non
     ]  # fmt: skip
 
 
+def test_a_status_that_passed_is_not_said_again_without_what_a_scheduler_said_of_it():
+    told = io.StringIO()
+    show = StatusLines(told)
+    queued = {"Status": "Pending", "StatusMessage": "Waiting: number 2"}
+    first, passed = {**queued, "StatusMessage": "Waiting: number 1"}, {**queued, "StatusMessage": "Waiting"}
+    starting = {"Status": "Starting", "StatusMessage": "Preparing"}
+    for transitions in ([queued], [first], [passed, starting]):
+        show({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions})
+    assert told.getvalue().splitlines() == [
+        "-- Pending: Waiting: number 2", "-- Pending: Waiting: number 1", "-- Starting: Preparing",
+    ]  # fmt: skip
+
+
 def test_what_the_terminal_cannot_show_does_not_end_the_following():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
     show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")], stream)

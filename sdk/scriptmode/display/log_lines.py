@@ -132,9 +132,10 @@ class StatusLines:
         for transition in transitions[max(0, self._shown - 1) :]:
             # The service changes the message of the status that the job is in.
             line = f"{transition.status}: {transition.message}".rstrip(": ")
-            if line != self._last:
+            # Once a status has passed, its message lacks what a scheduler said of it meanwhile.
+            if not self._last.startswith(line):
                 _say(f"-- {line}", self._stream)
-            self._last = line
+                self._last = line
         self._shown = len(transitions)
 
 

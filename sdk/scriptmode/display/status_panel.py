@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from scriptmode import messages
+from scriptmode import messages, terminal_text
 from scriptmode.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.row_allocation import allocate_rows, visible_count
-from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +24,7 @@ _RUNNING_STYLE = f"bold {RUNNING}"
 _SPARK, _LEAST_SPARK, _PART = 40, 8, 3
 #: The fewest columns of a host's line beside its resources.
 _LEAST_LINE = 24
+_MESSAGE = "message"
 
 
 class StatusPanel:
@@ -39,7 +39,7 @@ class StatusPanel:
         """Return at most ``max_rows`` rows, allocated to the sections in order."""
         sections = {
             "statuses": self._history(snapshot),
-            "messages": self._message(snapshot),
+            _MESSAGE: self._message(snapshot),
             "channels": self._data(snapshot),
             "metrics": self._metrics(snapshot),
             "hosts": self._hosts(snapshot),
@@ -55,6 +55,9 @@ class StatusPanel:
         return [_printable(row) for row in rows]
 
     def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
+        if name == _MESSAGE:
+            # The rows of one text: its beginning says more than a count of them.
+            return list(section[:rows])
         shown = list(section[: visible_count(len(section), rows)])
         left = len(section) - len(shown)
         return [*shown, self._row((f"  and {left} more {name}" if shown else f"  {left} {name}", "dim"))][:rows]
@@ -84,7 +87,9 @@ class StatusPanel:
     def _message(self, snapshot: JobSnapshot) -> list[Text]:
         """Return the platform's message on a status in which the hosts log nothing, such as waiting for capacity."""
         is_known = snapshot.ended or snapshot.secondary in ("", "Training") or not snapshot.message
-        return [] if is_known else [self._row((f"  {snapshot.message}", "dim"))]
+        # A scheduler's message has its position in the queue, its expected start and its reason.
+        lines = [] if is_known else terminal_text.wrap_words(snapshot.message, self._width - 1).splitlines()
+        return [self._row((f"  {line}", "dim")) for line in lines]
 
     def _data(self, snapshot: JobSnapshot) -> list[Text]:
         return [self._channel(each) for each in snapshot.observed.channels]
@@ -172,4 +177,4 @@ def _column(cells: Sequence[str], *, right: bool = False) -> list[str]:
 
 def _printable(row: Text) -> Text:
     """Return a row without control sequences: it contains names and messages of the platform."""
-    return row if row.plain.isprintable() else Text(render_line(row.plain))
+    return row if row.plain.isprintable() else Text(terminal_text.render_line(row.plain))

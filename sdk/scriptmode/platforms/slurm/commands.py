@@ -152,6 +152,11 @@ def cancel(job_id: int, *, pending: bool = False) -> None:
     _run(("scancel", "--quiet", *([f"--state={PENDING}"] if pending else []), str(job_id)))
 
 
+def kill(job_id: int) -> None:
+    """Send SIGKILL to the batch script and the steps of a running job; raise `PlatformError`."""
+    _run(("scancel", "--quiet", "--full", "--signal=KILL", str(job_id)))
+
+
 def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
     """Return a job as slurmctld knows it, else as the accounting does; ``None`` if neither knows it.
 

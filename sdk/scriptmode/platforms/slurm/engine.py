@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import PlatformError, SpecError, invalid
+from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
@@ -153,6 +154,10 @@ class SlurmEngine(SlurmAgent):
 
     def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""
+        with suppress(DataError):
+            if folder.read_state().ended:
+                # Its agent ended, and the allocation with it.
+                return
         if number := read_engine_record(folder).get(NUMBER):
             commands.cancel(int(number))
 

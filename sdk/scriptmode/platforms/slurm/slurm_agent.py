@@ -47,6 +47,8 @@ _LOG_LINES = 20
 _EARLY_SECONDS = 60.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
 _FORESEEABLE_SECONDS = 30 * 86400.0
+#: An earlier one is shown without its date.
+_SAME_DAY_SECONDS = 43200.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
@@ -107,6 +109,14 @@ class SlurmAgent:
             commands.cancel(number, pending=True)
             commands.STATES.forget(number)
 
+    def kill(self, folder: JobFolder) -> bool:
+        """Send SIGKILL to the batch script and all steps; return whether there is a job. Raises `PlatformError`."""
+        number = _find_number(folder)
+        if number is not None:
+            commands.kill(number)
+            commands.STATES.forget(number)
+        return number is not None
+
 
 def _find_number(folder: JobFolder) -> int | None:
     number = read_engine_record(folder).get(NUMBER, "")
@@ -130,17 +140,19 @@ def _describe_location(status: JobStatus) -> AgentLocation:
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
     if status.is_active:
-        return AgentLocation(Presence.ALIVE)
+        return AgentLocation(Presence.ALIVE, f"Slurm starts the job on {status.nodes}" if status.nodes else "")
     return AgentLocation(Presence.GONE, termination=_describe_termination(status))
 
 
 def _pending_message(status: JobStatus) -> str:
     """Return the message of a pending job. It has no time that passes, as each new message is a line of the log."""
-    parts = [problems.explain_pending(status.reason).text] if status.reason else []
-    if status.position:
-        parts.append(f"number {status.position} in partition {status.partition}")
-    if status.start is not None and 0 < status.start - time.time() < _FORESEEABLE_SECONDS:
-        parts.append(f"expected start {time.strftime('%Y-%m-%d %H:%M', time.localtime(status.start))}")
+    parts = [f"number {status.position} in partition {status.partition}"] if status.position else []
+    now = time.time()
+    if status.start is not None and 0 < status.start - now < _FORESEEABLE_SECONDS:
+        form = "%H:%M" if status.start - now < _SAME_DAY_SECONDS else "%Y-%m-%d %H:%M"
+        parts.append(f"expected start {time.strftime(form, time.localtime(status.start))}")
+    if status.reason:
+        parts.append(problems.explain_pending(status.reason).text)
     return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
 
 

@@ -260,6 +260,7 @@ class Agent:
             if outcome.secondary == "Interrupted":
                 self._enter("Interrupted", outcome.message)
                 return
+            message = outcome.message or message
         self._enter("Stopping", message)
 
     def _interrupt(self, reason: str) -> Outcome | None:

@@ -31,6 +31,7 @@ from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.store import heartbeat
+from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
@@ -64,7 +65,7 @@ def reconcile(folder: JobFolder) -> JobState:
     state = folder.read_state()
     if state.ended:
         return state
-    control = _find_control(folder)
+    control = find_control(folder)
     location = control.locate(folder, state)
     if location.presence is Presence.GONE:
         return _record_end(folder, lambda state: _end_rest(folder, state, location.termination))
@@ -75,18 +76,21 @@ def reconcile(folder: JobFolder) -> JobState:
         return _with_waiting_agent(folder, state, control, location)
     if location.presence is Presence.UNKNOWN:
         return replace(state, note=location.message)
+    if location.message and state.secondary in ("Pending", "Interrupted"):
+        state = state.with_message(location.message, state.modified)
     since = folder.silent_since()
     return state if since is None else _handle_silent_agent(folder, state, since)
 
 
 def stop_waiting_agent(folder: JobFolder) -> None:
     """Remove the agent of a job from its engine's queue, after a stop was requested; raise `PlatformError`."""
-    control = _find_control(folder)
+    control = find_control(folder)
     if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
         control.withdraw(folder)
 
 
-def _find_control(folder: JobFolder) -> AgentControl:
+def find_control(folder: JobFolder) -> AgentControl:
+    """Return what controls the agent of a job, also where the record of its request is damaged."""
     try:
         kind = folder.read_facts().kind
     except UnreadableJobError:
@@ -106,7 +110,10 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
             state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
-    return replace(state.with_message(location.message, state.modified), position=location.position)
+    message, why = location.message, state.transitions[-1].message
+    if state.secondary == "Interrupted" and why != MESSAGES["Interrupted"]:
+        message = f"{why}. {message}"
+    return replace(state.with_message(message, state.modified), position=location.position)
 
 
 def is_agent_lost(state: JobState) -> bool:
@@ -123,7 +130,7 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
     if agent and overdue:
         if _answers_when_woken(folder, agent):
             return with_stop_request(folder, folder.read_state())
-        if _kill_agent(folder, agent):
+        if _kill_agent(folder):
             killed = Termination(text=f"{silence} and was killed, as {overdue}")
             return _record_end(folder, lambda state: _end_rest(folder, state, killed))
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
@@ -157,11 +164,12 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
     return folder.silent_since() is None and process_tree.is_running(agent)
 
 
-def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
+def _kill_agent(folder: JobFolder) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
     from scriptmode_runtime.processes import process_tree
 
-    process_tree.send_signal(agent, signal.SIGKILL)
+    with suppress(PlatformError):
+        find_control(folder).kill(folder)
 
     def is_free() -> bool:
         with folder.try_lock() as is_locked:

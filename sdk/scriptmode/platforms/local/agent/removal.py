@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
-from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import locked_directory
@@ -39,10 +38,10 @@ def delete_job(folder: JobFolder) -> None:
     The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
     unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
     """
-    agent = folder.read_processes().get("agent")
-    if agent:
-        process_tree.send_signal(agent, signal.SIGKILL)
-        process_tree.wait_until(lambda: _is_free(folder), _ENDING_SECONDS)
+    if not _is_free(folder):
+        with suppress(ScriptmodeError):
+            if recovery.find_control(folder).kill(folder):
+                process_tree.wait_until(lambda: _is_free(folder), _ENDING_SECONDS)
     if _is_free(folder):
         with suppress(DataError):
             # The containers of a job are found by its request; without a readable one none are.

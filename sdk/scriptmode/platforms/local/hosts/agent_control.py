@@ -48,7 +48,7 @@ class AgentLocation:
     """What an engine knows of the agent of a job that has not ended."""
 
     presence: Presence
-    #: What it waits for, or why the engine does not answer, as the message of the job's status; "" if unknown.
+    #: What it waits for, that it starts, or why the engine does not answer, as the message of the job's status; or "".
     message: str = ""
     #: Of an agent that is gone: what ended it.
     termination: Termination = Termination()
@@ -78,3 +78,6 @@ class AgentControl(Protocol):
 
     def withdraw(self, folder: JobFolder) -> None:
         """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
+
+    def kill(self, folder: JobFolder) -> bool:
+        """Kill a running agent, with which its hosts end; return whether it was found. Raises `PlatformError`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
 from scriptmode.platforms.local.hosts.process_host import start_detached
 from scriptmode.platforms.local.store import logs
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +53,13 @@ class LocalAgent:
 
     def withdraw(self, folder: JobFolder) -> None:
         """Skip: an agent of this machine never waits to be started."""
+
+    def kill(self, folder: JobFolder) -> bool:
+        """Send SIGKILL to the process; return whether it is known."""
+        agent = folder.read_processes().get("agent")
+        if agent is not None:
+            process_tree.send_signal(agent, signal.SIGKILL)
+        return agent is not None
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:

@@ -36,12 +36,13 @@ def write_usage(path: Path, usage: Mapping[str, HostActivity]) -> None:
 
 
 def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
-    """Return what each host with a log does; nothing for a job that has ended.
+    """Return what each host with a log does; nothing for a job that has ended or is interrupted.
 
     Only a host of which the record has resources is silent: another one does not run yet, or has ended. A record that
     cannot be read is ignored, as it is only displayed.
     """
-    if folder.read_state().ended:
+    state = folder.read_state()
+    if state.ended or state.secondary == "Interrupted":
         return {}
     hosts = folder.read_facts().host_names
     usage = {name: each for host in hosts for name, each in _read_usage(folder.usage_file(host)).items()}
