@@ -28,6 +28,10 @@ PROGRAM = "weed"
 _HOST = "127.0.0.1"
 #: Of the master, the volume server, the filer and S3; each has one for gRPC, too.
 _PORTS = 8
+#: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
+ENCRYPTION_HEADERS = frozenset(
+    f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
+)
 _READY_SECONDS, _POLL_SECONDS = 60.0, 0.1
 #: Most volumes, seven of which each bucket uses, and the size at which a volume is full, in MB.
 _VOLUMES, _VOLUME_MEGABYTES = 1000, 1024

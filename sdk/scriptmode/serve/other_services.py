@@ -8,23 +8,22 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
-from xml.etree import ElementTree as ET
 
 from scriptmode.errors import MissingPackageError
 from scriptmode.installation import install_command
+from scriptmode.serve import iam_answers
 from scriptmode.serve.s3_requests import FORM, is_for_s3
 from scriptmode.serve.wsgi import read_body, respond
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
 _ACCOUNT_VARIABLE = "MOTO_ACCOUNT_ID"
-_IAM = "https://iam.amazonaws.com/doc/2010-05-08/"
 
 
 def require_packages() -> None:
@@ -56,9 +55,25 @@ class OtherServices:
             return self._objects(environ, start_response)
         if environ.get("CONTENT_TYPE", "").startswith(FORM):
             fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
-            if fields.get("Action") == ["SimulatePrincipalPolicy"]:
-                return respond(start_response, _simulate(fields), content_type="text/xml")
+            action = fields.get("Action", [""])[0]
+            if action == "SimulatePrincipalPolicy":
+                return respond(start_response, iam_answers.simulate(fields), content_type="text/xml")
+            if action == "GetRole":
+                return self._get_role(fields, environ, start_response)
         return self._load()(environ, start_response)
+
+    def _get_role(
+        self, fields: Mapping[str, list[str]], environ: Environ, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Return moto's answer, or that of a role that exists: jobs of this machine need none."""
+        answers: list[tuple[str, list[tuple[str, str]]]] = []
+        body = b"".join(self._load()(environ, lambda status, headers, *_: answers.append((status, headers))))
+        status, headers = answers[-1]
+        if status.startswith("404"):
+            role = iam_answers.describe_role(fields.get("RoleName", [""])[0])
+            return respond(start_response, role, content_type="text/xml")
+        start_response(status, headers)
+        return [body]
 
     def _load(self) -> Service:
         with self._lock:
@@ -71,24 +86,3 @@ class OtherServices:
 
                     self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
-
-
-def _simulate(fields: dict[str, list[str]]) -> bytes:
-    """Return IAM's answer that every action is allowed, which moto lacks; the SageMaker SDK v3 asks for it."""
-    root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM)
-    result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
-    _add(result, "IsTruncated", "false")
-    found = ET.SubElement(result, "EvaluationResults")
-    for key, values in fields.items():
-        if key.startswith("ActionNames.member."):
-            member = ET.SubElement(found, "member")
-            _add(member, "EvalActionName", values[0])
-            _add(member, "EvalResourceName", "*")
-            _add(member, "EvalDecision", "allowed")
-    _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")
-    encoded: Any = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return bytes(encoded)
-
-
-def _add(parent: ET.Element, name: str, text: str) -> None:
-    ET.SubElement(parent, name).text = text

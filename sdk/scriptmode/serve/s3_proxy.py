@@ -27,9 +27,12 @@ class S3Proxy:
     Args:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
+        without: Headers that the server is not sent.
     """
 
-    def __init__(self, url: str, wait_until_ready: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, url: str, wait_until_ready: Callable[[], None] = lambda: None, *, without: frozenset[str] = frozenset()
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise invalid(
@@ -38,6 +41,7 @@ class S3Proxy:
         self._is_tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._wait_until_ready = wait_until_ready
+        self._without = _OF_CONNECTION | without
         self._is_ready = False
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -58,15 +62,14 @@ class S3Proxy:
         start_response(f"{answer.status} {answer.reason or 'OK'}", headers)
         return _body(connection, answer)
 
-    @staticmethod
-    def _send(connection: http.client.HTTPConnection, environ: Environ) -> None:
+    def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
         # The target as it was sent: a signature is of that spelling.
         connection.putrequest(
             environ["REQUEST_METHOD"], environ["REQUEST_URI"], skip_host=True, skip_accept_encoding=True
         )
         for name, value in environ.items():
             header = name[len("HTTP_") :].replace("_", "-").lower()
-            if name.startswith("HTTP_") and header not in _OF_CONNECTION:
+            if name.startswith("HTTP_") and header not in self._without:
                 connection.putheader(header, value)
         if environ.get("CONTENT_TYPE"):
             connection.putheader("content-type", environ["CONTENT_TYPE"])

@@ -179,4 +179,5 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    return store, OtherServices(S3Proxy(store.url, store.wait_until_ready))
+    proxy = S3Proxy(store.url, store.wait_until_ready, without=object_store.ENCRYPTION_HEADERS)
+    return store, OtherServices(proxy)

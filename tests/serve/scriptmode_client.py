@@ -1,0 +1,39 @@
+"""A program of scriptmode for Amazon SageMaker. Run with an endpoint in AWS_ENDPOINT_URL."""
+
+import sys
+from pathlib import Path
+
+import boto3
+
+from scriptmode import Estimator, TrainingJobFailed
+
+SCRIPT = """
+import sys
+print("own loss=0.5")
+raise SystemExit(7 if "--fail" in sys.argv else 0)
+"""
+
+
+def main(folder):
+    boto3.client("s3").create_bucket(Bucket="own-bucket")
+    (folder / "train.py").write_text(SCRIPT)
+    estimator = Estimator(
+        entry_point="train.py",
+        source_dir=str(folder),
+        role="arn:aws:iam::111122223333:role/test",
+        instance_count=1,
+        instance_type="ml.m5.large",
+        image_uri="763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.14-cpu-py310",
+        output_path="s3://own-bucket/out",
+        code_location="s3://own-bucket/code",
+    )
+    job = estimator.fit()
+    print("FOUND", job.status, job.describe()["ResourceConfig"]["InstanceType"])
+    estimator.hyperparameters = {"fail": True}
+    try:
+        estimator.fit()
+    except TrainingJobFailed as error:
+        print("FOUND", error.failure.exit_code)
+
+
+main(Path(sys.argv[1]))
