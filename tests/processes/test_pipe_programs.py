@@ -80,12 +80,10 @@ def summary(job):
 @pytest.mark.tf
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    "sharded",
-    # The notebook that compares parameter servers with Horovod trains by sharded pipes.
-    [pytest.param(True, marks=pytest.mark.thorough), False],
-    ids=["sharded", "replicated"],
-)
+# The notebook that compares parameter servers with Horovod trains by sharded pipes in each run, the ranks below by their
+# own, and test_input_modes.py has every mode and distribution on each host.
+@pytest.mark.thorough
+@pytest.mark.parametrize("sharded", [True, False], ids=["sharded", "replicated"])
 def test_workers_read_the_pipes_of_their_own_hosts(records, sharded):
     inputs = {"train": piped(records / "train", sharded=sharded), "eval": piped(records / "eval", sharded=False)}
     job = fit("train_ps.py", ParameterServer(coordinator=True), inputs, hosts=2, steps=40, input_mode="Pipe")
