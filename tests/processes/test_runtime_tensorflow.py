@@ -27,6 +27,8 @@ def start(tmp_path, launch, count, **hyperparameters):
     return [launch(base) for base in job.values()]
 
 
+# Each run trains so over two hosts: the demo, a notebook and tests/foreign. The fault matrix checks what is left.
+@pytest.mark.thorough
 def test_a_coordinator_trains_over_three_hosts_and_every_server_ends_after_it(tmp_path, launch):
     launchers = start(tmp_path, launch, 3, steps=20)
     assert [launcher.wait(200) for launcher in launchers] == [0, 0, 0], launchers[0].output
@@ -34,6 +36,8 @@ def test_a_coordinator_trains_over_three_hosts_and_every_server_ends_after_it(tm
     assert not holding(str(tmp_path))
 
 
+# A row of the fault matrix, with TensorFlow, on hosts with namespaces of their own.
+@pytest.mark.thorough
 @pytest.mark.prompt
 def test_a_ps_that_is_killed_is_named_on_every_host_within_3_seconds(tmp_path, launch):
     launchers = start(tmp_path, launch, 2, steps=1_000_000)
