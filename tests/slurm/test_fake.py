@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,19 +17,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 _VALUES = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d"), "TIME"),
     (re.compile(r"\bjob (id )?\d+\b", re.IGNORECASE), "job N"),
-    (re.compile(r"^\d+(?=\||$)", re.MULTILINE), "N"),
+    (re.compile(r"^\d+(?=\||\+|$)", re.MULTILINE), "N"),
     (re.compile(r"srun: Force Terminated StepId=.*\n"), ""),
     (re.compile(r"using \d+ processors"), "using P processors"),
 )
 _JOB_FIELDS = "JobName UserId Account JobState Reason Requeue Restarts ExitCode Partition NodeList NumNodes StdOut WorkDir Dependency"
 _SQUEUE = ("squeue", "--noheader", "--format=%i|%T|%t|%r|%P|%D|%N|%u|%a|%j|%k|%B")
-_SACCT = (
-    "sacct",
-    "--noheader",
-    "--parsable2",
-    "--allocations",
-    "--format=JobID,State,ExitCode,NodeList,NNodes,Partition,User",
-)
+_SACCT = ("sacct", "--noheader", "--parsable2", "--allocations")
+_RECORD = "JobID,State,ExitCode,NodeList,NNodes,Partition,User"
 
 
 class Both:
@@ -71,14 +67,16 @@ class Both:
         assert faked == real
         self.agree_in_accounting()
 
-    def agree_in_accounting(self, *options):
+    def agree_in_accounting(self, *options, names=_RECORD):
         """Wait until accounting says the same: it is late on a real cluster."""
 
-        def same():
-            real, faked = (_plain(line) for line in self.each(*_SACCT, *options, "--jobs"))
-            return real == faked
+        def answers():
+            return [_plain(text) for text in self.each(*_SACCT, f"--format={names}", *options, "--jobs")]
 
-        until(same, 20)
+        deadline = time.monotonic() + 20
+        while (given := answers())[0] != given[1]:
+            assert time.monotonic() < deadline, given
+            time.sleep(0.1)
 
 
 @pytest.fixture
@@ -135,6 +133,23 @@ def test_a_time_limit_passes(both):
     both.cluster.exceed_time_limit(both.numbers[0])
     both.fake.continue_with(both.numbers[1], {"state": "TIMEOUT"})
     both.agree("TIMEOUT")
+
+
+def test_a_job_of_two_components(both):
+    """Which of its nodes a component gets is the scheduler's."""
+    both.submit("#SBATCH --nodes=1 --job-name=het\n#SBATCH hetjob\n#SBATCH --partition=urgent\nexec sleep 600")
+    both.cluster.reaches(both.numbers[0], "RUNNING")
+    real, faked = (_plain(text) for text in both.each("squeue", "--noheader", "--format=%i|%T|%P|%D", "--jobs"))
+    assert faked == real
+    real, faked = (
+        [fields(line) for line in text.splitlines() if line]
+        for text in both.each("scontrol", "--oneliner", "show", "job")
+    )
+    assert [record.keys() for record in faked] == [record.keys() for record in real]
+    assert [record["HetJobOffset"] for record in faked] == [record["HetJobOffset"] for record in real]
+    both.each("scancel")
+    both.cluster.reaches(both.numbers[0], "CANCELLED")
+    both.agree_in_accounting(names="JobID,State,ExitCode,Partition")
 
 
 @pytest.mark.parametrize("what", ["node", "partition"])

@@ -79,36 +79,39 @@ def _sbatch(state, arguments):
     else:
         script = Path(rest[0]).read_text() if rest else sys.stdin.read()
         options.setdefault("job-name", Path(rest[0]).name if rest else "sbatch")
-    options = {**_directives(script), **options}
+    first, *others = _directives(script)
+    options = {**first, **options}
     if not script.startswith("#!"):
         raise RefusalError(
             "sbatch: error: This does not look like a batch script.  The first\nsbatch: error: line must start with #! followed by the path to an interpreter."
         )
-    _refuse(state, options)
+    for each in (options, *others):
+        _refuse(state, {**each, **{name: "" for name in options if name == "test-only"}})
     if "test-only" in options:
         expected, partition = records.time_text(jobs.now(state)), options.get("partition", "batch")
         text = f"Job {state['next']} to start at {expected} using 1 processors on nodes node1 in partition {partition}"
         print(f"sbatch: {text}", file=sys.stderr)
         return ""
     environment = {} if options.get("export") in ("NONE", "NIL") else dict(os.environ)
-    job = jobs.submit(state, options, script, environment, str(Path.cwd()))
+    job = jobs.submit(state, options, script, environment, str(Path.cwd()), others)
     return f"{job['id']}\n" if "parsable" in options else f"Submitted batch job {job['id']}\n"
 
 
 def _directives(script):
-    """Return the options of the lines ``#SBATCH``, which end at the first command."""
-    found = {}
+    """Return the options of the lines ``#SBATCH``, which end at the first command, for each component of the job."""
+    components = [{}]
     for line in script.splitlines()[1:]:
         if line.startswith("#SBATCH"):
-            options, rest = parse(
-                shlex.split(line[len("#SBATCH") :], comments=True), _SBATCH_SHORT, _SBATCH_LONG, _SBATCH_NAMES
-            )
-            if rest:
+            words = shlex.split(line[len("#SBATCH") :], comments=True)
+            options, rest = parse(words, _SBATCH_SHORT, _SBATCH_LONG, _SBATCH_NAMES)
+            if rest == ["hetjob"]:
+                components.append({})
+            elif rest:
                 raise UsageError(f"the fake does not know #SBATCH {rest[0]}")
-            found.update(options)
+            components[-1].update(options)
         elif line.strip() and not line.startswith("#"):
             break
-    return found
+    return components
 
 
 def _refuse(state, options):
@@ -164,7 +167,8 @@ def _squeue(state, arguments):
         chosen = [job for job in chosen if job["name"] == options["name"]]
     for job in chosen:
         jobs.asked(state, job)
-    lines = [records.squeue_line(job, options.get("format", "%i|%P|%j|%u|%t|%M|%D|%R")) for job in chosen]
+    template = options.get("format", "%i|%P|%j|%u|%t|%M|%D|%R")
+    lines = [records.squeue_line(part, template) for job in chosen for part in jobs.components(job)]
     header = [] if "noheader" in options else ["JOBID|PARTITION|NAME|USER|ST|TIME|NODES|NODELIST(REASON)"]
     return "".join(f"{line}\n" for line in header + lines)
 
@@ -184,7 +188,8 @@ def _sacct(state, arguments):
         if job is None:
             continue
         runs = [{**job, **run} for run in job["ended_runs"]] if "duplicates" in options else []
-        lines += ["|".join(records.SACCT[name.lower()](run) for name in asked) for run in [*runs, job]]
+        parts = [part for run in [*runs, job] for part in jobs.components(run)]
+        lines += ["|".join(records.SACCT[name.lower()](part) for name in asked) for part in parts]
         jobs.asked(state, job)
     return "".join(f"{line}\n" for line in lines)
 
@@ -228,7 +233,7 @@ def _show(state, words, one_line):
         if job is None:
             raise RefusalError(f"slurm_load_jobs error: {_UNKNOWN}")
         jobs.asked(state, job)
-        return records.job_line(job, jobs.now(state))
+        return "".join(records.job_line(part) for part in jobs.components(job))
     if what == "node":
         wanted = records.expand(names[0]) if names else jobs.NODES
         if unknown := [name for name in wanted if name not in jobs.NODES]:

@@ -28,6 +28,7 @@ What a real cluster does (22.05.8; ``tests/slurm`` makes one), and this one too 
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -64,20 +65,21 @@ def now(state):
     return time.time() + state["offset"]
 
 
-def submit(state, options, script, environment, directory):
-    """Add a job; return it. It has the next history that the test prepared."""
+def submit(state, options, script, environment, directory, others=()):
+    """Add a job; return it. It has the next history that the test prepared.
+
+    ``others`` are the options of the other components of a heterogeneous job, whose numbers follow.
+    """
     number = state["next"]
-    state["next"] += 1
+    state["next"] += 1 + len(others)
     job = {
         "id": number,
         "name": options.get("job-name", "wrap"),
         "user": environment.get("USER", "root"),
         "uid": os.getuid(),
-        "partition": options.get("partition", "batch"),
         "account": options.get("account", "research"),
-        "count": int(options.get("nodes", "1").partition("-")[0]),
-        "gpus": int(options.get("gres", "0").rpartition(":")[2]),
-        "options": options,
+        **_component(options),
+        "others": [_component(each) for each in others],
         "directory": options.get("chdir", directory),
         "requeue": "no-requeue" not in options,
         "submitted": now(state),
@@ -96,6 +98,29 @@ def submit(state, options, script, environment, directory):
     _enter_next(state, job)
     advance(state)
     return job
+
+
+def _component(options):
+    return {
+        "partition": options.get("partition", "batch"),
+        "count": int(options.get("nodes", "1").partition("-")[0]),
+        "gpus": int(options.get("gres", "0").rpartition(":")[2]),
+        "options": options,
+        "nodes": [],
+    }
+
+
+def components(job):
+    """Return a job once for each component, as if that were a job; ``label`` is its number in squeue and sacct."""
+    if not job["others"]:
+        return [{**job, "label": str(job["id"]), "number": job["id"]}]
+    parts = [{}, *job["others"]]
+    if not job["nodes"]:
+        parts = [{**part, "nodes": []} for part in parts]
+    return [
+        {**job, **part, "label": f"{job['id']}+{offset}", "number": job["id"] + offset, "offset": offset}
+        for offset, part in enumerate(parts)
+    ]
 
 
 def find(state, number):
@@ -194,7 +219,10 @@ def _start(state, job):
     if job["state"] == RUNNING:
         return
     job["run"] += 1
-    job.update(state=RUNNING, reason="None", nodes=list(NODES[: job["count"]]), start=now(state))
+    job.update(state=RUNNING, reason="None", start=now(state))
+    free = itertools.cycle(NODES)
+    for component in (job, *job["others"]):
+        component["nodes"] = [next(free) for _ in range(component["count"])]
     steps.start_batch(state["folder"], job)
 
 

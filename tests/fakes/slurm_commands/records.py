@@ -23,10 +23,14 @@ _SHORT = {
 _GIVEN = {"Comment": "comment"}
 
 
-def job_line(job, now):
+def job_line(job):
     """Return ``scontrol --oneliner show job``."""
     name = "job_pending" if job["state"] == "PENDING" else "job_running"
     recorded = dict(_FIELD.findall((_RECORDS / f"{name}.txt").read_text()))
+    if "offset" in job:
+        last = job["id"] + len(job["others"])
+        ids = {"HetJobId": job["id"], "HetJobOffset": job["offset"], "HetJobIdSet": f"{job['id']}-{last}"}
+        recorded = {"JobId": "", **{field: str(value) for field, value in ids.items()}, **recorded}
     for field, option in _GIVEN.items():
         recorded.pop(field, None)
         if option in job["options"]:
@@ -34,7 +38,7 @@ def job_line(job, now):
     if not job["gpus"]:
         recorded.pop("TresPerNode", None)
     changed = {
-        "JobId": job["id"],
+        "JobId": job["number"],
         "JobName": job["name"],
         "UserId": f"{job['user']}({job['uid']})",
         "Account": job["account"],
@@ -61,6 +65,9 @@ def job_line(job, now):
         changed["PreemptTime"] = time_text(job["preempted"], "None")
         changed["BatchHost"] = job["nodes"][0] if job["nodes"] else ""
     recorded.update({field: str(value) for field, value in changed.items()})
+    if " PreemptMode=OFF " in partitions().get(job["partition"], ""):
+        for field in ("PreemptTime", "PreemptEligibleTime"):
+            recorded.pop(field, None)
     return " ".join(f"{field}={value}" for field, value in recorded.items()) + " \n"
 
 
@@ -70,7 +77,7 @@ def squeue_line(job, template):
     nodes = node_list(job["nodes"])
     ended = job["end"] or time.time()
     fields = {
-        "i": job["id"], "T": job["state"], "t": _SHORT.get(job["state"], job["state"][:2]), "r": job["reason"],
+        "i": job["label"], "A": job["number"], "T": job["state"], "t": _SHORT.get(job["state"], job["state"][:2]), "r": job["reason"],
         "S": time_text(job["start"] or job.get("expected"), "N/A"), "V": time_text(job["submitted"]), "P": job["partition"],
         "D": job["count"], "N": nodes, "M": duration(ended - job["start"] if job["start"] else 0),
         "l": job["options"].get("time", "UNLIMITED"), "Q": 4294901760 - job["id"], "u": job["user"], "a": job["account"],
@@ -92,8 +99,8 @@ def _state(run):
 
 #: Fields of sacct by their names in lower case.
 SACCT = {
-    "jobid": lambda run: str(run["id"]),
-    "jobidraw": lambda run: str(run["id"]),
+    "jobid": lambda run: run["label"],
+    "jobidraw": lambda run: str(run["number"]),
     "jobname": lambda run: run["name"],
     "state": _state,
     "exitcode": _exit_code,

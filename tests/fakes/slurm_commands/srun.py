@@ -14,7 +14,7 @@ from fakes.slurm_commands.options import UsageError, parse
 _LONG = (
     "nodes= ntasks= ntasks-per-node= cpus-per-task= nodelist= job-name= input= output= error= chdir= partition= "
     "account= gres= mem= time= export= mpi= signal= jobid= wait= kill-on-bad-exit container-image= container-mounts= "
-    "overlap exact exclusive unbuffered quiet label no-kill help"
+    "het-group= overlap exact exclusive unbuffered quiet label no-kill help"
 )
 _SHORT = "N:n:w:J:i:o:e:D:p:A:c:t:W:Kul"
 _NAMES = {
@@ -53,6 +53,7 @@ def main(folder, arguments):
             return 1
         step = job.setdefault("steps", {}).setdefault(str(job["run"]), 0)
         job["steps"][str(job["run"])] += 1
+        job = jobs.components(job)[int(options.get("het-group", "0"))]
     try:
         return _run(folder, job, step, options, command)
     finally:
@@ -65,9 +66,10 @@ def _run(folder, job, step, options, command):
     """Run the tasks of a step; SIGTERM ends them at once by SIGKILL, as srun does."""
     nodes = [node for node in options.get("nodelist", "").split(",") if node] or job["nodes"]
     nodes = nodes[: int(options.get("nodes", len(nodes)))]
-    tasks = []
+    tasks, signals = [], []
 
-    def kill(*_signal):
+    def kill(*received):
+        signals.append(received)
         for task in tasks:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(task.pid, signal.SIGKILL)
@@ -81,6 +83,8 @@ def _run(folder, job, step, options, command):
         environment.update(SLURM_STEP_NODELIST=node, SLURM_NTASKS=str(len(nodes)), SRUN_DEBUG="3")
         environment[steps.MARK] = steps.mark(folder, job, str(step))
         tasks.append(_start(command, options, environment))
+    if signals:
+        kill()  # a task may run before it is known here
     codes = [task.wait() for task in tasks]
     steps.end_all(folder, job, step)
     for rank, (node, code) in enumerate(zip(nodes, codes)):

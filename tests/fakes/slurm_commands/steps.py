@@ -109,6 +109,13 @@ def variables(cluster, job, node, rank=0):
     }
     if job["restarts"]:
         found["SLURM_RESTART_COUNT"] = job["restarts"]
+    if job["others"]:
+        found["SLURM_HET_SIZE"] = 1 + len(job["others"])
+        for offset, component in enumerate((job, *job["others"])):
+            found[f"SLURM_JOB_ID_HET_GROUP_{offset}"] = job["id"] + offset
+            found[f"SLURM_JOB_NODELIST_HET_GROUP_{offset}"] = node_list(component["nodes"])
+            found[f"SLURM_JOB_NUM_NODES_HET_GROUP_{offset}"] = component["count"]
+            found[f"SLURM_JOB_PARTITION_HET_GROUP_{offset}"] = component["partition"]
     if job["gpus"]:
         found["CUDA_VISIBLE_DEVICES"] = found["SLURM_JOB_GPUS"] = ",".join(map(str, range(job["gpus"])))
     return {name: str(value) for name, value in found.items()}
