@@ -116,9 +116,9 @@ def test_a_pending_job_shows_its_reason_position_and_expected_start(jobs, fake):
 
 
 def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
-    name = jobs.begin({"state": "PENDING", "reason": "BadConstraints"})
+    name = jobs.begin({"state": "PENDING", "reason": "PartitionTimeLimit"})
     reason = jobs.platform.describe(name)["FailureReason"]
-    assert reason.startswith("ClientError: Slurm never starts job 1 (BadConstraints): ")
+    assert reason.startswith("ClientError: Slurm never starts job 1 (PartitionTimeLimit): ")
     assert fake.job(1)["state"] == "CANCELLED"
 
 

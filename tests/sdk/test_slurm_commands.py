@@ -33,10 +33,9 @@ START = 1795399776.0
 
 def test_a_pending_job_has_its_reason_and_expected_start():
     line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)\n25+1|PENDING|N/A|u||x"
-    assert commands.parse_squeue(line) == JobStatus(
-        25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent"
-    )
-    assert commands.parse_squeue("") is None
+    first, _ = commands.parse_squeue(line)
+    assert first == JobStatus(25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent")
+    assert list(commands.parse_squeue("")) == []
 
 
 def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
@@ -170,24 +169,56 @@ def test_the_variables_of_a_user_do_not_change_what_is_asked(programs, monkeypat
     assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0")
 
 
-def test_one_process_asks_for_a_job_every_three_seconds(programs, tmp_path):
+@pytest.fixture
+def asked(programs, tmp_path):
+    """Return the number of calls of squeue; jobs 7 and 8 are pending, 9 runs."""
+    jobs = "echo '8|PENDING|N/A|b||Priority'; echo '7|PENDING|N/A|b||BadConstraints'; echo '9|RUNNING|N/A|b|n|None'"
+    programs.add("squeue", f'echo x >>"$0.calls"; case "$*" in *--sort*) printf "8\n7\n";; *) {jobs};; esac')
+    return lambda: len((tmp_path / "squeue.calls").read_text().split())
+
+
+def test_one_process_lists_the_queue_every_three_seconds_however_many_jobs_it_asks_for(asked):
     clock = FakeClock()
     states = commands.StatusCache(clock)
-    programs.add(
-        "squeue", 'echo x >>"$0.calls"; case "$*" in *--sort*) printf "8\\n7\\n";; *) echo "7|PENDING|N/A|b||x";; esac'
-    )
-
-    def calls():
-        return len((tmp_path / "squeue.calls").read_text())
-
-    assert [states.status(7).position for _ in range(3)] == [2, 2, 2]
-    assert calls() == 2 * len("x\n")
+    for _ in range(3):
+        assert [states.status(number).position for number in (7, 8)] == [2, 1]
+    assert asked() == 2, "the queue, and the order of the partition"
     clock.sleep(commands.STATUS_SECONDS)
     assert states.status(7).position == 2
-    assert calls() == 3 * len("x\n"), "the position is asked for less often"
+    assert asked() == 3, "the order is asked for less often"
     states.forget(7)
     assert states.status(7).position == 2
-    assert calls() == 4 * len("x\n")
+    assert asked() == 4
+
+
+def test_a_job_that_runs_is_asked_for_by_itself(asked, programs):
+    programs.add("scontrol", "echo 'JobId=9 JobState=RUNNING Restarts=2 ExitCode=0:0'")
+    assert commands.StatusCache(FakeClock()).status(9).restarts == 2
+
+
+def test_an_error_counts_for_all_jobs_for_three_seconds(programs, tmp_path):
+    clock = FakeClock()
+    states = commands.StatusCache(clock)
+    programs.add("squeue", 'echo x >>"$0.calls"; echo "Unable to contact slurm controller" >&2; exit 1')
+    for number in (7, 8, 7):
+        with pytest.raises(TransientError, match="see whether slurmctld runs"):
+            states.status(number)
+    assert (tmp_path / "squeue.calls").read_text() == "x\n"
+    clock.sleep(commands.STATUS_SECONDS)
+    programs.add("squeue", "echo '7|PENDING|N/A|b||Priority'")
+    assert states.status(7).reason == "Priority"
+
+
+def test_a_reason_that_slurm_also_has_for_a_moment_is_final_after_a_minute(asked):
+    clock = FakeClock()
+    states = commands.StatusCache(clock)
+    found = []
+    for _ in range(3):
+        status = states.status(7)
+        found.append(problems.pending_problem(status.reason, 7, status.reason_seconds))
+        clock.sleep(30)
+    assert found[:2] == [None, None]
+    assert str(found[2]).startswith("Slurm never starts job 7 (BadConstraints): no nodes meet its constraints; ask for")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +239,7 @@ def test_one_process_asks_for_a_job_every_three_seconds(programs, tmp_path):
     ],
 )
 def test_a_pending_reason_that_never_passes_is_a_problem_with_advice(reason, passes):
-    problem = problems.pending_problem(reason, 7)
+    problem = problems.pending_problem(reason, 7, seconds=60)
     assert (problem is None) == passes
     if problem:
         assert str(problem).startswith(f"Slurm never starts job 7 ({reason}): ")

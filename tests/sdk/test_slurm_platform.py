@@ -1,6 +1,7 @@
 """`Slurm`: what its jobs are before their hosts run, by a fake cluster."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from fakes.processes import until
@@ -17,7 +18,7 @@ from scriptmode import (
     Tuner,
 )
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm import commands, problems
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 
@@ -74,6 +75,22 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
         "partition": "batch",
         "comment": "a b",
     }
+
+
+@pytest.mark.parametrize(("nodes", "status"), [(2, "Pending"), (1, "Failed")])
+def test_nodes_that_are_down_are_waited_for_and_nodes_that_do_not_exist_are_not(
+    cluster, estimator, monkeypatch, nodes, status
+):
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    at_once = problems.PENDING_REASONS[problems.NODE_LIMIT]._replace(stays=0.0)
+    monkeypatch.setitem(problems.PENDING_REASONS, problems.NODE_LIMIT, at_once)
+    cluster.play({"state": "PENDING", "reason": problems.NODE_LIMIT})
+    job = estimator(instance_type="slurm", instance_count=2).fit(wait=False)
+    has = commands.find_partitions()
+    monkeypatch.setattr(
+        commands, "find_partitions", lambda: {name: replace(each, total_nodes=nodes) for name, each in has.items()}
+    )
+    assert job.describe()["SecondaryStatus"] == status
 
 
 def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean, format_duration, pluralize
 from scriptmode.platforms.slurm import batch_script, commands, images
+from scriptmode.platforms.slurm.settings import settings_from_json
 from scriptmode.spec.training_job import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.slurm.commands import Partition
     from scriptmode.platforms.slurm.settings import SlurmSettings
     from scriptmode.spec.training_job import Resources
@@ -33,6 +35,15 @@ def require_partitions(resources: Resources, limits: Limits, settings: SlurmSett
         # Slurm chooses among the partitions of a list, and sbatch checks them.
         if "," not in component.partition:
             _require_partition(component, known, limits, is_limit_given=_is_limit_given(limits, settings))
+
+
+def fits_partitions(job: Job) -> bool:
+    """Return whether the partitions of a job have, and allow, as many nodes as it needs; raise `PlatformError`."""
+    try:
+        require_partitions(job.request.resources, Limits(), settings_from_json(job.engine))
+    except SpecError:
+        return False
+    return True
 
 
 def _is_limit_given(limits: Limits, settings: SlurmSettings) -> bool:

@@ -12,7 +12,7 @@ import re
 import threading
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import PlatformError, TransientError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode.clock import Clock
 
+_Answer = TypeVar("_Answer")
 #: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.
 _COMMAND_SECONDS = 45.0
 #: Seconds in which slurmctld may restart, and between two attempts.
@@ -60,6 +61,7 @@ class JobStatus:
         partition: The partition, or a list of them while it is pending.
         nodes: The nodes as Slurm lists them: ``n[1-2]``; "" while there are none.
         position: Position among the pending jobs of its partition, from 1 on; 0 where it is unknown.
+        reason_seconds: For how long this process has seen the reason.
         exit_code: Exit code of the batch script; 0 also where a signal ended it.
         signal: Number of the signal that ended the batch script; 0 for none.
         restarts: Number of times that the job was requeued.
@@ -75,6 +77,7 @@ class JobStatus:
     partition: str = ""
     nodes: str = ""
     position: int = 0
+    reason_seconds: float = 0.0
     exit_code: int | None = None
     signal: int = 0
     restarts: int = 0
@@ -164,7 +167,7 @@ def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
     """
     argv = ("squeue", "--noheader", "--states=all", f"--jobs={job_id}", f"--format={_SQUEUE}")
     try:
-        found = parse_squeue(_run(argv, wait=wait))
+        found = next(parse_squeue(_run(argv, wait=wait)), None)
     except PlatformError as error:
         if not problems.is_unknown_job(error.message):
             raise
@@ -197,12 +200,17 @@ def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
         raise
 
 
-def find_position(status: JobStatus, *, wait: float = RETRY_SECONDS) -> int:
-    """Return the position of a pending job in the queue of its partition, from 1 on; 0 where it is not known."""
+def find_queue() -> dict[int, JobStatus]:
+    """Return this user's jobs that slurmctld knows, by their numbers; raise `PlatformError` without any retry."""
+    argv = ("squeue", "--noheader", "--states=all", f"--user={os.getuid()}", f"--format={_SQUEUE}")
+    return {each.job_id: each for each in reversed(list(parse_squeue(_run(argv, wait=0))))}
+
+
+def find_order(partition: str) -> list[int]:
+    """Return the numbers of a partition's pending jobs, the one with the highest priority first."""
     argv = ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i"]
-    queue = _run([*argv, f"--partition={status.partition}"] if status.partition else argv, wait=wait).split()
-    numbers = [each.partition("+")[0].partition("_")[0] for each in queue]
-    return numbers.index(str(status.job_id)) + 1 if str(status.job_id) in numbers else 0
+    queue = _run([*argv, f"--partition={partition}"] if partition else argv, wait=0).split()
+    return [_job_number(each) for each in queue]
 
 
 def expand_nodes(nodes: str) -> tuple[str, ...]:
@@ -239,15 +247,14 @@ def _help(program: str) -> str:
         return ""
 
 
-def parse_squeue(output: str) -> JobStatus | None:
-    """Parse the line of a job, the first component of a heterogeneous one; ``None`` for no line."""
+def parse_squeue(output: str) -> Iterator[JobStatus]:
+    """Parse the line of each job; a heterogeneous one has several, the first component's first."""
     for line in output.splitlines():
         number, state, start, partition, nodes, reason = line.strip().split(_SEPARATOR, 5)
         reason = reason.strip("()")
-        return JobStatus(
+        yield JobStatus(
             _job_number(number), state, "" if reason == "None" else reason, parse_time(start), partition, nodes
         )
-    return None
 
 
 def parse_sacct(output: str) -> JobStatus | None:
@@ -355,45 +362,55 @@ def _exit_code(text: str) -> tuple[int | None, int]:
 
 
 class StatusCache:
-    """The states of jobs that one process asks for, each at most every `STATUS_SECONDS`; for use by several threads."""
+    """What one process asks of Slurm about its user's jobs; for use by several threads.
+
+    However many jobs are asked for, their queue is listed at most every `STATUS_SECONDS`, and that of a partition, for
+    the positions, every `_POSITION_SECONDS`. An answer may be an error, which counts for as long.
+    """
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: dict[int, tuple[float, JobStatus | PlatformError | None]] = {}
-        self._positions: dict[int, tuple[float, int]] = {}
+        self._answers: dict[object, tuple[float, object]] = {}
+        #: The reason of each pending job, and since when it has it.
+        self._reasons: dict[int, tuple[str, float]] = {}
 
     def status(self, job_id: int) -> JobStatus | None:
         """Return a job's state, a pending job's with its position; raise `PlatformError` without any retry."""
         with self._lock:
-            asked, found = self._found.get(job_id, (None, None))
-            if asked is None or self._clock.now() - asked >= STATUS_SECONDS:
-                found = self._ask(job_id)
-                self._found[job_id] = self._clock.now(), found
-        if isinstance(found, PlatformError):
-            raise found
-        return found
+            found = self._ask("queue", STATUS_SECONDS, find_queue).get(job_id)
+            if found is None:
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_status(job_id, wait=0))
+            if found.state != PENDING:
+                return self._ask(job_id, STATUS_SECONDS, lambda: find_details(job_id, wait=0)) or found
+            reason, since = self._reasons.get(job_id, ("", 0.0))
+            if reason != found.reason:
+                since = self._clock.now()
+                self._reasons[job_id] = found.reason, since
+            order = self._ask(("order", found.partition), _POSITION_SECONDS, lambda: find_order(found.partition))
+            position = order.index(job_id) + 1 if job_id in order else 0
+            return replace(found, position=position, reason_seconds=self._clock.now() - since)
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
         with self._lock:
-            self._found.pop(job_id, None)
+            self._answers.pop("queue", None)
+            self._answers.pop(job_id, None)
+            self._reasons.pop(job_id, None)
 
-    def _ask(self, job_id: int) -> JobStatus | PlatformError | None:
-        try:
-            status = find_status(job_id, wait=0)
-            if status is not None and status.state == PENDING:
-                return replace(status, position=self._position(status))
-        except PlatformError as error:
-            return error
-        return status
-
-    def _position(self, status: JobStatus) -> int:
-        asked, position = self._positions.get(status.job_id, (None, 0))
-        if asked is None or self._clock.now() - asked >= _POSITION_SECONDS:
-            position = find_position(status, wait=0)
-            self._positions[status.job_id] = self._clock.now(), position
-        return position
+    def _ask(self, key: object, seconds: float, call: Callable[[], _Answer]) -> _Answer:
+        asked, answer = self._answers.get(key, (None, None))
+        if asked is None or self._clock.now() - asked >= seconds:
+            try:
+                answer = call()
+            except PlatformError as error:
+                answer = error
+            self._answers[key] = self._clock.now(), answer
+        if isinstance(answer, PlatformError):
+            # No error stays for longer than a state: slurmctld may be back.
+            self._answers[key] = min(self._answers[key][0], self._clock.now() - seconds + STATUS_SECONDS), answer
+            raise answer
+        return answer  # type: ignore[return-value]
 
 
 #: The states that this process asked for.

@@ -68,14 +68,23 @@ _REFUSALS = (
 
 
 class PendingReason(NamedTuple):
-    """Why a job is pending: whether that passes, and the next step."""
+    """Why a job is pending: whether that passes, and the next step.
+
+    ``stays`` are the seconds for which a reason that does not pass must be seen: Slurm also has it for a moment while
+    it starts, or while nodes are not up.
+    """
 
     text: str
     advice: str = ""
     passes: bool = True
     argument: str = ""
+    stays: float = 0.0
 
 
+#: Nodes register with slurmctld within seconds after its start.
+_SETTLING_SECONDS = 60.0
+#: The reason of a job that needs more nodes than its partition has, or than are up at the moment.
+NODE_LIMIT = "PartitionNodeLimit"
 _OTHER_PARTITION = "use another partition: sinfo -o '%P %l %D'"
 #: Reasons of squeue(1), "Job reason codes": those that need an explanation, or that never pass.
 PENDING_REASONS = {
@@ -98,20 +107,26 @@ PENDING_REASONS = {
         passes=False,
         argument="max_run",
     ),
-    "PartitionNodeLimit": PendingReason(
-        "it needs more nodes than the partition allows or has",
+    NODE_LIMIT: PendingReason(
+        "it needs more nodes than the partition allows, has, or has up",
         f"use fewer hosts, or {_OTHER_PARTITION}",
         passes=False,
         argument="instance_count",
+        stays=_SETTLING_SECONDS,
     ),
     "PartitionConfig": PendingReason(
-        "the partition cannot run what it asks for", _OTHER_PARTITION, passes=False, argument="partition"
+        "the partition cannot run what it asks for",
+        _OTHER_PARTITION,
+        passes=False,
+        argument="partition",
+        stays=_SETTLING_SECONDS,
     ),
     "BadConstraints": PendingReason(
         "no nodes meet its constraints",
         "ask for features and resources that nodes have: sinfo -o '%P %D %c %m %G %f'",
         passes=False,
         argument="constraint",
+        stays=_SETTLING_SECONDS,
     ),
     "DependencyNeverSatisfied": PendingReason(
         "a job that it depends on did not end as it requires",
@@ -224,10 +239,13 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
     return PlatformError(f"{program}: {shown}")
 
 
-def pending_problem(reason: str, job_id: int) -> Problem | None:
-    """Return the problem of a job that is pending for a reason that never passes; ``None`` for one that passes."""
+def pending_problem(reason: str, job_id: int, seconds: float = 0.0) -> Problem | None:
+    """Return the problem of a job that is pending for a reason that never passes; ``None`` for one that may pass.
+
+    ``seconds`` is the time for which the reason has been seen.
+    """
     found = explain_pending(reason)
-    if found.passes:
+    if found.passes or seconds < found.stays:
         return None
     text = f"Slurm never starts job {job_id} ({reason}): {found.text}"
     return Problem(text, found.advice.format(job_id=job_id), found.argument)

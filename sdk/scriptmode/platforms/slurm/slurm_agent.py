@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.store.engine_record import read_engine_record
-from scriptmode.platforms.slurm import batch_script, commands, problems
+from scriptmode.platforms.slurm import batch_script, checks, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus
 
 if TYPE_CHECKING:
+    from scriptmode.messages import Problem
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -75,12 +76,15 @@ class SlurmAgent:
             if status is not None and status.state == "CANCELLED":
                 # Only the accounting knows by whom.
                 status = commands.find_record(number, wait=0) or status
+            problem = None if status is None else _find_pending_problem(folder, status)
         except PlatformError as error:
             return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
         if status is None:
             unknown = Termination(text=f"Slurm does not know job {number} any more")
             return AgentLocation(Presence.GONE, termination=unknown)
-        return _describe_location(status)
+        return (
+            AgentLocation(Presence.WAITING, str(problem), never_starts=True) if problem else _describe_location(status)
+        )
 
     def why_terminated(self, folder: JobFolder) -> Termination | None:
         """Return why Slurm ends the job, as it says at the moment; None for a job that Slurm did not start."""
@@ -130,12 +134,20 @@ def _has_heartbeat(folder: JobFolder) -> bool:
     return False
 
 
+def _find_pending_problem(folder: JobFolder, status: JobStatus) -> Problem | None:
+    """Return why a pending job never starts; None for one that may start. Raises `PlatformError`."""
+    if status.state not in _QUEUED:
+        return None
+    problem = problems.pending_problem(status.reason, status.job_id, status.reason_seconds)
+    if problem and status.reason == problems.NODE_LIMIT and checks.fits_partitions(folder.read_job()):
+        # Nodes of the partition are down.
+        return None
+    return problem
+
+
 def _describe_location(status: JobStatus) -> AgentLocation:
     number = status.job_id
     if status.state in _QUEUED:
-        problem = problems.pending_problem(status.reason, number)
-        if problem is not None:
-            return AgentLocation(Presence.WAITING, str(problem), never_starts=True)
         return AgentLocation(Presence.WAITING, _pending_message(status), position=status.position)
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
