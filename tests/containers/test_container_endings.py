@@ -140,6 +140,16 @@ def test_no_container_outlives_a_killed_agent_whether_anybody_asks_or_not(jobs):
     assert f"agent (process {agent.pid}) was killed or crashed in Training" in description["FailureReason"]
 
 
+def test_a_killed_host_agent_takes_its_containers_with_it_and_names_itself(jobs):
+    name = jobs.start(SLEEP, hosts=2)
+    until_up(jobs, name, "algo-2")
+    agent = jobs.job_folder(name).read_processes()["agent of algo-1"]
+    os.kill(agent.pid, signal.SIGKILL)
+    reason = jobs.wait(name)["FailureReason"]
+    assert f"the agent of algo-1, algo-2 (process {agent.pid}) was killed by SIGKILL, and so were its hosts" in reason
+    assert jobs.left() == []
+
+
 def test_a_killed_container_fails_the_job_and_leaves_nothing(jobs):
     name = jobs.start(SLEEP, hosts=2)
     until_up(jobs, name, "algo-2")

@@ -160,6 +160,8 @@ def test_what_an_agent_told_before_its_end_counts(linked):
         b'{"event": "ended", "host": "algo-1"}\n',
         b'{"event": "ended", "host": "algo-1", "code": "0", "machine_failure": ""}\n',
         b'{"event": "ended", "host": "algo-9", "code": 0, "machine_failure": ""}\n',
+        b'{"event": "log", "host": "../agent", "text": "x"}\n',
+        b'{"event": "started", "processes": {"agent": {"pid": 1, "started": 2, "boot": "b"}}}\n',
         b'{"event": "failed", "kind": "ClientError", "failure": {"cause": "x"}}\n',
         b'{"event": "progress", "channels": [{"channel": "a", "mode": "File", "done": 1, "more": 2}]}\n',
         b'{"event": "started", "processes": {"algo-1": {"pid": 1, "started": 2}}}\n',
@@ -216,8 +218,24 @@ def test_an_end_is_bounded(linked, monkeypatch):
     monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
     agent = FakeAgent("algo-1")
     links = linked(agent)
-    assert links.end(time.sleep) == ["the agent of algo-1 (process 4711) did not end within 0.05 s, and was killed"]
+    problem = "the agent of algo-1 (process 4711) did not end, nor answer for 0.05 s, and was killed"
+    assert links.end(lambda _: links.poll()) == [problem]
     assert agent.process.is_killed
+
+
+def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(linked, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
+    agent = FakeAgent("algo-1")
+    links = linked(agent)
+    begun = time.monotonic()
+
+    def wait(_):
+        is_over = time.monotonic() - begun > 0.3
+        agent.tell({"event": "finished", "problems": [], "misplaced": ""} if is_over else {"event": "alive"})
+        links.poll()
+
+    assert links.end(wait) == []
+    assert not agent.process.is_killed
 
 
 def test_an_end_returns_what_was_found(linked):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 
-#: Seconds in which an agent has to end its hosts and mounts; then it is killed, and the job's agent does that.
+#: Seconds without an event after which an agent that was told to end is killed; the job's agent ends what it ran then.
 END_SECONDS = 15.0
 #: The same until the first event: the import of the agent's modules from a busy file server, and what a scheduler does
 #: before it starts a program, such as a prolog.
@@ -77,7 +77,8 @@ class HostLink:
         self.misplaced = ""
         self._problems: list[str] = []
         self._closed_since: float | None = None
-        self._silence = 0.0
+        #: Seconds since the last event, or since the start.
+        self.silence = 0.0
         self._longest_silence = _FIRST_SECONDS
         self._polled = time.monotonic()
         self._process = started.process
@@ -108,7 +109,7 @@ class HostLink:
     def problems(self) -> list[str]:
         """Return what could not be ended, after the command ``end``; kill an agent that did not obey it."""
         if not self.is_gone:
-            self._lose(f"did not end within {END_SECONDS:g} s, and was killed")
+            self._lose(f"did not end, nor answer for {END_SECONDS:g} s, and was killed")
         return [self.lost] if self.lost else self._problems
 
     def poll(self) -> None:
@@ -120,7 +121,7 @@ class HostLink:
         try:
             self._count_silence()
             for event in self._reader.read():
-                self._silence, self._longest_silence = 0.0, SILENT_SECONDS
+                self.silence, self._longest_silence = 0.0, SILENT_SECONDS
                 getattr(self, f"_on_{event.pop('event')}")(**event)
         except (host_messages.UnreadableMessageError, TypeError, ValueError) as error:
             self._lose(f"wrote a line that is not an event: {error}")
@@ -132,13 +133,13 @@ class HostLink:
             self._lose(f"{'was killed by' if code < 0 else 'ended with'} {describe_exit_code(code)}")
         elif self._closed_since and time.monotonic() - self._closed_since > _ENDING_SECONDS:
             self._lose("closed its output, and was killed")
-        elif self._silence > self._longest_silence:
+        elif self.silence > self._longest_silence:
             # Its machine is lost, or it is stopped or hangs.
             self._lose(f"has not answered for {self._longest_silence:g} s, and was killed")
 
     def _count_silence(self) -> None:
         now = time.monotonic()
-        self._silence += min(now - self._polled, _LONGEST_POLL_SECONDS)
+        self.silence += min(now - self._polled, _LONGEST_POLL_SECONDS)
         self._polled = now
 
     def _lose(self, what: str) -> None:
@@ -154,6 +155,8 @@ class HostLink:
         self.is_staged = True
 
     def _on_started(self, processes: Any) -> None:
+        if unknown := processes.keys() - {*self.hosts, f"agent of {next(iter(self.hosts))}"}:
+            raise ValueError(f"there is no process {min(unknown)!r}")
         self.processes = {name: ProcessIdentity(**each) for name, each in processes.items()}
 
     def _on_progress(self, channels: list[Any]) -> None:
@@ -163,15 +166,19 @@ class HostLink:
         """Skip: any event ends the silence."""
 
     def _on_log(self, host: str, text: str) -> None:
-        self._log(host, text)
+        self._log(self._host(host).name, text)
 
     def _on_failed(self, kind: str, failure: Any) -> None:
         self.failure = self.failure or Outcome.failed(kind, failure_from_json(failure))
 
     def _on_ended(self, host: str, code: int, machine_failure: str) -> None:
-        if host not in self.hosts:
-            raise ValueError(f"there is no host {host!r}")
-        self.hosts[host].code, self.hosts[host].machine_failure = code, machine_failure
+        ended = self._host(host)
+        ended.code, ended.machine_failure = code, machine_failure
+
+    def _host(self, name: str) -> LinkedHost:
+        if name not in self.hosts:
+            raise ValueError(f"there is no host {name!r}")
+        return self.hosts[name]
 
     def _on_finished(self, problems: list[str], misplaced: str) -> None:
         self.is_finished, self._problems, self.misplaced = True, problems, misplaced
@@ -236,8 +243,10 @@ class HostLinks:
         ``wait`` waits for events, for the given seconds at most, and calls `poll`.
         """
         self.send("end")
-        deadline = time.monotonic() + END_SECONDS
-        while not all(link.is_gone for link in self._links) and time.monotonic() < deadline:
+        for link in self._links:
+            link.silence = 0.0
+        # One that removes many files sends signs of life meanwhile.
+        while any(not link.is_gone and link.silence <= END_SECONDS for link in self._links):
             wait(POLL_SECONDS)
         return [problem for link in self._links for problem in link.problems()]
 
