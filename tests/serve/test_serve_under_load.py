@@ -1,0 +1,111 @@
+"""`scriptmode serve` when it is killed, and when many clients use it at once, some of them slow."""
+
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from fakes.processes import until
+from serve.conftest import ENDED, serving
+
+pytestmark = pytest.mark.slow
+
+
+def create_again(api, request):
+    try:
+        api.sagemaker.create_training_job(**request)
+    except ClientError as error:
+        return error.response["Error"]["Code"]
+    return "created"
+
+
+def test_a_server_that_is_killed_amid_calls_leaves_no_job_half_made(tmp_path):
+    answered = []
+    with serving(tmp_path, "--s3", "memory") as api:
+        requests = [api.request("print('ran')") for _ in range(12)]
+        client = api.client("sagemaker", config=Config(retries={"total_max_attempts": 1}))
+
+        def create(request):
+            try:
+                answered.append(client.create_training_job(**request)["TrainingJobArn"])
+            except (BotoCoreError, ClientError):
+                return
+
+        with ThreadPoolExecutor(4) as threads:
+            found = [threads.submit(create, request) for request in requests]
+            until(lambda: len(answered) > 2)
+            api.server.process.send_signal(signal.SIGKILL)
+            for each in found:
+                each.result()
+        api.names.clear()
+    with serving(tmp_path, "--s3", "memory") as api:
+        made = {
+            job["TrainingJobArn"] for job in api.sagemaker.list_training_jobs(MaxResults=100)["TrainingJobSummaries"]
+        }
+        assert set(answered) <= made
+        for arn in made:
+            name = arn.rpartition("/")[2]
+            ended = api.wait(name)
+            assert ended["TrainingJobStatus"] == "Completed", ended.get("FailureReason")
+            stream = f"{name}/"
+            logs = api.logs.filter_log_events(
+                logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=stream, filterPattern="ran -scriptmode"
+            )
+            assert [event["message"] for event in logs["events"]] == ["ran"]
+        # A client that got no answer repeats the call: the job is created once.
+        again = [create_again(api, request) for request in requests]
+        assert again.count("created") == len(requests) - len(made)
+        assert set(again) <= {"created", "ResourceInUse"}
+
+
+def test_a_hundred_clients_follow_jobs_beside_a_hundred_slow_ones(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        names = [api.start("import time; print('up', flush=True); time.sleep(600)") for _ in range(3)]
+        address = urlsplit(api.server.url)
+        slow = [socket.create_connection((address.hostname, address.port)) for _ in range(100)]
+        for each in slow:
+            each.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
+        problems = []
+
+        def follow(number):
+            try:
+                client, name = api.client("sagemaker"), names[number % len(names)]
+                for _ in range(3):
+                    assert client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] not in ENDED
+                    assert client.list_training_jobs()["TrainingJobSummaries"]
+            except Exception as error:
+                problems.append(error)
+
+        threads = [threading.Thread(target=follow, args=(number,)) for number in range(100)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        for each in slow:
+            each.close()
+        assert problems == []
+
+
+def test_a_line_is_in_the_log_within_a_second(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        name = api.start("import time\nwhile True: print(time.time(), flush=True); time.sleep(0.2)")
+        group = {"logGroupName": "/aws/sagemaker/TrainingJobs"}
+
+        def last():
+            streams = api.logs.describe_log_streams(**group, logStreamNamePrefix=f"{name}/")["logStreams"]
+            for stream in streams:
+                event = api.logs.get_log_events(**group, logStreamName=stream["logStreamName"], limit=1)["events"][0]
+                if event["message"].replace(".", "").isdigit():
+                    return event
+            return None
+
+        event = until(last)
+        assert abs(event["timestamp"] / 1000 - float(event["message"])) < 1
+        delays = [time.time() - float(last()["message"]) for _ in range(5)]
+        # Between two lines are 0.2 s.
+        assert min(delays) < 1
