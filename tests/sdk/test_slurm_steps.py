@@ -1,14 +1,22 @@
 """What a job's steps on the nodes of a cluster are given: addresses, ports, variables and a command."""
 
 import ipaddress
+import os
 import socket
 
 import pytest
+from fakes.local_jobs import request_for
 
 from scriptmode.errors import DataError
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
 from scriptmode.platforms.slurm import addresses, environment, steps
 from scriptmode.platforms.slurm.addresses import Interface
+from scriptmode.platforms.slurm.fleet import SlurmFleet
+from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.request.parse import parse_request
 
 ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
 FAST_6 = Interface("ib0", "fd00::7")
@@ -110,6 +118,33 @@ def test_this_machine_s_addresses_can_be_bound_and_are_not_loopback():
 def test_an_address_that_is_a_name_is_resolved():
     assert ipaddress.ip_address(addresses.resolve_address("node1", "localhost")).is_loopback
     assert addresses.resolve_address("node1", "10.1.2.3") == "10.1.2.3"
+
+
+def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(tmp_path, monkeypatch):
+    """Debian's /etc/hosts: the own name is 127.0.1.1."""
+    known = addresses.list_interfaces()
+    if not known:
+        pytest.skip("this machine has no network")
+    script = tmp_path / "scontrol"
+    script.write_text(
+        "#!/bin/sh\n"
+        '[ "$2" = hostnames ] && echo node1 && echo node2 && exit\n'
+        "echo NodeName=node1 NodeAddr=127.0.1.1 State=IDLE\n"
+        f"echo NodeName=node2 NodeAddr={known[0].address} State=IDLE\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    folder = JobFolder(tmp_path / "data" / "jobs" / "job")
+    folder.channels.mkdir(parents=True)
+    job = Job(
+        parse_request(request_for("job", hosts=2)), "arn", "us-east-1", "python", 1.0, engine=SlurmSettings().to_json()
+    )
+    inherited = {"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1"}
+    fleet = SlurmFleet(folder, job, Tasks(), inherited)
+    fleet.prepare()
+    for sandbox in fleet.sandboxes.values():
+        assert not addresses.is_loopback(sandbox.read_address())
+    assert addresses.find_interface(fleet.sandboxes["algo-1"].read_address(), known)
 
 
 def test_an_address_that_does_not_resolve_is_refused_with_the_option_that_replaces_it():

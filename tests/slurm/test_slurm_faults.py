@@ -10,7 +10,7 @@ import pytest
 from fakes.processes import until
 from fakes.promptness import soon
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(600)]
 thorough = pytest.mark.thorough
 
 SLEEPS = """
@@ -174,7 +174,7 @@ def test_a_killed_slurmstepd_is_noticed_though_srun_does_not(jobs):
     name = jobs.start(SLEEPS)
     jobs.until_lines(name, "up on")
     kill_stepd(jobs, name)
-    assert "the agent of algo-2" in jobs.wait(name, 90)["FailureReason"]
+    assert "the agent of algo-2" in jobs.wait(name, 300)["FailureReason"]
     until(lambda: not jobs.processes(), 10)
 
 
@@ -184,7 +184,7 @@ def test_a_lost_slurmd_ends_the_job_when_slurm_gives_the_node_up(jobs):
     jobs.until_lines(name, "up on")
     jobs.cluster.kill("node2", "slurmd")
     try:
-        assert "a node of Slurm job" in jobs.wait(name, 120)["FailureReason"]
+        assert "a node of Slurm job" in jobs.wait(name, 300)["FailureReason"]
     finally:
         jobs.cluster.start_slurmd("node2")
 

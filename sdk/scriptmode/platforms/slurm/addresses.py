@@ -27,6 +27,8 @@ _SIOCGIFCONF, _IFREQ_BYTES = 0x8912, 40
 _MOST_INTERFACES = 256
 _IPV6_INTERFACES = "/proc/net/if_inet6"
 _LOOPBACK = "lo"
+#: An address of the world, for documentation (RFC 5737), and the port of the service "discard".
+_ELSEWHERE, _DISCARD_PORT = "198.51.100.1", 9
 
 
 class Interface(NamedTuple):
@@ -57,6 +59,25 @@ def resolve_address(node: str, address: str) -> str:
         ) from error
     # A name may have an address of each family: IPv4 needs no scope.
     return str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether only the machine itself reaches an address, such as 127.0.1.1, Debian's for the own name."""
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def find_own_address(other: str = "") -> str:
+    """Return the address by which this machine reaches the address ``other``, or the world; "" if it has none."""
+    with (
+        suppress(OSError),
+        socket.socket(socket.AF_INET6 if ":" in other else socket.AF_INET, socket.SOCK_DGRAM) as probe,
+    ):
+        # Without a packet: the kernel looks up the route.
+        probe.connect((other or _ELSEWHERE, _DISCARD_PORT))
+        address = str(probe.getsockname()[0])
+        if not is_loopback(address):
+            return address
+    return min((each.address for each in list_interfaces()), key=lambda address: ":" in address, default="")
 
 
 def find_interface(address: str, interfaces: Iterable[Interface]) -> str:

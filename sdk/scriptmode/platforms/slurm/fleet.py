@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
+from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
+from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
 from scriptmode.platforms.slurm.settings import settings_from_json
 from scriptmode.programs import run_program
@@ -83,9 +84,16 @@ class SlurmFleet:
         if interface := settings_from_json(self._job.engine).interface:
             return {host: self._ask_address(host, interface) for host in self.sandboxes}
         nodes = commands.find_nodes(",".join(node.name for node in self._nodes.values()))
-        return {
+        found = {
             host: addresses.resolve_address(node.name, nodes[node.name].address) for host, node in self._nodes.items()
         }
+        # This node may know itself by a loopback address alone.
+        others = [address for address in found.values() if not addresses.is_loopback(address)]
+        own = self._inherited.get("SLURMD_NODENAME", "")
+        for host, node in self._nodes.items():
+            if node.name == own and addresses.is_loopback(found[host]):
+                found[host] = addresses.find_own_address(*others[:1]) or found[host]
+        return found
 
     def _ask_address(self, host: str, interface: str) -> str:
         node = self._nodes[host]
@@ -129,11 +137,21 @@ class SlurmFleet:
         self._tasks.keep_private(command_pipe, event_pipe)
         return StartedAgent((host,), process, command_pipe, event_pipe)
 
-    def find_disconnected(self) -> None:
-        """Return ``None``: a host whose node is lost ends."""
+    def find_disconnected(self) -> Problem | None:
+        """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
+        hosts = {node.name: host for host, node in self._nodes.items()}
+        with suppress(PlatformError):
+            for node in commands.find_nodes(",".join(hosts), wait=0).values():
+                if node.state.startswith("DOWN") or "*" in node.state or "NOT_RESPONDING" in node.state:
+                    host = hosts[node.name]
+                    return Problem(f"{host} was lost with its node {node.name}, which is {node.state} for Slurm")
+        return None
 
     def remove_hosts(self) -> list[str]:
-        """Skip: a host's agent ends it, and Slurm ends what is left with the job."""
+        """Ensure that this node sees what the hosts wrote; Slurm ends what is left of them with the job."""
+        for sandbox in self.sandboxes.values():
+            for path in (contract.MODEL_DIR, contract.OUTPUT_DIR, checkpoints_path(self._job.request.output)):
+                _revalidate(sandbox.base / path)
         return []
 
     def release(self) -> None:
@@ -190,6 +208,18 @@ class NodeFleet(ProcessFleet):
             # What a process of the host mounted there; what stays mounted is not removed.
             mounts.detach(self._directory)
         self._own_disk.close()
+
+
+def _revalidate(directory: Path) -> None:
+    """Change a directory and all below it, so that NFS reads their entries again; it caches them for up to a minute."""
+    with suppress(OSError):
+        changed = directory / f".scriptmode-{secrets.token_hex(8)}"
+        changed.touch()
+        changed.unlink()
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                _revalidate(Path(entry.path))
 
 
 def _record_nodes(nodes: Collection[steps.Node]) -> dict[str, str]:
