@@ -14,7 +14,7 @@ FAST = ("command_line", "failure", "host_agent", "job_list", "plan", "relay")
 SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "streams", "submit")
 TENSORFLOW = ("first_step", "reader")
 #: Its programs are trained by other tests, and the benchmark of containers trains with the functions of this module.
-THOROUGH = ("training",)
+THOROUGH = ("slurm", "training")
 
 
 def bench(*arguments):
