@@ -29,6 +29,7 @@ def requeue(self, folder):
         raise PlatformError("the scheduler refuses it")
     (folder.path / "requeued").touch()
 
+LocalAgent.pending_message = "Waiting in the queue"
 LocalAgent.why_terminated = lambda self, folder: Termination(StopReason(reason), text)
 LocalAgent.requeue = requeue
 sys.exit(agent_process.main(["--foreground", folder]))
@@ -216,3 +217,13 @@ def test_the_time_limit_is_that_of_all_runs(runs):
         assert agent.wait(60) == 1
     assert runs.describe()["SecondaryStatus"] == "MaxRuntimeExceeded"
     assert recovery.reconcile(runs.folder).seconds_in("Training") < 65
+
+
+def test_jobs_of_this_machine_do_not_wait_for_one_that_a_scheduler_queued(runs):
+    runs.create()
+    with runs.start() as process:
+        runs.until_line(process, "up at")
+        queue = runs.jobs.data_dir / "queue"
+        assert not queue.exists() or not list(queue.iterdir())
+        runs.jobs.platform.stop(runs.name)
+        process.wait(60)

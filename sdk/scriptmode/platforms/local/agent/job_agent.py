@@ -91,6 +91,8 @@ class Agent:
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
         engine = find_engine(self._request.resources.host_kind)
+        #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
+        self._has_waited = bool(engine.pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         sandboxes = list(self._sandboxes.values())
@@ -161,6 +163,8 @@ class Agent:
 
     def _await_turn(self) -> Outcome | None:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
+        if self._has_waited:
+            return None
         name, created = self._state.name, self._state.created
         if not self._job.queue:
             # Without the record queued jobs do not wait for this one.
