@@ -32,9 +32,11 @@ START = 1795399776.0
 
 
 def test_a_pending_job_has_its_reason_and_expected_start():
-    line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)\n25+1|PENDING|N/A|u||x"
+    line = "25+0|PENDING|2026-11-23T02:09:36|batch,urgent||(ReqNodeNotAvail, UnavailableNodes:node1)|a|b\n25+1|PENDING|N/A|u||x|n"
     first, _ = commands.parse_squeue(line)
-    assert first == JobStatus(25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent")
+    assert first == JobStatus(
+        25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent", name="a|b"
+    )
     assert list(commands.parse_squeue("")) == []
 
 
@@ -51,21 +53,26 @@ def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
         restarts=2,
         preempted=START + 24,
         end=START,
+        name="x",
     )
 
 
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        ("7|COMPLETED|0:0|2026-11-23T02:09:36|batch|node[1-2]|None", ("COMPLETED", 0, 0, None)),
-        ("7|CANCELLED by 1000|0:15|Unknown|batch|None assigned|None", ("CANCELLED", 0, 15, 1000)),
-        ("7|NODE_FAIL|1:0|2026-11-23T02:09:36|batch|node1|None", ("NODE_FAIL", 1, 0, None)),
-        ("7+0|FAILED|3:0|2026-11-23T02:09:36|batch|node1|None\n7+1|COMPLETED|0:0|x|u|n|None", ("FAILED", 3, 0, None)),
+        ("7|COMPLETED|0:0|2026-11-23T02:09:36|batch|node[1-2]|None|job", ("COMPLETED", 0, 0, None)),
+        ("7|CANCELLED by 1000|0:15|Unknown|batch|None assigned|None|job", ("CANCELLED", 0, 15, 1000)),
+        ("7|NODE_FAIL|1:0|2026-11-23T02:09:36|batch|node1|None|job", ("NODE_FAIL", 1, 0, None)),
+        (
+            "7+0|FAILED|3:0|2026-11-23T02:09:36|batch|node1|None|job\n7+1|COMPLETED|0:0|x|u|n|None|job",
+            ("FAILED", 3, 0, None),
+        ),
     ],
 )
 def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expected):
     found = commands.parse_sacct(record)
     assert (found.job_id, found.state, found.exit_code, found.signal, found.cancelled_by) == (7, *expected)
+    assert found.name == "job"
     assert not found.is_active
 
 
@@ -157,7 +164,7 @@ def test_a_controller_that_does_not_answer_is_asked_again(programs, tmp_path, mo
 
 def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
     programs.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None'")
+    programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None|job'")
     assert commands.find_status(7).state == "TIMEOUT"
     programs.add("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
     assert commands.find_status(7) is None
@@ -165,14 +172,16 @@ def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
 
 def test_the_variables_of_a_user_do_not_change_what_is_asked(programs, monkeypatch):
     monkeypatch.setenv("SQUEUE_FORMAT", "%A")
-    programs.add("squeue", 'echo "7|PENDING|N/A|$SQUEUE_FORMAT|$TZ|x"')
-    assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0")
+    programs.add("squeue", 'echo "7|PENDING|N/A|$SQUEUE_FORMAT|$TZ|x|n"')
+    assert commands.find_status(7) == JobStatus(7, "PENDING", "x", nodes="UTC0", name="n")
 
 
 @pytest.fixture
 def asked(programs, tmp_path):
     """Return the number of calls of squeue; jobs 7 and 8 are pending, 9 runs."""
-    jobs = "echo '8|PENDING|N/A|b||Priority'; echo '7|PENDING|N/A|b||BadConstraints'; echo '9|RUNNING|N/A|b|n|None'"
+    jobs = (
+        "echo '8|PENDING|N/A|b||Priority|n'; echo '7|PENDING|N/A|b||BadConstraints|n'; echo '9|RUNNING|N/A|b|n|None|n'"
+    )
     programs.add("squeue", f'echo x >>"$0.calls"; case "$*" in *--sort*) printf "8\n7\n";; *) {jobs};; esac')
     return lambda: len((tmp_path / "squeue.calls").read_text().split())
 
@@ -205,7 +214,7 @@ def test_an_error_counts_for_all_jobs_for_three_seconds(programs, tmp_path):
             states.status(number)
     assert (tmp_path / "squeue.calls").read_text() == "x\n"
     clock.sleep(commands.STATUS_SECONDS)
-    programs.add("squeue", "echo '7|PENDING|N/A|b||Priority'")
+    programs.add("squeue", "echo '7|PENDING|N/A|b||Priority|n'")
     assert states.status(7).reason == "Priority"
 
 

@@ -78,9 +78,9 @@ def _sbatch(state, arguments):
         script = f"#!/bin/sh\n# This script was created by sbatch.\n\n{options['wrap']}\n"
     else:
         script = Path(rest[0]).read_text() if rest else sys.stdin.read()
-        options.setdefault("job-name", Path(rest[0]).name if rest else "sbatch")
     first, *others = _directives(script)
-    options = {**first, **options}
+    named = {} if "wrap" in options else {"job-name": Path(rest[0]).name if rest else "sbatch"}
+    options = {**named, **first, **options}
     if not script.startswith("#!"):
         raise RefusalError(
             "sbatch: error: This does not look like a batch script.  The first\nsbatch: error: line must start with #! followed by the path to an interpreter."

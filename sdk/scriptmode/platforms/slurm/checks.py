@@ -87,7 +87,7 @@ def _require_partition(
 
 def time_maximum(resources: Resources, settings: SlurmSettings) -> int | None:
     """Return the shortest time limit of a job's partitions in seconds; ``None`` without one."""
-    known = commands.find_partitions()
+    known = commands.find_partitions(wait=0)
     default = next((each.name for each in known.values() if each.is_default), "")
     names = {component.partition or default for component in batch_script.components(resources, settings)}
     limits = [known[name].max_time for name in names if name in known]

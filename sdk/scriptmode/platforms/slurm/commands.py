@@ -37,8 +37,9 @@ _FOREIGN = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_CLUSTERS")
 _ENVIRONMENT = {"TZ": "UTC0", "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"}
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(.*?)(?=\s+[A-Za-z][\w:/]*=|\s*$)", re.DOTALL)
 _SEPARATOR = "|"
-_SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r"))
-_SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason")
+_SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r", "%j"))
+#: A name may have any characters, so it is the last.
+_SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason", "JobName")
 _OPTION = re.compile(r"--([a-z][a-z0-9-]+)")
 _CANCELLED = re.compile(r"CANCELLED by (\d+)")
 PENDING, RUNNING = "PENDING", "RUNNING"
@@ -67,6 +68,7 @@ class JobStatus:
         restarts: Number of times that the job was requeued.
         preempted: Time of its last preemption.
         cancelled_by: Number of the user who cancelled it.
+        name: Its name, that of the training job. Another cluster has another job of the same number.
         end: Time of its end, of a running job that of its time limit.
     """
 
@@ -83,6 +85,7 @@ class JobStatus:
     restarts: int = 0
     preempted: float | None = None
     cancelled_by: int | None = None
+    name: str = ""
     end: float | None = None
 
     @property
@@ -120,7 +123,7 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
 
     Raises `PlatformError` for a job that Slurm refuses, `TransientError` where slurmctld does not answer.
     """
-    output = _run(("sbatch", "--parsable", str(script)), environ=environ)
+    output = _run(("sbatch", "--parsable", str(script)), environ=environ, wait=0)
     number = output.strip().rpartition("\n")[2].partition(";")[0]
     if not number.isdigit():
         raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
@@ -130,7 +133,7 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
 def check_script(script: Path, *, environ: Mapping[str, str] | None = None) -> None:
     """Raise `PlatformError` for a batch script that Slurm would refuse or never start; submit nothing."""
     try:
-        _run(("sbatch", "--test-only", str(script)), environ=environ)
+        _run(("sbatch", "--test-only", str(script)), environ=environ, wait=0)
     except PlatformError as error:
         if not problems.passes(error.message):
             raise
@@ -223,14 +226,20 @@ def find_nodes(nodes: str, *, wait: float = RETRY_SECONDS) -> dict[str, Node]:
     return {each.name: each for each in parse_nodes(_run(("scontrol", "--oneliner", "show", "node", nodes), wait=wait))}
 
 
-def find_partitions() -> dict[str, Partition]:
+def find_partitions(*, wait: float = RETRY_SECONDS) -> dict[str, Partition]:
     """Return the partitions of the cluster by their names."""
-    return {each.name: each for each in parse_partitions(_run(("scontrol", "--oneliner", "show", "partition")))}
+    output = _run(("scontrol", "--oneliner", "show", "partition"), wait=wait)
+    return {each.name: each for each in parse_partitions(output)}
 
 
-def find_config() -> dict[str, str]:
+def find_cluster(*, wait: float = RETRY_SECONDS) -> str:
+    """Return the name of the cluster that this machine's commands reach; raise `PlatformError`."""
+    return find_config(wait=wait).get("ClusterName", "")
+
+
+def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
     """Return the cluster's configuration, as ``scontrol show config`` prints it."""
-    lines = (line.partition("=") for line in _run(("scontrol", "show", "config")).splitlines())
+    lines = (line.partition("=") for line in _run(("scontrol", "show", "config"), wait=wait).splitlines())
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
 
 
@@ -250,10 +259,16 @@ def _help(program: str) -> str:
 def parse_squeue(output: str) -> Iterator[JobStatus]:
     """Parse the line of each job; a heterogeneous one has several, the first component's first."""
     for line in output.splitlines():
-        number, state, start, partition, nodes, reason = line.strip().split(_SEPARATOR, 5)
+        number, state, start, partition, nodes, reason, name = line.strip().split(_SEPARATOR, 6)
         reason = reason.strip("()")
         yield JobStatus(
-            _job_number(number), state, "" if reason == "None" else reason, parse_time(start), partition, nodes
+            _job_number(number),
+            state,
+            "" if reason == "None" else reason,
+            parse_time(start),
+            partition,
+            nodes,
+            name=name,
         )
 
 
@@ -262,7 +277,7 @@ def parse_sacct(output: str) -> JobStatus | None:
     line = next((line for line in output.splitlines() if _SEPARATOR in line), None)
     if line is None:
         return None
-    number, state, code, start, partition, nodes, reason = line.split(_SEPARATOR, len(_SACCT) - 1)
+    number, state, code, start, partition, nodes, reason, name = line.split(_SEPARATOR, len(_SACCT) - 1)
     cancelled = _CANCELLED.match(state)
     exit_code, signal = _exit_code(code)
     return JobStatus(
@@ -275,6 +290,7 @@ def parse_sacct(output: str) -> JobStatus | None:
         exit_code=exit_code,
         signal=signal,
         cancelled_by=int(cancelled[1]) if cancelled else None,
+        name=name,
     )
 
 
@@ -296,6 +312,7 @@ def parse_job(output: str) -> JobStatus | None:
         signal=signal,
         restarts=int(record.get("Restarts", 0)),
         preempted=parse_time(record.get("PreemptTime", "")),
+        name=record.get("JobName", ""),
         end=parse_time(record.get("EndTime", "")),
     )
 

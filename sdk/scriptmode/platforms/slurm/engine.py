@@ -19,7 +19,7 @@ from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
-from scriptmode.platforms.slurm.slurm_agent import NUMBER, SlurmAgent
+from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
@@ -121,7 +121,10 @@ class SlurmEngine(SlurmAgent):
         return self._render(JobFolder(store.jobs / job.request.name), job)
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the batch step takes it
-        """Submit the job's batch script, whose step is the agent; raise `PlatformError`."""
+        """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
+
+        Nothing is repeated while slurmctld is away, because Ctrl-C is deferred; `complete` waited for it.
+        """
         script = self._render(folder, job)
         path = folder.path / SCRIPT
         try:
@@ -130,9 +133,10 @@ class SlurmEngine(SlurmAgent):
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
         commands.check_script(path, environ=environ)
+        cluster = commands.find_cluster(wait=0)
         number = commands.submit(path, environ=environ)
         try:
-            write_engine_record(folder, {NUMBER: str(number)})
+            write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
         except OSError as error:
             commands.cancel(number)
             raise PlatformError(f"the number of Slurm job {number} cannot be recorded: {error}") from error

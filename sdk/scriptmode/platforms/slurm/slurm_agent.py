@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
-#: The key of the job's number in the engine's record.
-NUMBER = "job"
+#: The keys of the job's number, and of the cluster that gave it, in the engine's record.
+NUMBER, CLUSTER = "job", "cluster"
 #: A heartbeat that is younger shows that the agent runs, without a call of Slurm; three are missed until then.
 _HEARTBEAT_SECONDS = 15.0
 #: States of a job (squeue(1)) by what they say of its agent; `commands.ACTIVE` are those that are not final.
