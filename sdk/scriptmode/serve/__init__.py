@@ -16,6 +16,8 @@ guard            what a request must meet before it is answered
 access_keys      keys with which requests are signed; signatures: their validation
 allowed_paths    directories of this machine that a request may name
 configuration    the configuration file
+cloudwatch       GetMetricData, in the protocols of its clients; cbor: one of them
+job_metrics      the metrics of training jobs
 cloudwatch_logs  the logs of training jobs as log streams
 log_times        when each line of a log was first seen
 log_pages        pages of a log

@@ -15,9 +15,11 @@ from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import object_store
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.application import Application
+from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
+from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
@@ -107,7 +109,7 @@ class Server:
         self._s3_url = self._objects.url if self._objects else settings.s3
         self._application = Application(
             {"SageMaker": self._sagemaker(settings), "Logs_20140328": Logs(self._platform, self._watch).operations},
-            others,
+            CloudWatch(JobMetrics(self._platform, self._watch), others),
             Guard(
                 settings.host,
                 rate=settings.rate,

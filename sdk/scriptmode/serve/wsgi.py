@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     StartResponse = Callable[[str, list[tuple[str, str]]], Any]
     Service = Callable[[Environ, StartResponse], Iterable[bytes]]
 
+CBOR_TYPE = "application/cbor"
 #: Bytes of a request's body. A CreateTrainingJob request with 100 hyperparameters of 2,500 characters has 0.3 MB.
 _LARGEST_BODY = 4 * 1024 * 1024
 
@@ -29,6 +30,8 @@ def respond(
         ("Content-Length", str(len(content))),
         ("x-amzn-RequestId", str(uuid.uuid4())),
     ]
+    if content_type == CBOR_TYPE:
+        headers.append(("smithy-protocol", "rpc-v2-cbor"))
     start_response(f"{status} {HTTPStatus(status).phrase}", headers)
     return [content]
 

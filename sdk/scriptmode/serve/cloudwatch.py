@@ -1,0 +1,142 @@
+"""CloudWatch's GetMetricData in the protocols of its clients: Smithy RPC v2 (CBOR), AWS JSON 1.0 and AWS query."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+from xml.etree import ElementTree as ET
+
+from scriptmode.serve import aws_json, cbor
+from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.s3_requests import FORM
+from scriptmode.serve.wsgi import CBOR_TYPE, read_body, respond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode.serve.job_metrics import JobMetrics
+    from scriptmode.serve.wsgi import Environ, Service, StartResponse
+
+_TARGET = "GraniteServiceVersion20100801"
+_OPERATION = "GetMetricData"
+_NAMESPACE = "http://monitoring.amazonaws.com/doc/2010-08-01/"
+_CBOR, _XML, _JSON = CBOR_TYPE, "text/xml", "application/x-amz-json-1.0"
+
+
+class CloudWatch:
+    """The WSGI application of GetMetricData for training jobs; everything else is another service's.
+
+    Args:
+        metrics: The metrics of training jobs.
+        others: What answers all other requests.
+    """
+
+    def __init__(self, metrics: JobMetrics, others: Service) -> None:
+        self._metrics = metrics
+        self._others = others
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Call the operation of one request, and return the body of its answer."""
+        kind = _protocol(environ)
+        if kind is None:
+            return self._others(environ, start_response)
+        body = read_body(environ)
+        status = 200
+        try:
+            content = _render(self._metrics.get_metric_data(_parse(kind, body)), kind)
+        except NotServedError:
+            return self._others(environ, start_response)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
+            content, status = _render_error(refused, kind), refused.status
+        except ApiError as error:
+            content, status = _render_error(error, kind), error.status
+        return respond(start_response, content, status=status, content_type=kind)
+
+
+def _protocol(environ: Environ) -> str | None:
+    """Return the content type of the answer; None for a request of something else."""
+    if environ.get("PATH_INFO") == f"/service/{_TARGET}/operation/{_OPERATION}":
+        return _CBOR
+    if environ.get("HTTP_X_AMZ_TARGET") == f"{_TARGET}.{_OPERATION}":
+        return _JSON
+    is_form = environ.get("CONTENT_TYPE", "").startswith(FORM)
+    if is_form and f"Action={_OPERATION}".encode() in read_body(environ).split(b"&"):
+        return _XML
+    return None
+
+
+def _parse(kind: str, body: bytes) -> dict[str, Any]:
+    if kind == _JSON:
+        return aws_json.parse_request(body)
+    if kind == _XML:
+        return _parse_form(body.decode("utf-8", "replace"))
+    content = cbor.decode(body) if body else {}
+    if not isinstance(content, dict):
+        raise ApiError("SerializationException", "The body is not a map.")
+    return content
+
+
+def _parse_form(text: str) -> dict[str, Any]:
+    """Return the arguments of AWS's query protocol: ``Name.member.1.Field=value``."""
+    root: dict[str, Any] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        parts = name.split(".")
+        at = root
+        for part in parts[:-1]:
+            at = at.setdefault(part, {})
+        at[parts[-1]] = value
+    found = _collapse(root)
+    for field in ("StartTime", "EndTime"):
+        if field in found:
+            found[field] = datetime.fromisoformat(found[field].replace("Z", "+00:00")).timestamp()
+    for query in found.get("MetricDataQueries", ()):
+        query["ReturnData"] = query.get("ReturnData", "true") == "true"
+    return dict(found)
+
+
+def _collapse(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"member"}:
+        members = value["member"]
+        return [_collapse(members[number]) for number in sorted(members, key=int)]
+    return {name: _collapse(each) for name, each in value.items()}
+
+
+def _render(answer: Mapping[str, Any], kind: str) -> bytes:
+    if kind == _CBOR:
+        return cbor.encode(answer)
+    if kind == _JSON:
+        return aws_json.render(answer)
+    root = ET.Element(f"{_OPERATION}Response", xmlns=_NAMESPACE)
+    result = ET.SubElement(root, f"{_OPERATION}Result")
+    for name, value in answer.items():
+        _add(result, name, value)
+    _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")
+    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return encoded
+
+
+def _add(parent: ET.Element, name: str, value: object) -> None:
+    element = ET.SubElement(parent, name)
+    if isinstance(value, list):
+        for each in value:
+            _add(element, "member", each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _add(element, key, each)
+    else:
+        element.text = value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _render_error(error: ApiError, kind: str) -> bytes:
+    if kind == _JSON:
+        return aws_json.render_error(error)
+    if kind == _CBOR:
+        return cbor.encode({"__type": error.code, "message": error.message})
+    root = ET.Element("ErrorResponse", xmlns=_NAMESPACE)
+    _add(root, "Error", {"Type": "Sender", "Code": error.code, "Message": error.message})
+    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return encoded

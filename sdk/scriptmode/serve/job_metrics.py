@@ -1,0 +1,140 @@
+"""CloudWatch's metrics of training jobs: values in the hosts' logs, with the times of their lines, in periods."""
+
+from __future__ import annotations
+
+import math
+import threading
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode.errors import JobNotFoundError
+from scriptmode.platforms.base import ENDED
+from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.log_pages import LogFile
+from scriptmode.serve.log_times import times_file
+from scriptmode.spec.metric_definitions import Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.log_times import LogWatch
+
+NAMESPACE = "/aws/sagemaker/TrainingJobs"
+_DIMENSION = "TrainingJobName"
+_MINUTE = 60
+#: Jobs whose values are kept in memory.
+_MOST_JOBS = 200
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
+    "Average": lambda values: math.fsum(values) / len(values),
+    "Maximum": max,
+    "Minimum": min,
+    "SampleCount": lambda values: float(len(values)),
+    "Sum": math.fsum,
+}
+
+
+class _JobValues:
+    """The values of one job's metrics, as far as its logs were read."""
+
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        self.definitions = definitions
+        self.offsets: dict[str, int] = {}
+        #: Seconds since the epoch and the value, by the metric's name.
+        self.values: dict[str, list[tuple[float, float]]] = {each.name: [] for each in definitions}
+
+
+class JobMetrics:
+    """The metrics of the training jobs of a platform.
+
+    Args:
+        platform: The platform that has the jobs.
+        watch: The times of the lines of their logs.
+    """
+
+    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+        self._platform = platform
+        self._watch = watch
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, datetime], _JobValues] = {}
+
+    def get_metric_data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to GetMetricData; raise `NotServedError` for metrics that are not of training jobs."""
+        queries = arguments.get("MetricDataQueries") or []
+        if any("MetricStat" in query and _namespace(query) != NAMESPACE for query in queries):
+            raise NotServedError
+        if any(name not in arguments for name in ("MetricDataQueries", "StartTime", "EndTime")):
+            raise _invalid("MetricDataQueries, StartTime and EndTime are required.")
+        span = float(arguments["StartTime"]), float(arguments["EndTime"])
+        newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
+        results = [self._result(query, span, newest_first) for query in queries if query.get("ReturnData", True)]
+        return {"MetricDataResults": results, "Messages": []}
+
+    def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
+        if "MetricStat" not in query:
+            raise _invalid("Only queries with MetricStat are served, without expressions.")
+        asked = query["MetricStat"]
+        period, statistic = int(asked["Period"]), _STATISTICS.get(asked["Stat"])
+        if statistic is None or period < 1:
+            raise _invalid(
+                f"Stat is {asked['Stat']!r} and Period is {period}; Stat is one of {', '.join(_STATISTICS)}."
+            )
+        start = span[0] - span[0] % min(period, _MINUTE)
+        grouped: dict[float, list[float]] = {}
+        for moment, value in self._values(asked["Metric"]):
+            beginning = moment - moment % period
+            if start <= beginning < span[1]:
+                grouped.setdefault(beginning, []).append(value)
+        points = sorted(grouped.items(), reverse=newest_first)
+        return {
+            "Id": query["Id"],
+            "Label": query.get("Label") or asked["Metric"]["MetricName"],
+            "Timestamps": [_EPOCH + timedelta(seconds=beginning) for beginning, _ in points],
+            "Values": [statistic(values) for _, values in points],
+            "StatusCode": "Complete",
+        }
+
+    def _values(self, metric: Mapping[str, Any]) -> list[tuple[float, float]]:
+        dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions") or ()}
+        if set(dimensions) != {_DIMENSION}:
+            return []
+        try:
+            values = self._read(dimensions[_DIMENSION])
+        except (JobNotFoundError, FileNotFoundError):
+            return []
+        return values.get(metric["MetricName"], [])
+
+    def _read(self, name: str) -> dict[str, list[tuple[float, float]]]:
+        """Return the values of a job's metrics by their names; reads what its logs have more than at the last call."""
+        description = self._platform.describe(name)
+        with self._lock:
+            key = name, description["CreationTime"]
+            known = self._known.pop(key, None) or _JobValues(_definitions(description))
+            self._known[key] = known
+            while len(self._known) > _MOST_JOBS:
+                self._known.pop(next(iter(self._known)))
+            if known.definitions:
+                for host, location in self._platform.log_locations(name).items():
+                    path = Path(location)
+                    times, length = self._watch.times(path, times_file(self._platform, name, host))
+                    log = LogFile(path, times, length, description["TrainingJobStatus"] in ENDED)
+                    for line in log.forwards(known.offsets.get(host, 0)):
+                        known.offsets[host] = line.end
+                        for each in known.definitions:
+                            known.values[each.name] += ((line.time / 1000, value) for value in each.values(line.text))
+            return {metric: list(values) for metric, values in known.values.items()}
+
+
+def _definitions(description: Mapping[str, Any]) -> list[Definition]:
+    found = description["AlgorithmSpecification"].get("MetricDefinitions", ())
+    return [Definition(each["Name"], each["Regex"]) for each in found]
+
+
+def _namespace(query: Mapping[str, Any]) -> object:
+    return query["MetricStat"].get("Metric", {}).get("Namespace")
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError("ValidationError", message)

@@ -1,0 +1,99 @@
+"""CloudWatch's GetMetricData of jobs of `scriptmode serve`, in each protocol of its clients."""
+
+import time
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from hypothesis import given
+from hypothesis import strategies as st
+from serve.conftest import TENSORFLOW
+
+from scriptmode.serve import cbor
+from scriptmode.serve.aws_json import ApiError
+
+TYPES = {"smithy-rpc-v2-cbor": "application/cbor", "json": "application/x-amz-json-1.0", "query": "text/xml"}
+NAMESPACE = "/aws/sagemaker/TrainingJobs"
+
+
+@pytest.fixture(scope="module")
+def name(api):
+    """A job with three values of a metric, the last without an end of its line."""
+    definitions = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    algorithm = {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW, "MetricDefinitions": definitions}
+    script = "print('loss=0.5'); print('loss=0.25'); print('loss=0.75', end='')"
+    name = api.start(script, AlgorithmSpecification=algorithm)
+    assert api.wait(name)["TrainingJobStatus"] == "Completed"
+    return name
+
+
+def query(job, metric="loss", stat="Average", namespace=NAMESPACE):
+    dimensions = [{"Name": "TrainingJobName", "Value": job}]
+    found = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": f"{stat.lower()}_1", "MetricStat": {"Metric": found, "Period": 3600, "Stat": stat}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["smithy-rpc-v2-cbor", "json", "query"])
+def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeypatch):
+    cloudwatch = client_of(api, protocol, monkeypatch)
+    now = datetime.now(timezone.utc)
+    stats = ("Average", "Maximum", "Minimum", "Sum", "SampleCount")
+    span = {"StartTime": now - timedelta(hours=2), "EndTime": now + timedelta(hours=1)}
+    queries = [*(query(name, stat=stat) for stat in stats), query(name, metric="other", stat="Average")]
+    queries[-1]["Id"] = "other"
+    answer = cloudwatch.get_metric_data(MetricDataQueries=queries, **span)
+    assert answer["ResponseMetadata"]["HTTPHeaders"]["content-type"] == TYPES[protocol]
+    found = {result["Id"]: result for result in answer["MetricDataResults"]}
+    values = [found[f"{stat.lower()}_1"]["Values"] for stat in stats]
+    if len(values[0]) == 1:  # not where an hour began between the lines
+        assert values == [[0.5], [0.75], [0.25], [1.5], [3.0]]
+    assert found["other"]["Values"] == []
+    assert {result["StatusCode"] for result in found.values()} == {"Complete"}
+    assert abs(found["average_1"]["Timestamps"][0].timestamp() - time.time()) < 7200
+    with pytest.raises(ClientError, match="ValidationError.*p99"):
+        cloudwatch.get_metric_data(MetricDataQueries=[query(name, stat="p99")], **span)
+
+
+def client_of(api, protocol, monkeypatch):
+    """A client of CloudWatch whose model has one protocol alone."""
+    import boto3
+
+    session = boto3.Session("test", "test", region_name="us-east-1")
+    loader = session._session.get_component("data_loader")
+    load = loader.load_service_model
+
+    def changed(service, kind, *rest, **fields):
+        found = load(service, kind, *rest, **fields)
+        if (service, kind) == ("cloudwatch", "service-2"):
+            metadata = {**found["metadata"], "protocol": protocol, "protocols": [protocol]}
+            found = {**found, "metadata": metadata}
+        return found
+
+    monkeypatch.setattr(loader, "load_service_model", changed)
+    return session.client("cloudwatch", endpoint_url=api.server.url, config=Config(retries={"total_max_attempts": 1}))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(VALUES.filter(lambda value: "None" not in repr(value)))
+def test_a_value_is_decoded_as_it_was_encoded(value):
+    assert cbor.decode(cbor.encode(value)) == value
+
+
+def test_parts_of_unknown_length_are_decoded():
+    assert cbor.decode(bytes.fromhex("bf6161017f6162ff9f0203ffff".replace("7f6162ff", "6162"))) == {"a": 1, "b": [2, 3]}
+    assert cbor.decode(bytes.fromhex("7f61616162ff")) == "ab"
+
+
+@given(st.binary(max_size=40))
+def test_other_bytes_are_refused_or_a_value(content):
+    with suppress(ApiError):
+        cbor.decode(content)
