@@ -20,7 +20,9 @@ import sys
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.agent import agent_process
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
+from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 
 folder, reason, text, requeues = sys.argv[1:]
 
@@ -30,6 +32,8 @@ def requeue(self, folder):
     (folder.path / "requeued").touch()
 
 LocalAgent.pending_message = "Waiting in the queue"
+LOST = Problem("algo-1 was lost with its node")
+ProcessFleet.find_disconnected = lambda fleet: LOST if (fleet._folder.path / "lost").exists() else None
 LocalAgent.why_terminated = lambda self, folder: Termination(StopReason(reason), text)
 LocalAgent.requeue = requeue
 sys.exit(agent_process.main(["--foreground", folder]))
@@ -150,6 +154,29 @@ def test_hosts_that_the_engine_ended_interrupt_the_job(runs):
         assert agent.wait(60) == 1
     assert runs.is_requeued()
     assert runs.statuses()[-2:] == ["Training", "Interrupted"]
+
+
+@pytest.mark.parametrize("process", ["agent of algo-1", "algo-1"])
+def test_a_host_whose_machine_is_lost_interrupts_the_job_before_the_engine_knows(runs, process):
+    runs.create()
+    with runs.start(reason="unknown", text="") as agent:
+        runs.until_line(agent, "up at")
+        (runs.folder.path / "lost").touch()
+        os.kill(runs.folder.read_processes()[process].pid, signal.SIGKILL)
+        assert agent.wait(60) == 1
+    assert runs.is_requeued()
+    message = runs.describe()["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message.startswith("algo-1 was lost with its node")
+
+
+def test_a_killed_host_agent_of_a_machine_that_is_there_fails_the_job(runs):
+    runs.create()
+    with runs.start(reason="unknown", text="") as agent:
+        runs.until_line(agent, "up at")
+        os.kill(runs.folder.read_processes()["agent of algo-1"].pid, signal.SIGKILL)
+        assert agent.wait(60) == 1
+    assert "was killed by SIGKILL, and so were its hosts" in runs.describe()["FailureReason"]
+    assert not runs.is_requeued()
 
 
 def test_a_script_that_fails_is_not_an_interruption(runs):

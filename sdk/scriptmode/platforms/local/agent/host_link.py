@@ -227,6 +227,10 @@ class HostLinks:
             found[each.channel] = _add(before, each) if before else each
         return list(found.values())
 
+    def is_lost(self) -> bool:
+        """Return whether an agent was lost."""
+        return any(link.lost for link in self._links)
+
     def send(self, command: str) -> None:
         """Send a command to every agent."""
         for link in self._links:

@@ -15,14 +15,13 @@ from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
 from scriptmode.failure import Failure
 from scriptmode.platforms.local.agent.supervision import Outcome
-from scriptmode.platforms.local.hosts.agent_control import StopReason
+from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.local.hosts.agent_control import Termination
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.spec.job_request import JobRequest
 
@@ -42,7 +41,12 @@ def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was
         return outcome
     if folder.stop_requested() is not None:
         return outcome
-    termination = find_agent_control(request.resources.host_kind).why_terminated(folder)
+    engine = find_agent_control(request.resources.host_kind)
+    termination = engine.why_terminated(folder)
+    is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
+    if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
+        # The hosts notice the loss before the engine does.
+        termination = Termination(StopReason.NODE_LOST, outcome.failure.cause)
     if termination is None:
         return outcome
     return _explain(termination, outcome, was_signalled=was_signalled, is_spot=request.limits.use_spot_instances)

@@ -199,7 +199,7 @@ class Agent:
             if self._stop_requested():
                 self._enter("Stopping")
                 return Outcome("Stopped")
-            if failure := self._links.failure():
+            if failure := self._find_failure():
                 return failure
             if restoring and restoring.poll() and restoring.error:
                 break
@@ -251,8 +251,19 @@ class Agent:
             stop_requested=self._stop_requested,
             on_stopping=self._enter_stopping,
             describe_failure=self._describe_failure,
-            find_failure=self._links.failure,
+            find_failure=self._find_failure,
         )
+
+    def _find_failure(self) -> Outcome | None:
+        """Return how the job ends because an agent reported a failure, or was lost, perhaps with its machine."""
+        failure = self._links.failure()
+        return (failure and self._links.is_lost() and self._find_disconnected()) or failure
+
+    def _find_disconnected(self) -> Outcome | None:
+        disconnected = self._fleet.find_disconnected()
+        if disconnected is None:
+            return None
+        return replace(Outcome.failed("InternalServerError", Failure(str(disconnected))), is_machine_lost=True)
 
     def _explain_end(self, outcome: Outcome) -> Outcome:
         was_signalled = self._children.terminated
@@ -286,8 +297,8 @@ class Agent:
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
         if machine_failure:
             return Outcome.failed("ClientError", Failure(f"{name}: {machine_failure}", host=name))
-        if disconnected := self._fleet.find_disconnected():
-            return Outcome.failed("InternalServerError", Failure(str(disconnected)))
+        if disconnected := self._find_disconnected():
+            return disconnected
         exit_code = code if code >= 0 else 128 - code
         text = self._sandboxes[name].read_failure()
         if not foreign_failure.lacks_reason(text):

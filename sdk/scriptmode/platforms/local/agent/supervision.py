@@ -35,6 +35,8 @@ class Outcome:
     failure: Failure | None = None
     #: Of a job that did not fail: the message of its last status; "" for the usual one.
     message: str = ""
+    #: Whether the machine of a host was lost, so that another run of the job may succeed.
+    is_machine_lost: bool = False
 
     @classmethod
     def failed(cls, kind: str, failure: Failure) -> Outcome:
