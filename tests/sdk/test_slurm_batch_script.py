@@ -8,7 +8,7 @@ import pytest
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm.batch_script import (
     components,
-    format_duration,
+    format_time_limit,
     render_batch_script,
     submission_environment,
     time_limit,
@@ -137,7 +137,7 @@ def test_variables_of_sbatch_do_not_override_the_script():
 
 
 def test_a_duration_is_in_whole_minutes():
-    assert [format_duration(each) for each in (1, 60, 3661, 86400 * 3)] == [
+    assert [format_time_limit(each) for each in (1, 60, 3661, 86400 * 3)] == [
         "0-00:01:00",
         "0-00:01:00",
         "0-01:02:00",

@@ -312,10 +312,12 @@ def test_the_gpus_of_a_host_are_those_that_it_asks_for(options, hosts, gpus):
 
 def test_what_runs_an_image_is_found_on_this_machine(programs):
     with pytest.raises(SpecError, match="image_uri needs Apptainer on the nodes, and this machine does not have it"):
-        checks.require_container_runtime(SlurmSettings())
-    checks.require_container_runtime(SlurmSettings(container_runtime="apptainer"))
+        checks.require_image("team/image:1", SlurmSettings())
+    checks.require_image("team/image:1", SlurmSettings(container_runtime="apptainer"))
+    with pytest.raises(SpecError, match="image_uri is 'model.sif', a relative path; give the absolute path"):
+        checks.require_image("model.sif", SlurmSettings(container_runtime="apptainer"))
     programs.add("singularity", "")
-    checks.require_container_runtime(SlurmSettings())
+    checks.require_image("team/image:1", SlurmSettings())
 
 
 @pytest.mark.parametrize(("reason", "signal"), [("JobLaunchFailure", 0), ("None", 53)])

@@ -88,7 +88,8 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         tuple(filter(None, notes)),
         comparison.difference(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
-        platform.planned_script(request) if hasattr(platform, "planned_script") else "",
+        # Of platforms alone that give a scheduler a script.
+        getattr(platform, "planned_script", lambda _: "")(request),
     )
 
 

@@ -183,12 +183,6 @@ class Platform(Protocol):
         A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
         """
 
-    def planned_script(self, request: Mapping[str, object]) -> str:
-        """Return what a scheduler would be given for a request, as text; "" where no scheduler starts the job.
-
-        Optional: a platform without it has no scheduler.
-        """
-
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Store a source archive at ``uri``, below the code location; leave one that is stored already as it is.
 

@@ -108,10 +108,6 @@ class SageMakerPlatform(DeprecatedMethods):
 
         return planned_containers.plan_sagemaker_hosts(parse_request(with_host_secret(request)), self.region)
 
-    def planned_script(self, request: Mapping[str, object]) -> str:  # noqa: ARG002 - the service starts the hosts itself
-        """Return "": no scheduler is given a script."""
-        return ""
-
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object exists: its name has the digest of its source.
 

@@ -57,10 +57,10 @@ def time_limit(limits: Limits, settings: SlurmSettings, maximum: int | None = No
     if limits.max_run == Limits.max_run:
         return ""
     wanted = limits.max_run + AROUND_TRAINING
-    return format_duration(max(limits.max_run, min(wanted, maximum)) if maximum else wanted)
+    return format_time_limit(max(limits.max_run, min(wanted, maximum)) if maximum else wanted)
 
 
-def format_duration(seconds: int) -> str:
+def format_time_limit(seconds: int) -> str:
     """Return a time limit as Slurm reads it, ``D-HH:MM:SS``, in whole minutes, to which Slurm rounds up."""
     minutes = -(-seconds // 60)
     return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"

@@ -6,7 +6,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean, format_duration, pluralize
 from scriptmode.platforms.slurm import batch_script, commands, images
 from scriptmode.platforms.slurm.settings import settings_from_json
@@ -94,8 +94,11 @@ def time_maximum(resources: Resources, settings: SlurmSettings) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def require_container_runtime(settings: SlurmSettings) -> None:
-    """Raise `SpecError` if this machine, whose programs the nodes have, cannot run an image."""
+def require_image(image_uri: str, settings: SlurmSettings) -> None:
+    """Raise `SpecError` if this machine, whose programs the nodes have, cannot run an image, or not such a path."""
+    if image_uri.endswith(".sif") and "://" not in image_uri and not image_uri.startswith("/"):
+        what = f"is {image_uri!r}, a relative path"
+        raise invalid("image_uri", what, "give the absolute path of the file, which all nodes must have")
     if settings.container_runtime or any(map(shutil.which, images.PROGRAMS)):
         return
     raise SpecError(

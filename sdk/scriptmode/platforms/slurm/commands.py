@@ -164,7 +164,7 @@ def kill(job_id: int) -> None:
 
 
 def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
-    """Return a job as slurmctld knows it, else as the accounting does; ``None`` if neither knows it.
+    """Return a job by squeue, and by sacct if slurmctld forgot it; ``None`` if neither knows it.
 
     Raises `PlatformError` where Slurm does not answer, after at least ``wait`` seconds.
     """
@@ -181,7 +181,7 @@ def find_status(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None
 
 
 def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
-    """Return a job with its restarts, its preemption and its exit code; ``None`` if slurmctld forgot it."""
+    """Return a job by scontrol, with its restarts, preemption and exit code; ``None`` if slurmctld forgot it."""
     try:
         return parse_job(_run(("scontrol", "--oneliner", "show", "job", str(job_id)), wait=wait))
     except PlatformError as error:
@@ -191,7 +191,7 @@ def find_details(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | Non
 
 
 def find_record(job_id: int, *, wait: float = RETRY_SECONDS) -> JobStatus | None:
-    """Return a job as the accounting has it; ``None`` where it does not know the job, or there is no accounting."""
+    """Return a job by sacct; ``None`` where the accounting does not know the job, or there is none."""
     argv = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job_id}", f"--format={','.join(_SACCT)}")
     try:
         return parse_sacct(_run(argv, wait=wait))

@@ -48,7 +48,7 @@ class SlurmEngine(SlurmAgent):
         """
         own = parse_settings(settings.slurm, os.environ)
         if spec.algorithm.image_uri:
-            checks.require_container_runtime(own)
+            checks.require_image(spec.algorithm.image_uri, own)
         elif spec.script is None:
             raise invalid("entry_point", "is missing", "give a script, or image_uri")
         if settings.container_limits:

@@ -15,7 +15,7 @@ PROGRAMS = ("apptainer", "singularity")
 
 
 def image_reference(image_uri: str) -> str:
-    """Return an image as Apptainer names it: a file or a URI as it is, a name in a registry with ``docker://``."""
+    """Return an image as Apptainer names it: a path or a URI as it is, a name in a registry with ``docker://``."""
     return image_uri if "://" in image_uri or image_uri.startswith(("/", ".")) else f"docker://{image_uri}"
 
 
@@ -37,9 +37,15 @@ def image_command(
         "--no-home",
         "--pwd",
         "/",
-        *(word for path in dict.fromkeys(map(str, (base, *binds))) for word in ("--bind", path)),
-        "--bind",
-        f"{base}:{DEFAULT_BASE_DIR}",
+        *(word for path in dict.fromkeys(map(str, (base, *binds))) for word in ("--mount", _mount(path, path))),
+        "--mount",
+        _mount(str(base), DEFAULT_BASE_DIR),
         image_reference(image_uri),
         *command,
     )
+
+
+def _mount(source: str, target: str) -> str:
+    """Return the value of --mount, whose fields are quoted as in CSV: a path may have a comma."""
+    fields = ("type=bind", f"src={source}", f"dst={target}")
+    return ",".join('"' + field.replace('"', '""') + '"' if {*',"'} & {*field} else field for field in fields)

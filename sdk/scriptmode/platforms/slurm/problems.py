@@ -18,7 +18,7 @@ _UNCERTAIN = ("Socket timed out", "Zero Bytes were transmitted", "Slurm backup c
 #: The "signal" of a batch script that a node could not start, which no system has.
 _LAUNCH_FAILURE = 53
 _UNKNOWN_JOB = ("Invalid job id", "Job/step already completing or completed")
-_NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database", "Connection refused")
+_NO_ACCOUNTING = ("accounting storage is disabled", "Problem talking to the database")
 #: What ``sbatch --test-only`` refuses, although the job would start some time.
 _PASSING = ("Required node not available", "Required partition not available", "Job dependency")
 _LINES = 3
