@@ -6,6 +6,8 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
+from scriptmode import Slurm
+
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 SHOWS_ITS_PLACE = """
@@ -55,6 +57,30 @@ def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(
         }
     assert set(jobs.model(jobs.platform.describe(name))) == {"algo-1", "algo-2"}
     until(lambda: jobs.cluster.account(jobs.number(name), "State", "ExitCode") == ["COMPLETED", "0:0"])
+
+
+def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs):
+    groups = [
+        {"InstanceGroupName": "one", "InstanceType": "slurm:batch", "InstanceCount": 1},
+        {"InstanceGroupName": "two", "InstanceType": "slurm:short", "InstanceCount": 1},
+    ]
+    request = jobs.request(SHOWS_ITS_PLACE)
+    request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
+    network = jobs.cluster.machines.network
+    options = {"exclusive": True, "partitions": {"short": {"gres": "gpu:2"}}, "interface": f"{network}.0/24"}
+    Slurm(data_dir=jobs.data_dir, **options).create(request)
+    places = shown(jobs.completed(request["TrainingJobName"]), "place")
+    assert sorted(places[0]["names"]) == [f"{network}.1", f"{network}.2"]
+    assert [place["gpus"] for place in places] == [None, "0,1"]
+    assert {place["node"] for place in places} == {"node1", "node2"}
+
+
+def test_a_command_runs_beside_the_script_of_a_host(jobs, capfd):
+    name = jobs.start("import time; print('up on', flush=True); time.sleep(600)")
+    jobs.until_lines(name, "up on")
+    command = ("sh", "-c", "echo $SM_CURRENT_HOST on $(hostname) with $(env | grep -c SLURM_) variables; exit 5")
+    assert jobs.platform.execute(name, command, host="algo-2") == 5
+    assert capfd.readouterr().out == "algo-2 on node2 with 0 variables\n"
 
 
 def test_every_input_mode_is_served_on_each_node(jobs, tmp_path):
