@@ -155,6 +155,7 @@ COMMAND_LINE_USES = {
     "scriptmode.serve.configuration.parse_configuration",
     "scriptmode.serve.request_mapping.HOSTS",
     "scriptmode.serve.request_mapping.HostTable",
+    "scriptmode.serve.request_mapping.require_hosts",
     "scriptmode.serve.server.DEFAULT_HOST",
     "scriptmode.serve.server.DEFAULT_PORT",
     "scriptmode.serve.server.Server",

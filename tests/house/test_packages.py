@@ -157,6 +157,7 @@ SDK = {
         "platforms.local.store",
         "platforms.local.system",
         "platforms.local.tuning",
+        "platforms.slurm.slurm_platform",
         "request",
         "spec",
     ),

@@ -89,11 +89,11 @@ class Api:
 
 
 @contextmanager
-def serving(folder, *options):
+def serving(folder, *options, environment=None):
     """Run a server whose jobs may read and write ``folder``."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
-    with running_server("--allow", str(folder), *options, data_dir=data) as found:
+    with running_server("--allow", str(folder), *options, data_dir=data, environment=environment) as found:
         api = Api(found, folder)
         yield api
         api.close()

@@ -173,13 +173,14 @@ def test_a_configuration_names_hosts_and_images():
     content = {"hosts": "local", "instance_types": {"ml.p3.*": "local_gpu"}, "images": {"a/*": "b"}}
     assert parse_configuration(content, "x.toml") == HostTable("local", {"ml.p3.*": "local_gpu"}, {"a/*": "b"})
     assert parse_configuration({}, "x.toml") == HostTable()
+    assert parse_configuration({"instance_types": {"*": "slurm:gpu"}}, "x").hosts_for("ml.p3.2xlarge") == "slurm:gpu"
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         ({"host": "local"}, "x.toml has no key 'host'; did you mean 'hosts'"),
-        ({"hosts": "cloud"}, "hosts is 'cloud'; give one of local_process, local, local_gpu"),
+        ({"hosts": "cloud"}, "hosts is 'cloud'; give one of local_process, local, local_gpu, slurm"),
         ({"instance_types": {"ml.p3.*": "gpu"}}, "ml.p3.* is 'gpu'"),
         ({"images": ["a"]}, "images is ['a']"),
     ],

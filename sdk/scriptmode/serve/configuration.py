@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from scriptmode.errors import invalid
 from scriptmode.messages import validate_keys
-from scriptmode.serve.request_mapping import HOSTS, HostTable
+from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 
 _INSTANCE_TYPES, _IMAGES = "instance_types", "images"
 
@@ -22,8 +22,7 @@ def parse_configuration(content: dict[str, object], source: str) -> HostTable:
     types, images = (_parse_table(content.get(name, {}), name, source) for name in (_INSTANCE_TYPES, _IMAGES))
     hosts = content.get("hosts", HOSTS[0])
     for name, value in [("hosts", hosts), *types.items()]:
-        if value not in HOSTS:
-            raise invalid(f"{source}: {name}", f"is {value!r}", f"give one of {', '.join(HOSTS)}")
+        require_hosts(value, f"{source}: {name}")
     return HostTable(str(hosts), types, images)
 
 

@@ -11,13 +11,15 @@ import fnmatch
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.errors import invalid
 from scriptmode.serve.aws_json import validation_error
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER)
+#: Instance types of the local platform; ``slurm:gpu`` names a partition, too.
+HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
 #: Tags with this prefix belong to the server; clients neither see nor set them.
 PREFIX = "scriptmode:"
 _TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
@@ -50,7 +52,7 @@ class HostTable:
 
     def hosts_for(self, instance_type: str) -> str:
         """Return the hosts for an instance type; those of this machine stand for themselves."""
-        if instance_type in HOSTS:
+        if instance_kind(instance_type) is not HostKind.CLOUD:
             return instance_type
         return next(_matching(self.instance_types, instance_type), self.hosts)
 
@@ -59,12 +61,20 @@ class HostTable:
         return next(_matching(self.images, image), None)
 
 
+def require_hosts(hosts: object, name: str) -> None:
+    """Raise `SpecError` for a value of a setting that is not the name of hosts."""
+    if not isinstance(hosts, str) or (hosts not in HOSTS and instance_kind(hosts) is not HostKind.SLURM):
+        raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
+
+
 @dataclass(frozen=True)
 class MappedRequest:
     """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
 
     request: Mapping[str, Any]
     failure: str = ""
+    #: What the hosts are.
+    kind: HostKind = HostKind.PROCESS
 
 
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -78,11 +88,12 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
         part["InstanceType"] = table.hosts_for(part["InstanceType"])
     if [part["InstanceType"] for part in parts] != types:
         asked[_TYPES] = " ".join(types)
-    hosts = {part["InstanceType"] for part in parts}
-    failure = _map_image(changed.get("AlgorithmSpecification"), table, hosts, asked)
+    # Another kind beside it is refused by the platform.
+    kind = instance_kind(parts[0]["InstanceType"]) if parts else HostKind.PROCESS
+    failure = _map_image(changed.get("AlgorithmSpecification"), table, kind, asked)
     if asked:
         changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
-    return MappedRequest(changed, failure)
+    return MappedRequest(changed, failure, kind)
 
 
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -95,7 +106,7 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
     changed = {**request, _DEFINITION: {key: value for key, value in mapped.request.items() if key != "Tags"}}
     if "Tags" in mapped.request:
         changed["Tags"] = mapped.request["Tags"]
-    return MappedRequest(changed, mapped.failure)
+    return MappedRequest(changed, mapped.failure, mapped.kind)
 
 
 def tuning_to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
@@ -103,23 +114,25 @@ def tuning_to_described(description: Mapping[str, Any], tags: Mapping[str, str])
     return {**description, _DEFINITION: to_described(description[_DEFINITION], tags)}
 
 
-def _map_image(algorithm: object, table: HostTable, hosts: set[str], asked: dict[str, str]) -> str:
-    """Change the image of a request; return why hosts of this machine cannot run it, "" if they can."""
+def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[str, str]) -> str:
+    """Change the image of a request; return why its hosts cannot run it, "" if they can."""
     image = algorithm.get("TrainingImage") if isinstance(algorithm, dict) else None
     if not isinstance(image, str) or not isinstance(algorithm, dict):
         return ""
     other = table.image_for(image)
-    if hosts == {LOCAL_PROCESS}:
-        if other is None and not any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES):
-            return (
-                f"ClientError: The image '{image}' cannot be used: the hosts are processes of the server's machine. "
-                "Start the server with --hosts local to run it in containers, or name it in the table [images] of the "
-                "server's configuration if its script runs with the server's Python."
-            )
-    elif other not in (None, image):
+    is_of_scripts = any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES)
+    if kind is not HostKind.CONTAINER and other is None and not is_of_scripts:
+        return (
+            f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start the server with "
+            "--hosts local to run it in containers, or name it in the table [images] of the server's configuration if "
+            "its script runs with the server's Python."
+        )
+    if kind is HostKind.SLURM and other is None:
+        del algorithm["TrainingImage"]
+    elif kind is not HostKind.PROCESS and other is not None:
         algorithm["TrainingImage"] = other
-        if len(image) <= _LONGEST_TAG:
-            asked[_IMAGE] = image
+    if algorithm.get("TrainingImage") != image and len(image) <= _LONGEST_TAG:
+        asked[_IMAGE] = image
     return ""
 
 

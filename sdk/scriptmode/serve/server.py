@@ -12,6 +12,7 @@ from scriptmode.installation import install_command
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+from scriptmode.platforms.slurm.slurm_platform import Slurm
 from scriptmode.serve import object_store
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.application import Application
@@ -122,8 +123,10 @@ class Server:
     def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
         tuning, allowed = LocalTuning(self._platform), settings.allowed
         return {
-            **TrainingJobs(self._platform, settings.table, allowed=allowed, max_jobs=settings.max_jobs).operations,
-            **TuningJobs(tuning, settings.table, allowed=allowed).operations,
+            **TrainingJobs(
+                self._platform, settings.table, Slurm, allowed=allowed, max_jobs=settings.max_jobs
+            ).operations,
+            **TuningJobs(tuning, settings.table, Slurm, allowed=allowed).operations,
             **TagOperations(self._platform, tuning).operations,
         }
 

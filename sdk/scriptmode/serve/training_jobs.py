@@ -21,6 +21,7 @@ from scriptmode.request import service_model
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
+from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,15 +50,23 @@ class TrainingJobs:
     Args:
         platform: The platform that runs the jobs.
         table: The hosts and images that stand for SageMaker's.
+        slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
         allowed: Directories of this machine that a request may name.
         max_jobs: The most jobs that may be in progress at once; 0 is unlimited.
     """
 
     def __init__(
-        self, platform: LocalPlatform, table: HostTable, *, allowed: Sequence[str] = (), max_jobs: int = 0
+        self,
+        platform: LocalPlatform,
+        table: HostTable,
+        slurm: Callable[[], LocalPlatform],
+        *,
+        allowed: Sequence[str] = (),
+        max_jobs: int = 0,
     ) -> None:
         self._platform = platform
         self._table = table
+        self._slurm = slurm
         self._allowed = allowed
         self._max_jobs = max_jobs
         self._lock = threading.Lock()
@@ -73,11 +82,12 @@ class TrainingJobs:
         check_file_uris(request, self._allowed)
         mapped = request_mapping.to_local(request, self._table)
         with translated_errors():
-            self._platform.validate(mapped.request)
+            platform = self._slurm() if mapped.kind is HostKind.SLURM else self._platform
+            platform.validate(mapped.request)
             # Two calls must not find the same room for a job.
             with self._lock if self._max_jobs else nullcontext():
                 self._require_room()
-                arn = self._platform.create(mapped.request, failure=mapped.failure)
+                arn = platform.create(mapped.request, failure=mapped.failure)
         return {"TrainingJobArn": arn}
 
     def _require_room(self) -> None:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.base import ENDED
+from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.training_jobs import translated_errors, validate
+from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+    from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
     from scriptmode.serve.training_jobs import Operation
 
@@ -32,12 +34,21 @@ class TuningJobs:
     Args:
         tuning: The tuning jobs of the platform.
         table: The hosts and images that stand for SageMaker's.
+        slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
         allowed: Directories of this machine that a request may name.
     """
 
-    def __init__(self, tuning: LocalTuning, table: HostTable, *, allowed: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        tuning: LocalTuning,
+        table: HostTable,
+        slurm: Callable[[], LocalPlatform],
+        *,
+        allowed: Sequence[str] = (),
+    ) -> None:
         self._tuning = tuning
         self._table = table
+        self._slurm = slurm
         self._allowed = allowed
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
@@ -53,7 +64,8 @@ class TuningJobs:
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
-            return {"HyperParameterTuningJobArn": self._tuning.create(mapped.request)}
+            tuning = LocalTuning(self._slurm()) if mapped.kind is HostKind.SLURM else self._tuning
+            return {"HyperParameterTuningJobArn": tuning.create(mapped.request)}
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeHyperParameterTuningJobRequest", arguments)

@@ -16,7 +16,7 @@ from scriptmode.cli.structured_files import parse_toml, read_text
 from scriptmode.cli.values import WholeNumber
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.configuration import parse_configuration
-from scriptmode.serve.request_mapping import HOSTS, HostTable
+from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _ServeGroup(Group):
 )
 @click.option(
     "--hosts",
-    type=click.Choice(HOSTS),
+    metavar="|".join(HOSTS),
     help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
 )
 @click.option(
@@ -89,6 +89,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     host, port = parse_address(listen)
     table = _read_table(options["config"])
     if options["hosts"]:
+        require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
     settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], **limits)
