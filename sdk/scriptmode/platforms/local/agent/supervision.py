@@ -103,8 +103,10 @@ def supervise(
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
+            deadline = _terminate(hosts, FAILURE_GRACE_SECONDS, hooks)
+            # This may ask a scheduler that does not answer soon.
             outcome = hooks.describe_failure(*failed)
-            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
+            _kill_after(deadline, hosts, hooks)
             return outcome
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
@@ -122,9 +124,16 @@ def supervise(
 
 def end_hosts(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> None:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds."""
+    _kill_after(_terminate(hosts, grace, hooks), hosts, hooks)
+
+
+def _terminate(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> float:
     for host in hosts:
         host.terminate()
-    deadline = hooks.clock() + grace
+    return hooks.clock() + grace
+
+
+def _kill_after(deadline: float, hosts: Sequence[SupervisedHost], hooks: SupervisionHooks) -> None:
     while any(host.poll() is None for host in hosts):
         left = deadline - hooks.clock()
         if left <= 0:
