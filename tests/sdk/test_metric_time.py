@@ -35,9 +35,8 @@ def events():
 
 
 @pytest.mark.slow
-@pytest.mark.prompt
 def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(events, caplog):
-    began = time.monotonic()
+    began = time.process_time()  # regex measures its limit by it too
     with caplog.at_level(logging.WARNING, "scriptmode"):
         found = parse_metrics(events, parse_description(DESCRIPTION).job.algorithm)
     assert [each.name for each in found] == ["good"] * 100
@@ -45,7 +44,7 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
     assert len(warned) == 1
     assert warned[0].startswith("metric 'bad' is switched off: a line of ")
     assert "correct it" in warned[0]
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
 
 
 @pytest.mark.slow
@@ -96,7 +95,7 @@ def test_what_cannot_take_long_needs_no_other_package(regex):
 def test_what_may_take_long_is_limited(regex):
     definition = Definition("m", regex)
     assert not definition._is_simple
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(3):
         list(definition.values("a" * 39 + "c"))
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
