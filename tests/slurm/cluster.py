@@ -155,6 +155,19 @@ class Cluster:
         self._daemon(node, "slurmd", "-D")
         self.resume(node)
 
+    def lose(self, node: str) -> None:
+        """Lose a node as a machine that loses its power: every process ends, and no word of it reaches the others."""
+        self.machines.link(node, up=False)
+        for pid in self.processes(node):
+            if pid != self.machines.holders[node]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def restore(self, node: str) -> None:
+        """Have a lost node again."""
+        self.machines.link(node, up=True)
+        self.start_slurmd(node)
+
     def restart_slurmctld(self) -> None:
         """Restart the controller's daemon. After SIGKILL it would not know the jobs of the last 5 s."""
         self.kill(CONTROLLER, "slurmctld", signal.SIGTERM)

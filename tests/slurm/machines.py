@@ -7,7 +7,7 @@ ignore SIGCHLD, so that the kernel reaps the orphans of Slurm's daemons.
 
 This machine is the cluster's login node: an interface of its own on the bridge's network (no forwarding, which a Docker
 daemon's policy would refuse). Its file system is the shared one. A node's own are ``/tmp``, in which the ``shared``
-folders are seen, ``/dev/shm`` and ``/run``.
+folders are seen, ``/dev/shm``, ``/run`` and the number of its boot, by which programs know a machine again.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ while [ $number -lt "$gpus" ]; do
     mknod -m 666 "$folder/devices/$0/gpu$number" c 1 3
     number=$((number + 1))
 done
+cat /proc/sys/kernel/random/uuid >"$folder/own/$0/boot_id"
+mount --bind "$folder/own/$0/boot_id" /proc/sys/kernel/random/boot_id
 mount -t tmpfs tmpfs /dev/shm
 mount -t tmpfs tmpfs /tmp
 for path in "$folder" "$@"; do

@@ -30,6 +30,12 @@ def test_nodes_share_folders_and_have_a_tmp_of_their_own(idle_cluster, tmp_path)
     assert not Path("/tmp/local").exists()
 
 
+def test_each_node_was_booted_by_itself(idle_cluster):
+    shown = idle_cluster.run("srun", "--nodes=2", "--ntasks-per-node=1", "cat", "/proc/sys/kernel/random/boot_id")
+    here = Path("/proc/sys/kernel/random/boot_id").read_text()
+    assert len({*shown.stdout.split(), here.strip()}) == 3
+
+
 def test_accounting_knows_how_a_job_ended(idle_cluster):
     number = idle_cluster.submit("exit 3")
     idle_cluster.reaches(number, "FAILED")
@@ -63,8 +69,9 @@ def test_a_node_set_down_and_a_restarted_controller_come_back(idle_cluster):
     idle_cluster.set_node("node1", "DOWN")
     idle_cluster.reaches(number, "NODE_FAIL")
     assert idle_cluster.job(other)["JobState"] == "RUNNING"
-    idle_cluster.kill("node1", "slurmd")
-    idle_cluster.start_slurmd("node1")
+    idle_cluster.lose("node1")
+    assert idle_cluster.processes("node1") == [idle_cluster.machines.holders["node1"]]
+    idle_cluster.restore("node1")
     assert idle_cluster.run("srun", "--nodelist=node1", "hostname").stdout == "node1\n"
 
 
