@@ -323,7 +323,8 @@ def test_what_runs_an_image_is_found_on_this_machine(programs):
 @pytest.mark.parametrize(("reason", "signal"), [("JobLaunchFailure", 0), ("None", 53)])
 def test_a_batch_script_that_a_node_cannot_start_is_told_from_one_that_ended(reason, signal):
     assert problems.is_launch_failure(reason, signal)
-    assert not problems.is_launch_failure("NonZeroExitCode", 9)
+    assert not problems.is_launch_failure("NonZeroExitCode", 0)
+    assert not problems.is_launch_failure("JobLaunchFailure", 9)
     text = problems.describe_launch_failure(7, "node1")
     assert text.startswith(
         "Slurm job 7 could not be started on node1 (JobLaunchFailure): most likely the node does not"

@@ -167,8 +167,11 @@ def explain_pending(reason: str) -> PendingReason:
 
 
 def is_launch_failure(reason: str, signal: int) -> bool:
-    """Return whether a job failed because a node could not start its batch script; the accounting has the signal."""
-    return reason == "JobLaunchFailure" or signal == _LAUNCH_FAILURE
+    """Return whether a job failed because a node could not start its batch script; the accounting has the signal.
+
+    Slurm gives the same reason for a batch script that a signal killed.
+    """
+    return signal == _LAUNCH_FAILURE or (reason == "JobLaunchFailure" and not signal)
 
 
 def describe_launch_failure(job_id: int, nodes: str) -> str:
