@@ -17,8 +17,10 @@ from scriptmode import (
     SpecError,
     Tuner,
 )
+from scriptmode.planning.role_query import job_roles
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.slurm import commands, problems
+from scriptmode.request.parse import parse_request
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 
@@ -181,3 +183,11 @@ def test_the_training_jobs_of_a_tuning_job_are_submitted(cluster, estimator, tmp
     tuning_job.stop()
     assert cluster.job(number)["options"]["comment"] == "tuned"
     until(lambda: tuning_job.describe()["HyperParameterTuningJobStatus"] == "Stopped")
+
+
+@pytest.mark.parametrize(
+    ("mpi", "roles"), [({}, {}), ({"processes_per_host": 2}, {"algo-1": "mpirun, ranks 0-1", "algo-2": "ranks 2-3"})]
+)
+def test_ranks_whose_number_only_the_nodes_know_have_no_roles(estimator, mpi, roles):
+    request = estimator(instance_count=2, distribution={"mpi": {"enabled": True, **mpi}}).request()
+    assert job_roles(parse_request(request)) == roles

@@ -41,6 +41,9 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     """Return the roles of each host of a job, as `host_roles` does."""
     if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
+    if job.resources.host_kind is HostKind.SLURM and _counts_gpus(job):
+        # The number of ranks is that of a node's GPUs, which only the nodes know.
+        return {}
     found = _processes(job) if job.resources.host_kind is HostKind.PROCESS else _others(job)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(job, sorted(types))
@@ -53,6 +56,13 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     except ScriptmodeError:
         return {}
     return {name: host["roles"] for name, host in answer["hosts"].items()}
+
+
+def _counts_gpus(job: JobRequest) -> bool:
+    parameters = job.hyperparameters
+    return (
+        contract.enabled(parameters.get(contract.MPI_ENABLED, "")) and contract.MPI_PROCESSES_PER_HOST not in parameters
+    )
 
 
 def _others(job: JobRequest) -> dict[str, PlannedHost]:
