@@ -38,6 +38,8 @@ def test_a_pending_job_has_its_reason_and_expected_start():
         25, "PENDING", "ReqNodeNotAvail, UnavailableNodes:node1", START, "batch,urgent", name="a|b"
     )
     assert list(commands.parse_squeue("")) == []
+    named = "7|PENDING|N/A|b||x|a\nb\nc|d|e|f|g|h|i\n8|PENDING|N/A|b||x|n"
+    assert [(each.job_id, each.name) for each in commands.parse_squeue(named)] == [(7, "a"), (8, "n")]
 
 
 def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():

@@ -91,7 +91,7 @@ def test_nodes_that_are_down_are_waited_for_and_nodes_that_do_not_exist_are_not(
     job = estimator(instance_type="slurm", instance_count=2).fit(wait=False)
     has = commands.find_partitions()
     monkeypatch.setattr(
-        commands, "find_partitions", lambda: {name: replace(each, total_nodes=nodes) for name, each in has.items()}
+        commands, "find_partitions", lambda **_: {name: replace(each, total_nodes=nodes) for name, each in has.items()}
     )
     assert job.describe()["SecondaryStatus"] == status
 

@@ -25,12 +25,14 @@ _GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[
 _COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
-def require_partitions(resources: Resources, limits: Limits, settings: SlurmSettings) -> None:
+def require_partitions(
+    resources: Resources, limits: Limits, settings: SlurmSettings, known: Mapping[str, Partition] | None = None
+) -> None:
     """Raise `SpecError` for partitions that do not exist, or that never run a job of this size and time limit.
 
-    Raises `PlatformError` where Slurm does not answer.
+    ``known`` are those of the cluster, if they are known. Raises `PlatformError` where Slurm does not answer.
     """
-    known = commands.find_partitions()
+    known = commands.find_partitions() if known is None else known
     for component in batch_script.components(resources, settings):
         # Slurm chooses among the partitions of a list, and sbatch checks them.
         if "," not in component.partition:
@@ -40,7 +42,8 @@ def require_partitions(resources: Resources, limits: Limits, settings: SlurmSett
 def fits_partitions(job: Job) -> bool:
     """Return whether the partitions of a job have, and allow, as many nodes as it needs; raise `PlatformError`."""
     try:
-        require_partitions(job.request.resources, Limits(), settings_from_json(job.engine))
+        known = commands.STATES.partitions()
+        require_partitions(job.request.resources, Limits(), settings_from_json(job.engine), known)
     except SpecError:
         return False
     return True

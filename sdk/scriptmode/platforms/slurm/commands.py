@@ -257,9 +257,15 @@ def _help(program: str) -> str:
 
 
 def parse_squeue(output: str) -> Iterator[JobStatus]:
-    """Parse the line of each job; a heterogeneous one has several, the first component's first."""
+    """Parse the line of each job; a heterogeneous one has several, the first component's first.
+
+    The name of another job may have line ends: what is not the beginning of a job's line is skipped.
+    """
     for line in output.splitlines():
-        number, state, start, partition, nodes, reason, name = line.strip().split(_SEPARATOR, 6)
+        fields = line.strip().split(_SEPARATOR, 6)
+        if len(fields) != _SQUEUE.count(_SEPARATOR) + 1 or not fields[0][:1].isdigit():
+            continue
+        number, state, start, partition, nodes, reason, name = fields
         reason = reason.strip("()")
         yield JobStatus(
             _job_number(number),
@@ -407,6 +413,11 @@ class StatusCache:
             order = self._ask(("order", found.partition), _POSITION_SECONDS, lambda: find_order(found.partition))
             position = order.index(job_id) + 1 if job_id in order else 0
             return replace(found, position=position, reason_seconds=self._clock.now() - since)
+
+    def partitions(self) -> dict[str, Partition]:
+        """Return the partitions of the cluster by their names, half a minute old at most; raise `PlatformError`."""
+        with self._lock:
+            return self._ask("partitions", _POSITION_SECONDS, lambda: find_partitions(wait=0))
 
     def forget(self, job_id: int) -> None:
         """Remove what is known of a job, which was submitted, requeued or cancelled."""
