@@ -129,8 +129,9 @@ def _training(cluster: Cluster, folder: Path) -> list[Figure]:
             "--map-by", "ppr:1:node", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
             sys.executable, str(CODE / "train_hvd.py"), *ARGUMENTS,
         ]  # fmt: skip
-        model = folder / f"model-{time.monotonic_ns()}"
-        model.mkdir()
+        # A fresh parent: the programs resume from the checkpoints that lie beside the model.
+        model = folder / f"bare-{time.monotonic_ns()}" / "model"
+        model.mkdir(parents=True)
         variables = f"SM_CHANNEL_TRAIN={DATA}/train SM_CHANNEL_EVAL={DATA}/eval SM_MODEL_DIR={model}"
         options = ("--nodes=2", "--ntasks-per-node=1", f"--output={output}", "--wait", "--parsable")
         cluster.run("sbatch", *options, input=f"#!/bin/sh\nexport {variables}\n{shlex.join(command)}\n", cwd=CODE)

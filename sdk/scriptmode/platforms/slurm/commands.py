@@ -221,9 +221,9 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
     return tuple(_run(("scontrol", "show", "hostnames", nodes)).split()) if nodes else ()
 
 
-def find_nodes(nodes: str, *, wait: float = RETRY_SECONDS) -> dict[str, Node]:
+def find_nodes(nodes: str) -> dict[str, Node]:
     """Return the nodes of a list such as ``n[1-2]`` by their names."""
-    return {each.name: each for each in parse_nodes(_run(("scontrol", "--oneliner", "show", "node", nodes), wait=wait))}
+    return {each.name: each for each in parse_nodes(_run(("scontrol", "--oneliner", "show", "node", nodes)))}
 
 
 def find_partitions(*, wait: float = RETRY_SECONDS) -> dict[str, Partition]:

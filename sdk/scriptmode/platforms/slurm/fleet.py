@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError
 from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: The program of a host's agent. It is named, not imported: agents import this package.
 _HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
 _ADDRESS_SECONDS = 60.0
+#: Seconds in which Slurm has to say whether a node is lost.
+_ANSWER_SECONDS = 2.0
 
 
 class SlurmFleet:
@@ -140,8 +142,11 @@ class SlurmFleet:
     def find_disconnected(self) -> Problem | None:
         """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
         hosts = {node.name: host for host, node in self._nodes.items()}
-        with suppress(PlatformError):
-            for node in commands.find_nodes(",".join(hosts), wait=0).values():
+        # The hosts that are left run until the answer.
+        with suppress(OSError):
+            command = ("scontrol", "--oneliner", "show", "node", ",".join(hosts))
+            shown = run_program(command, _ANSWER_SECONDS, env=environment.step_environment(self._inherited))
+            for node in commands.parse_nodes(shown.output):
                 if node.state.startswith("DOWN") or "*" in node.state or "NOT_RESPONDING" in node.state:
                     host = hosts[node.name]
                     return Problem(f"{host} was lost with its node {node.name}, which is {node.state} for Slurm")
@@ -212,14 +217,16 @@ class NodeFleet(ProcessFleet):
 
 def _revalidate(directory: Path) -> None:
     """Change a directory and all below it, so that NFS reads their entries again; it caches them for up to a minute."""
-    with suppress(OSError):
-        changed = directory / f".scriptmode-{secrets.token_hex(8)}"
-        changed.touch()
-        changed.unlink()
-    with suppress(OSError), os.scandir(directory) as entries:
-        for entry in list(entries):
-            if entry.is_dir(follow_symlinks=False):
-                _revalidate(Path(entry.path))
+    left = [os.fspath(directory)]
+    while left:
+        path = left.pop()
+        with suppress(OSError):
+            # A directory, because a task that still copies checkpoints copies files.
+            changed = os.path.join(path, f".scriptmode-{secrets.token_hex(8)}")  # noqa: PTH118 - of thousands
+            os.mkdir(changed)  # noqa: PTH102
+            os.rmdir(changed)  # noqa: PTH106
+        with suppress(OSError), os.scandir(path) as entries:
+            left += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _record_nodes(nodes: Collection[steps.Node]) -> dict[str, str]:
