@@ -4,6 +4,7 @@ import time
 import urllib.request
 
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from serve.conftest import TENSORFLOW, serving
 
@@ -153,13 +154,15 @@ def test_a_wrong_request_has_an_answer_and_does_not_end_the_server(api, headers,
     assert api.sagemaker.list_training_jobs(MaxResults=1)
 
 
-def test_jobs_and_requests_beyond_a_limit_are_refused(tmp_path):
-    with serving(tmp_path, "--s3", "memory", "--max-jobs", "1", "--rate", "1") as api:
+def test_jobs_beyond_a_limit_are_refused(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--max-jobs", "1") as api:
         api.start(SLEEPS)
         code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
         assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)
-        from botocore.config import Config
 
+
+def test_requests_beyond_a_rate_are_refused(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--rate", "1") as api:
         impatient = api.client("sagemaker", config=Config(retries={"total_max_attempts": 1}))
         with pytest.raises(ClientError, match="ThrottlingException"):
             [impatient.list_training_jobs() for _ in range(1000)]
