@@ -48,6 +48,7 @@ def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeyp
     assert answer["ResponseMetadata"]["HTTPHeaders"]["content-type"] == TYPES[protocol]
     found = {result["Id"]: result for result in answer["MetricDataResults"]}
     values = [found[f"{stat.lower()}_1"]["Values"] for stat in stats]
+    assert sum(values[-1]) == 3
     if len(values[0]) == 1:  # not where an hour began between the lines
         assert values == [[0.5], [0.75], [0.25], [1.5], [3.0]]
     assert found["other"]["Values"] == []
@@ -55,6 +56,12 @@ def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeyp
     assert abs(found["average_1"]["Timestamps"][0].timestamp() - time.time()) < 7200
     with pytest.raises(ClientError, match="ValidationError.*p99"):
         cloudwatch.get_metric_data(MetricDataQueries=[query(name, stat="p99")], **span)
+
+
+@pytest.mark.slow
+def test_the_last_values_are_in_the_description(api, name):
+    found = api.sagemaker.describe_training_job(TrainingJobName=name)["FinalMetricDataList"]
+    assert [(each["MetricName"], each["Value"]) for each in found] == [("loss", 0.75)]
 
 
 def client_of(api, protocol, monkeypatch):

@@ -72,6 +72,20 @@ class JobMetrics:
         results = [self._result(query, span, newest_first) for query in queries if query.get("ReturnData", True)]
         return {"MetricDataResults": results, "Messages": []}
 
+    def final_values(self, name: str) -> list[dict[str, Any]]:
+        """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
+        try:
+            found = self._read(name)
+        except (JobNotFoundError, FileNotFoundError):
+            return []
+        return [
+            {"MetricName": metric, "Value": value, "Timestamp": _EPOCH + timedelta(seconds=moment)}
+            for metric, values in found.items()
+            if values
+            # Of values of the same time the last one.
+            for moment, value in [max(reversed(values), key=lambda each: each[0])]
+        ]
+
     def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
         if "MetricStat" not in query:
             raise _invalid("Only queries with MetricStat are served, without expressions.")

@@ -103,6 +103,7 @@ class Server:
                 "create one: scriptmode serve key",
             )
         self._watch = LogWatch(self._platform)
+        self._metrics = JobMetrics(self._platform, self._watch)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         self._http = create_http_server(self._respond, settings.host, settings.port)
@@ -110,7 +111,7 @@ class Server:
         self._s3_url = self._objects.url if self._objects else settings.s3
         self._application = Application(
             {"SageMaker": self._sagemaker(settings), "Logs_20140328": Logs(self._platform, self._watch).operations},
-            CloudWatch(JobMetrics(self._platform, self._watch), others),
+            CloudWatch(self._metrics, others),
             Guard(
                 settings.host,
                 rate=settings.rate,
@@ -124,7 +125,12 @@ class Server:
         tuning, allowed = LocalTuning(self._platform), settings.allowed
         return {
             **TrainingJobs(
-                self._platform, settings.table, Slurm, allowed=allowed, max_jobs=settings.max_jobs
+                self._platform,
+                settings.table,
+                Slurm,
+                final_metrics=self._metrics.final_values,
+                allowed=allowed,
+                max_jobs=settings.max_jobs,
             ).operations,
             **TuningJobs(tuning, settings.table, Slurm, allowed=allowed).operations,
             **TagOperations(self._platform, tuning).operations,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
-_KIND = "TrainingJob"
+_KIND, _NAME = "TrainingJob", "TrainingJobName"
 _SUMMARY = (
     "TrainingJobName",
     "TrainingJobArn",
@@ -51,6 +51,7 @@ class TrainingJobs:
         platform: The platform that runs the jobs.
         table: The hosts and images that stand for SageMaker's.
         slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
+        final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
         max_jobs: The most jobs that may be in progress at once; 0 is unlimited.
     """
@@ -61,12 +62,14 @@ class TrainingJobs:
         table: HostTable,
         slurm: Callable[[], LocalPlatform],
         *,
+        final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
         allowed: Sequence[str] = (),
         max_jobs: int = 0,
     ) -> None:
         self._platform = platform
         self._table = table
         self._slurm = slurm
+        self._final_metrics = final_metrics
         self._allowed = allowed
         self._max_jobs = max_jobs
         self._lock = threading.Lock()
@@ -108,6 +111,9 @@ class TrainingJobs:
             found = request_mapping.to_described(description, self._platform.tags(description))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
+        is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
+        if found["TrainingJobStatus"] in ENDED and is_measured and (metrics := self._final_metrics(found[_NAME])):
+            found["FinalMetricDataList"] = metrics
         return found
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
