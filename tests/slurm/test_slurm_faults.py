@@ -190,6 +190,22 @@ def test_a_lost_slurmd_ends_the_job_when_slurm_gives_the_node_up(jobs):
 
 
 @thorough
+def test_a_job_goes_on_after_a_node_lost_its_power(jobs, tmp_path):
+    name = interruptible(jobs, tmp_path)
+    jobs.cluster.lose("node2")
+    try:
+        until(lambda: "Interrupted" in jobs.statuses(name) or jobs.ended(name), 180)
+    finally:
+        jobs.cluster.restore("node2")
+    jobs.cluster.reaches(jobs.number(name), "PENDING", "RUNNING")
+    if jobs.cluster.job(jobs.number(name))["JobState"] == "PENDING":
+        jobs.cluster.start_now(jobs.number(name))
+    began = [int(line.rpartition(" ")[2]) for line in jobs.completed(name) if "begins at" in line]
+    assert sorted(began)[:2] == [0, 0]
+    assert min(sorted(began)[2:]) >= 5
+
+
+@thorough
 def test_ten_jobs_run_at_once_on_two_nodes(jobs):
     names = [jobs.start(SLEEPS, max_run=600) for _ in range(10)]
     for name in names:
