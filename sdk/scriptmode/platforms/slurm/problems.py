@@ -68,7 +68,7 @@ _REFUSALS = (
 
 
 class PendingReason(NamedTuple):
-    """Why a job is pending: whether that passes, and the next step.
+    """Why a job is pending: whether that passes; if it does not, the next step and the argument that is wrong.
 
     ``stays`` are the seconds for which a reason that does not pass must be seen: Slurm also has it for a moment while
     it starts, or while nodes are not up.
@@ -94,12 +94,12 @@ PENDING_REASONS = {
     "BeginTime": PendingReason("its begin time has not come"),
     "Licenses": PendingReason("waiting for a license"),
     "Reservation": PendingReason("waiting for its reservation"),
-    "JobHeldUser": PendingReason("it is held by its user", "release it: scontrol release {job_id}"),
-    "JobHeldAdmin": PendingReason("it is held by an administrator", "ask the administrators of the cluster"),
-    "ReqNodeNotAvail": PendingReason("nodes that it needs are down or reserved", "see them: sinfo -R"),
-    "NodeDown": PendingReason("a node that it needs is down", "see it: sinfo -R"),
-    "PartitionDown": PendingReason("the partition is down", "use another partition, or ask the administrators"),
-    "PartitionInactive": PendingReason("the partition is inactive", "use another partition, or ask the administrators"),
+    "JobHeldUser": PendingReason("it is held by its user; scontrol release lets it start"),
+    "JobHeldAdmin": PendingReason("it is held by an administrator of the cluster"),
+    "ReqNodeNotAvail": PendingReason("nodes that it needs are down or reserved; see sinfo -R"),
+    "NodeDown": PendingReason("a node that it needs is down; see sinfo -R"),
+    "PartitionDown": PendingReason("the partition is down"),
+    "PartitionInactive": PendingReason("the partition is inactive"),
     "QOSResourceLimit": PendingReason("the QOS has reached a limit"),
     "PartitionTimeLimit": PendingReason(
         "its time limit is longer than the partition allows",
@@ -162,7 +162,7 @@ def explain_pending(reason: str) -> PendingReason:
     if code.startswith(("Assoc", "QOS")) and any(part in code for part in _OF_ONE_JOB):
         return PendingReason(f"a limit of one job does not allow it ({code})", f"ask for less; {_LIMITS}", passes=False)
     if code.startswith(("AssocGrp", "QOSGrp", "AssocMax", "QOSMax")):
-        return PendingReason(f"a limit of your account is reached ({code})", _LIMITS)
+        return PendingReason(f"a limit of your account is reached ({code}); see sacctmgr show assoc user=$USER")
     return PendingReason(code)
 
 
