@@ -12,9 +12,10 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError
+from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
-from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm import commands, slurm_agent
 from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "withdraw")
@@ -51,7 +52,9 @@ class SlurmJobs(LocalJobs):
 
     def launch(self, folder, _job, _lock):
         script = folder.path / "job.sh"
-        options = (f"--output={folder.path}/agent.log", "--open-mode=append", "--requeue")
+        options = (
+            f"--job-name={folder.name}", f"--output={folder.path}/agent.log", "--open-mode=append", "--requeue",
+        )  # fmt: skip
         command = shlex.join(self.agent_argv).replace("FOLDER", f"'{folder.path}'")
         script.write_text("\n".join(("#!/bin/sh", *(f'#SBATCH "{each}"' for each in options), f"exec {command}\n")))
         write_engine_record(folder, {"job": str(commands.submit(script))})
@@ -174,7 +177,8 @@ def test_a_controller_that_is_down_ends_nothing_and_delays_no_list(jobs, fake):
     assert jobs.last(name)[1].endswith("; waiting for free nodes")
 
 
-def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake):
+def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, monkeypatch):
+    monkeypatch.setattr(slurm_agent, "_HEARTBEAT_SECONDS", 600.0)  # the machine may be busy
     jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
     name = jobs.begin(script=COUNTS)
     folder = jobs.job_folder(name)
@@ -213,6 +217,53 @@ def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, said
     fake.continue_with(1, end)
     jobs.wait(name)
     assert jobs.last(name) == (secondary, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (" DUE TO TIME LIMIT", StopReason.TIME_LIMIT),
+        (" DUE TO PREEMPTION", StopReason.PREEMPTED),
+        (" DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", StopReason.NODE_LOST),
+        (" DUE TO JOB REQUEUE", StopReason.REQUEUED),
+        (" DUE TO JOB NOT RUNNING", StopReason.UNKNOWN),
+        ("", StopReason.USER),
+    ],
+)
+def test_without_accounting_the_reason_is_what_slurmstepd_wrote(jobs, monkeypatch, text, reason):
+    folder = jobs.job_folder(jobs.begin({"state": "RUNNING"}))
+    folder.agent_log.write_text(f"slurmstepd-n: error: *** JOB 1 ON n CANCELLED AT 2026-11-23T02:29:18{text} ***\n")
+    monkeypatch.setattr(commands, "find_details", lambda _: commands.JobStatus(1, "COMPLETING"))
+    monkeypatch.setattr(commands, "find_record", lambda _: None)
+    assert SlurmAgent().why_terminated(folder, was_signalled=True).reason is reason
+
+
+def test_the_end_of_a_failed_host_is_not_taken_for_the_time_limit(jobs, monkeypatch):
+    folder = jobs.job_folder(jobs.begin({"state": "RUNNING"}))
+    late = commands.JobStatus(1, "RUNNING", end=time.time() + 30)
+    monkeypatch.setattr(commands, "find_details", lambda _: late)
+    assert SlurmAgent().why_terminated(folder, was_signalled=False) is None
+    assert SlurmAgent().why_terminated(folder, was_signalled=True).reason is StopReason.TIME_LIMIT
+
+
+def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
+    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
+    write_engine_record(jobs.job_folder(name), {"job": "1", "cluster": "elsewhere"})
+    assert "is on the Slurm cluster 'elsewhere', and this machine belongs to " in jobs.last(name)[1]
+    with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
+        SlurmAgent().withdraw(jobs.job_folder(name))
+    assert fake.job(1)["state"] == "PENDING"
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+
+
+def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
+    name = jobs.begin({"state": "RUNNING"})
+    folder = jobs.job_folder(name)
+    (folder.path / "other.sh").write_text("#!/bin/sh\n#SBATCH --job-name=other\nsleep 600\n")
+    write_engine_record(folder, {"job": str(commands.submit(folder.path / "other.sh"))})
+    assert "Slurm does not know job 2 any more" in jobs.platform.describe(name)["FailureReason"]
+    jobs.platform.delete(name)
+    assert fake.job(2)["state"] == "RUNNING"
 
 
 def test_a_running_job_is_deleted_and_killed(jobs, fake):

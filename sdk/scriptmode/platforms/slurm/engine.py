@@ -12,14 +12,14 @@ from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
-from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
+from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
-from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent
+from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
@@ -162,8 +162,9 @@ class SlurmEngine(SlurmAgent):
             if folder.read_state().ended:
                 # Its agent ended, and the allocation with it.
                 return
-        if number := read_engine_record(folder).get(NUMBER):
-            commands.cancel(int(number))
+        number = find_own_job(folder)
+        if number is not None:
+            commands.cancel(number)
 
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:

@@ -33,17 +33,25 @@ _REASONS = {
     "NODE_FAIL": StopReason.NODE_LOST,
     "OUT_OF_MEMORY": StopReason.OUT_OF_MEMORY,
     "PREEMPTED": StopReason.PREEMPTED,
+    "REQUEUED": StopReason.REQUEUED,
     "TIMEOUT": StopReason.TIME_LIMIT,
 }
 _TEXTS = {
     StopReason.NODE_LOST: "a node of Slurm job {number} failed",
     StopReason.OUT_OF_MEMORY: "Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)",
     StopReason.PREEMPTED: "Slurm job {number} was preempted by another job",
+    StopReason.REQUEUED: "Slurm job {number} was requeued",
     StopReason.TIME_LIMIT: "Slurm job {number} reached its time limit",
 }
 #: What slurmstepd writes to the output of the batch script, agent.log, before it sends SIGTERM.
-_SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]+))?")
-_STATES_OF_TEXTS = {"TIME LIMIT": "TIMEOUT", "PREEMPTION": "PREEMPTED", "NODE FAILURE": "NODE_FAIL"}
+_SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]*[A-Z]))?")
+_STATES_OF_TEXTS = {
+    "": "CANCELLED",
+    "TIME LIMIT": "TIMEOUT",
+    "PREEMPTION": "PREEMPTED",
+    "NODE FAILURE": "NODE_FAIL",
+    "JOB REQUEUE": "REQUEUED",
+}
 _LOG_LINES = 20
 _EARLY_SECONDS = 60.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
@@ -51,6 +59,7 @@ _FORESEEABLE_SECONDS = 30 * 86400.0
 #: An earlier one is shown without its date.
 _SAME_DAY_SECONDS = 43200.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
+_CLUSTERS: dict[tuple[str, str], str] = {}
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
 
@@ -67,7 +76,10 @@ class SlurmAgent:
         """
         if state.secondary not in ("Pending", "Interrupted") and folder.has_agent() and _has_heartbeat(folder):
             return AgentLocation(Presence.ALIVE)
-        number = _find_number(folder)
+        try:
+            number = find_own_number(folder)
+        except PlatformError as error:
+            return AgentLocation(Presence.UNKNOWN, str(error))
         if number is None:
             # The client that submits the job holds the lock until the number is recorded.
             return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
@@ -79,20 +91,22 @@ class SlurmAgent:
             problem = None if status is None else _find_pending_problem(folder, status)
         except PlatformError as error:
             return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
-        if status is None:
+        if status is None or not _is_own(folder, status):
             unknown = Termination(text=f"Slurm does not know job {number} any more")
             return AgentLocation(Presence.GONE, termination=unknown)
         return (
-            AgentLocation(Presence.WAITING, str(problem), never_starts=True) if problem else _describe_location(status)
+            AgentLocation(Presence.WAITING, str(problem), never_starts=True)
+            if problem
+            else _describe_location(folder, status)
         )
 
-    def why_terminated(self, folder: JobFolder) -> Termination | None:
-        """Return why Slurm ends the job, as it says at the moment; None for a job that Slurm did not start."""
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why Slurm ends the job, as it says at the moment; None where it says nothing of an end."""
         number = _find_number(folder)
         if number is None:
             return None
         try:
-            return _find_termination(folder, number)
+            return _find_termination(folder, number, was_signalled=was_signalled)
         except PlatformError as error:
             return Termination(text=f"Slurm ended the job, and does not say why: {error}")
 
@@ -108,14 +122,14 @@ class SlurmAgent:
 
     def withdraw(self, folder: JobFolder) -> None:
         """Cancel the batch job if it is pending; raise `PlatformError`."""
-        number = _find_number(folder)
+        number = find_own_number(folder)
         if number is not None:
             commands.cancel(number, pending=True)
             commands.STATES.forget(number)
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the batch script and all steps; return whether there is a job. Raises `PlatformError`."""
-        number = _find_number(folder)
+        number = find_own_job(folder)
         if number is not None:
             commands.kill(number)
             commands.STATES.forget(number)
@@ -125,6 +139,41 @@ class SlurmAgent:
 def _find_number(folder: JobFolder) -> int | None:
     number = read_engine_record(folder).get(NUMBER, "")
     return int(number) if number.isdigit() else None
+
+
+def find_own_number(folder: JobFolder) -> int | None:
+    """Return the number of the job on this machine's cluster, None without one; raise `PlatformError` for another's.
+
+    Clusters that share home directories have jobs of the same numbers.
+    """
+    own, here = read_engine_record(folder).get(CLUSTER, ""), ""
+    if own and (here := cluster_name()) != own:
+        raise PlatformError(
+            f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}",
+            advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration",
+        )
+    return _find_number(folder)
+
+
+def find_own_job(folder: JobFolder) -> int | None:
+    """Return the number of the job if Slurm knows it, None otherwise; raise `PlatformError`."""
+    number = find_own_number(folder)
+    status = None if number is None else commands.find_status(number, wait=0)
+    return number if status is not None and _is_own(folder, status) else None
+
+
+def _is_own(folder: JobFolder, status: JobStatus) -> bool:
+    """Return whether a job has the name of the training job: a cluster that lost its state counts from 1 again."""
+    return status.name in ("", folder.name)
+
+
+def cluster_name() -> str:
+    """Return the name of this machine's cluster; raise `PlatformError` where Slurm does not answer."""
+    # Of each configuration that this process used.
+    key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
+    if key not in _CLUSTERS:
+        _CLUSTERS[key] = commands.find_cluster(wait=0)
+    return _CLUSTERS[key]
 
 
 def _has_heartbeat(folder: JobFolder) -> bool:
@@ -145,14 +194,16 @@ def _find_pending_problem(folder: JobFolder, status: JobStatus) -> Problem | Non
     return problem
 
 
-def _describe_location(status: JobStatus) -> AgentLocation:
+def _describe_location(folder: JobFolder, status: JobStatus) -> AgentLocation:
     number = status.job_id
     if status.state in _QUEUED:
         return AgentLocation(Presence.WAITING, _pending_message(status), position=status.position)
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
     if status.is_active:
-        return AgentLocation(Presence.ALIVE, f"Slurm starts the job on {status.nodes}" if status.nodes else "")
+        # An agent that holds the lock has begun, or ends a run that was interrupted.
+        message = "" if folder.has_agent() else f"Slurm starts the job on {status.nodes or 'its nodes'}"
+        return AgentLocation(Presence.ALIVE, message)
     return AgentLocation(Presence.GONE, termination=_describe_termination(status))
 
 
@@ -168,7 +219,7 @@ def _pending_message(status: JobStatus) -> str:
     return ": ".join(filter(None, ("Waiting in Slurm's queue", "; ".join(parts))))
 
 
-def _find_termination(folder: JobFolder, number: int) -> Termination | None:
+def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) -> Termination | None:
     """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
     status = commands.find_details(number)
     if status is not None and status.state == commands.RUNNING:
@@ -177,7 +228,7 @@ def _find_termination(folder: JobFolder, number: int) -> Termination | None:
             return _describe_termination(replace(status, state="PREEMPTED"))
         # The notice before the time limit, which may come a minute early (sbatch(1), --signal).
         notice = max(batch_script.LEAST_NOTICE, folder.read_job().stop_grace) + _EARLY_SECONDS
-        is_late = status.end is not None and status.end - time.time() < notice
+        is_late = was_signalled and status.end is not None and status.end - time.time() < notice
         return _describe_termination(replace(status, state="TIMEOUT")) if is_late else None
     # slurmctld shows a job that ends as COMPLETING, whatever ends it. The accounting knows that at once.
     record = commands.find_record(number)
@@ -185,7 +236,7 @@ def _find_termination(folder: JobFolder, number: int) -> Termination | None:
         return _describe_termination(record)
     said = _SAID.findall(folder.agent_log_tail(_LOG_LINES))
     if said and int(said[-1][0]) == number:
-        return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], "CANCELLED")))
+        return _describe_termination(JobStatus(number, _STATES_OF_TEXTS.get(said[-1][1], said[-1][1])))
     return None
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.spec.job_request import JobRequest
 
-#: Exit codes of a host that SIGTERM ended; None for one that is lost.
-_TERMINATED = (None, 128 + 15)
+#: Exit code of a host that SIGTERM ended.
+_TERMINATED = 128 + 15
 #: What a run leaves in the folder and the next one makes again.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
@@ -36,13 +36,14 @@ def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was
 
     The outcome is Interrupted, with the engine's text as its message, for a job that is to run again.
     """
-    code = outcome.failure.exit_code if outcome.failure else None
-    if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or code not in _TERMINATED:
+    if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or folder.stop_requested() is not None:
         return outcome
-    if folder.stop_requested() is not None:
+    code = outcome.failure.exit_code if outcome.failure else None
+    is_lost = code is None and outcome.kind == "InternalServerError"
+    if not (was_signalled or is_lost or code == _TERMINATED):
         return outcome
     engine = find_agent_control(request.resources.host_kind)
-    termination = engine.why_terminated(folder)
+    termination = engine.why_terminated(folder, was_signalled=was_signalled)
     is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
     if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
         # The hosts notice the loss before the engine does.
@@ -54,7 +55,7 @@ def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was
 
 def _explain(termination: Termination, outcome: Outcome, *, was_signalled: bool, is_spot: bool) -> Outcome:
     reason, text = termination.reason, termination.text
-    if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST):
+    if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST, StopReason.REQUEUED):
         if is_spot:
             return Outcome("Interrupted", message=text)
         return _failed(f"{text}; to have such a job queued again, give it use_spot_instances=True and max_wait")

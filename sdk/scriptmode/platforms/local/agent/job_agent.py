@@ -267,7 +267,8 @@ class Agent:
 
     def _explain_end(self, outcome: Outcome) -> Outcome:
         was_signalled = self._children.terminated
-        return interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
+        with self._heartbeat.beating():
+            return interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
 
     def _enter_stopping(self, message: str) -> None:
         if self._stop_requested():

@@ -70,14 +70,18 @@ def reconcile(folder: JobFolder) -> JobState:
     if location.presence is Presence.GONE:
         return _record_end(folder, lambda state: _end_rest(folder, state, location.termination))
     state = with_stop_request(folder, folder.read_state())
-    if state.ended:
-        return state
+    return state if state.ended else _with_location(folder, state, control, location)
+
+
+def _with_location(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
+    """Return the state of a job whose agent is not gone, as far as its engine knows."""
     if location.presence is Presence.WAITING:
         return _with_waiting_agent(folder, state, control, location)
     if location.presence is Presence.UNKNOWN:
         return replace(state, note=location.message)
     if location.message and state.secondary in ("Pending", "Interrupted"):
-        state = state.with_message(location.message, state.modified)
+        # The agent of this run has not begun: there is no heartbeat of it.
+        return state.with_message(location.message, state.modified)
     since = folder.silent_since()
     return state if since is None else _handle_silent_agent(folder, state, since)
 

@@ -37,11 +37,14 @@ class Outcome:
     message: str = ""
     #: Whether the machine of a host was lost, so that another run of the job may succeed.
     is_machine_lost: bool = False
+    #: Of a failure outside the script: the service's name of its kind.
+    kind: str = ""
 
     @classmethod
     def failed(cls, kind: str, failure: Failure) -> Outcome:
         """Return the end of a job by a failure outside the script; ``kind`` is the service's name of its kind."""
-        return cls("Failed", "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback))), failure)
+        reason = "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback)))
+        return cls("Failed", reason, failure, kind=kind)
 
 
 class SupervisedHost(Protocol):
@@ -81,7 +84,7 @@ class SupervisionHooks:
     #: Wait until a host may have ended, for the given seconds at most.
     wait: Callable[[float], None]
     stop_requested: Callable[[], bool]
-    #: Called once before the hosts are stopped, with the message for clients that follow the job.
+    #: Called once when the hosts got SIGTERM, with the message for clients that follow the job.
     on_stopping: Callable[[str], None]
     #: Return the outcome of a job whose host failed, from its name and exit code (``-n`` for signal n).
     describe_failure: Callable[[str, int], Outcome]
@@ -111,20 +114,24 @@ def supervise(
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
-            hooks.on_stopping("Stopping: a stop was requested")
-            end_hosts(hosts, stop_grace, hooks)
+            end_hosts(hosts, stop_grace, hooks, "Stopping: a stop was requested")
             return Outcome("Stopped")
         left = deadline - hooks.clock()
         if left <= 0:
-            hooks.on_stopping(f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
-            end_hosts(hosts, stop_grace, hooks)
+            end_hosts(hosts, stop_grace, hooks, f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
             return Outcome("MaxRuntimeExceeded")
         hooks.wait(min(POLL_SECONDS, left))
 
 
-def end_hosts(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> None:
-    """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds."""
-    _kill_after(_terminate(hosts, grace, hooks), hosts, hooks)
+def end_hosts(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks, message: str = "") -> None:
+    """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds.
+
+    Clients that follow the job are told the message after the first, because that may take a scheduler's answer.
+    """
+    deadline = _terminate(hosts, grace, hooks)
+    if message:
+        hooks.on_stopping(message)
+    _kill_after(deadline, hosts, hooks)
 
 
 def _terminate(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> float:

@@ -18,6 +18,7 @@ class StopReason(Enum):
     TIME_LIMIT = "time limit"
     PREEMPTED = "preempted"
     NODE_LOST = "node lost"
+    REQUEUED = "requeued"
     OUT_OF_MEMORY = "out of memory"
     UNKNOWN = "unknown"
 
@@ -67,10 +68,10 @@ class AgentControl(Protocol):
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
-    def why_terminated(self, folder: JobFolder) -> Termination | None:
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
 
-        ``None`` for an engine that ends neither by itself.
+        ``None`` where the engine did not end them. ``was_signalled``: the agent itself got a signal, not only hosts.
         """
 
     def requeue(self, folder: JobFolder) -> None:

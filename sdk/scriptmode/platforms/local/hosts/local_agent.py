@@ -41,7 +41,7 @@ class LocalAgent:
         with folder.try_lock() as is_locked:
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
 
-    def why_terminated(self, folder: JobFolder) -> None:
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> None:
         """Return None: no scheduler ends these agents and hosts, so a user sent the signal."""
 
     def requeue(self, folder: JobFolder) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
+from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode_runtime.files import beneath
@@ -98,7 +99,8 @@ def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
 
 def _look(folder: JobFolder, found: UnhealthyJobs) -> None:
     folder.read_job()
-    if folder.read_state().ended:
+    if folder.read_state().ended or read_engine_record(folder):
+        # A scheduler has the agent: a free lock means nothing.
         return
     with folder.try_lock() as is_locked:
         is_orphaned = is_locked is not False and not folder.read_state().ended

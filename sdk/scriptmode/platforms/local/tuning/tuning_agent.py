@@ -30,6 +30,7 @@ from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.messages import pluralize
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definition_regex
 from scriptmode.platforms.local.tuning.search import Search
@@ -106,7 +107,7 @@ class TuningAgent:
                 self._tell(number, trial)
         for number, trial in self._running():
             folder = self._jobs.folder(trial.name)
-            if folder.has_agent() or not folder.never_had_processes:
+            if folder.has_agent() or not folder.never_had_processes or read_engine_record(folder):
                 continue
             with suppress(JobNotFoundError):
                 self._platform.delete(trial.name)
