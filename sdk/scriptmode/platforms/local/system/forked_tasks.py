@@ -44,7 +44,11 @@ class Children:
 
     def wait(self, seconds: float, readable: Collection[int] = ()) -> None:
         """Return when a child ended, a signal came or one of ``readable`` can be read, or ``seconds`` have passed."""
-        select.select([self._wake, *readable], [], [], max(0.0, seconds))
+        # select(2) refuses descriptors above 1023, and each host takes some.
+        readers = select.poll()
+        for descriptor in (self._wake, *readable):
+            readers.register(descriptor, select.POLLIN)
+        readers.poll(max(0.0, seconds) * 1000)
         with suppress(BlockingIOError):
             while os.read(self._wake, 512):
                 pass
