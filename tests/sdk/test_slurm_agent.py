@@ -157,6 +157,23 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, said, is_pu
     assert said in description.get("FailureReason", description["SecondaryStatusTransitions"][-1]["StatusMessage"])
 
 
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ("RUNNING", "Slurm starts the job on n[1-2]"),
+        ("CONFIGURING", "Slurm starts the job on n[1-2]"),
+        ("COMPLETING", "Waiting in Slurm's queue"),
+    ],
+)
+def test_a_job_whose_agent_has_not_begun_is_told_to_start_and_is_not_silent(jobs, monkeypatch, state, message):
+    name = jobs.begin({"state": "RUNNING"})
+    status = commands.JobStatus(1, state, nodes="n[1-2]")
+    monkeypatch.setattr(commands.STATES, "status", lambda _: status)
+    if state != "COMPLETING":
+        os.utime(jobs.job_folder(name).lock_file, (0, 0))  # its nodes boot for minutes
+    assert jobs.last(name) == ("Pending", message)
+
+
 def test_a_job_of_a_lost_node_waits_again(jobs, fake):
     name = jobs.begin({"state": "RUNNING"})
     enter(jobs.job_folder(name), "Downloading", "Training")

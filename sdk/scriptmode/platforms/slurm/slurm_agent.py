@@ -60,6 +60,7 @@ _FORESEEABLE_SECONDS = 30 * 86400.0
 _SAME_DAY_SECONDS = 43200.0
 _QUEUED = frozenset({commands.PENDING, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"})
 _CLUSTERS: dict[tuple[str, str], str] = {}
+_STARTING = frozenset({commands.RUNNING, "CONFIGURING"})
 _HALTED = frozenset({"STOPPED", "SUSPENDED"})
 
 
@@ -201,9 +202,9 @@ def _describe_location(folder: JobFolder, status: JobStatus) -> AgentLocation:
     if status.state in _HALTED:
         return AgentLocation(Presence.UNKNOWN, f"Slurm job {number} is {status.state.lower()}")
     if status.is_active:
-        # An agent that holds the lock has begun, or ends a run that was interrupted.
-        message = "" if folder.has_agent() else f"Slurm starts the job on {status.nodes or 'its nodes'}"
-        return AgentLocation(Presence.ALIVE, message)
+        # An agent that holds the lock has begun, or ends a run that was interrupted, as a job that is COMPLETING does.
+        starts = status.state in _STARTING and not folder.has_agent()
+        return AgentLocation(Presence.ALIVE, f"Slurm starts the job on {status.nodes or 'its nodes'}" if starts else "")
     return AgentLocation(Presence.GONE, termination=_describe_termination(status))
 
 
