@@ -3,7 +3,7 @@
 - `__main__`, `agent_process`: the command that runs an agent, detached or in the foreground
 - `start`: a job's folder and its agent, both or neither
 - `job_agent`: one job from Starting to Completed, Failed or Stopped
-- `supervision`: the hosts of a job while they train
+- `supervision`: the hosts of a job while they train; `host_failure`: why one failed
 - `host_agent`: the inputs and the hosts of one machine; `host_link`: the job's agent's connections to it;
   `host_messages`: what they send each other
 - `progress`: counting and recording how much of the inputs has arrived

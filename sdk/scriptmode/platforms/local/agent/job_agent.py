@@ -35,18 +35,17 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
-from scriptmode.platforms import foreign_failure
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
+from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints, missing_model
 from scriptmode.platforms.local.store import heartbeat, logs
-from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
-from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
+from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
@@ -300,32 +299,7 @@ class Agent:
             return Outcome.failed("ClientError", Failure(f"{name}: {machine_failure}", host=name))
         if disconnected := self._find_disconnected():
             return disconnected
-        exit_code = code if code >= 0 else 128 - code
-        text = self._sandboxes[name].read_failure()
-        if not foreign_failure.lacks_reason(text):
-            return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name, exit_code))
-        log = logs.last_lines(self._folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS)
-        reason, failure = foreign_failure.describe_foreign_failure(name, code, text, log)
-        if not log and not full_disk.has_space(self._disk):
-            full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
-            return Outcome("Failed", f"ClientError: {reason}; {full}, exit code: {exit_code}", failure)
-        return Outcome("Failed", algorithm_error(reason, exit_code), failure)
-
-    def _read_failure_record(self, name: str, exit_code: int) -> Failure | None:
-        """Return the failure that this project's runtime recorded on a host; None for a record that is not its own.
-
-        Any process of the host can write the record, so the exit code is the one of the host, as this process saw it.
-        """
-        content = self._sandboxes[name].read_failure_record()
-        try:
-            failure = failure_from_json(content)
-        except ValueError:
-            return None
-        # A launcher that could not read its configuration does not know the host's name.
-        failure = failure if failure.host else replace(failure, host=name)
-        if failure.exit_code != exit_code:
-            failure = replace(failure, exit_code=exit_code, signal="")
-        return failure if failure.host in self._sandboxes else None
+        return describe_host_failure(self._folder, self._sandboxes, name, code)
 
     def _find_model(self, outcome: Outcome) -> Outcome:
         """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
