@@ -71,10 +71,12 @@ def test_a_hundred_clients_follow_jobs_beside_a_hundred_slow_ones(tmp_path):
         for each in slow:
             each.sendall(b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
         problems = []
+        # Each thread has a connection of its own; a hundred clients of boto3 take half a minute to create.
+        client = api.client("sagemaker", config=Config(max_pool_connections=100))
 
         def follow(number):
             try:
-                client, name = api.client("sagemaker"), names[number % len(names)]
+                name = names[number % len(names)]
                 for _ in range(3):
                     assert client.describe_training_job(TrainingJobName=name)["TrainingJobStatus"] not in ENDED
                     assert client.list_training_jobs()["TrainingJobSummaries"]
