@@ -3,6 +3,7 @@
 import pytest
 from fakes import slurm_programs
 
+from scriptmode.clock import SYSTEM
 from scriptmode.errors import PlatformError, SpecError, TransientError
 from scriptmode.platforms.slurm import checks, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus, Node, Partition
@@ -93,7 +94,6 @@ def test_partitions_and_nodes_are_read_with_their_limits_and_addresses():
 def programs(monkeypatch, tmp_path):
     """A directory of programs, the only one on PATH with a shell's."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(commands, "RETRY_SECONDS", 0.0)
     return slurm_programs.Programs(tmp_path)
 
 
@@ -153,13 +153,14 @@ def test_a_machine_without_slurm_is_named(programs, monkeypatch, tmp_path):
 
 
 def test_a_controller_that_does_not_answer_is_asked_again(programs, tmp_path, monkeypatch):
+    clock = FakeClock()
+    monkeypatch.setattr(SYSTEM, "now", clock.now)
+    monkeypatch.setattr(SYSTEM, "sleep", clock.sleep)
     refuse = "echo 'scancel: error: Unable to contact slurm controller (connect failure)' >&2; exit 1"
     programs.add("scancel", refuse)
     with pytest.raises(TransientError, match="see whether slurmctld runs: scontrol ping"):
         commands.cancel(5)
     programs.add("scancel", f'[ -e "$0.tried" ] && exit 0; touch "$0.tried"; {refuse}')
-    monkeypatch.setattr(commands, "RETRY_SECONDS", 60.0)
-    monkeypatch.setattr(commands, "SYSTEM", FakeClock())
     commands.cancel(5)
     assert (tmp_path / "scancel.tried").exists()
 

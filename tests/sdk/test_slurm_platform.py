@@ -80,6 +80,7 @@ def test_a_job_is_submitted_with_its_script_and_its_number_is_kept(cluster, esti
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("nodes", "status"), [(2, "Pending"), (1, "Failed")])
 def test_nodes_that_are_down_are_waited_for_and_nodes_that_do_not_exist_are_not(
     cluster, estimator, monkeypatch, nodes, status
@@ -168,6 +169,7 @@ def test_another_process_creates_the_platform_from_its_arguments(cluster, tmp_pa
     }
 
 
+@pytest.mark.slow
 def test_the_training_jobs_of_a_tuning_job_are_submitted(cluster, estimator, tmp_path):
     cluster.play(PENDING)
     tuner = Tuner(
