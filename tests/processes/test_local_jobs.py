@@ -216,7 +216,7 @@ def test_an_interpreter_that_is_too_old_is_refused_by_its_version(tmp_path):
     with pytest.raises(PlatformError) as raised:
         LocalJobs(tmp_path, python=python).start("pass")
     assert str(raised.value) == (
-        f"{python} cannot run training hosts: it is Python 3.8; give Python 3.9 or later as LocalPlatform(python=...)"
+        f"{python} cannot run training hosts: it is Python 3.8; give Python 3.9 or later as python=..."
     )
 
 

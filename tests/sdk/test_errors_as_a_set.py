@@ -177,7 +177,7 @@ ROWS = {
     "ConfigError": Row(a_broken_config_file, "config.yaml", "SageMaker.TrainingJob has no key 'RoleARN'", "did you mean 'RoleArn'?"),
     "PlatformError": Row(
         lambda caller, _: caller.here(platform=LocalPlatform(python="no-such-python")).fit(),
-        "program", "'no-such-python'", "correct LocalPlatform(python=...)",
+        "program", "'no-such-python'", "correct python=...",
     ),
     "RequestError": Row(
         lambda caller, _: caller.here(metric_definitions=[{"Name": "loss", "Regex": "loss=("}]).fit(),
@@ -322,6 +322,7 @@ NOT_ARGUMENTS = {
     "platforms/local/system/file_systems.py": 3,
     "platforms/registry.py": 1,
     "platforms/sagemaker/job_defaults.py": 1,
+    "platforms/slurm/settings.py": 2,
 }
 
 

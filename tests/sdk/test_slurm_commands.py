@@ -146,9 +146,7 @@ def test_a_machine_without_slurm_is_named(programs, monkeypatch, tmp_path):
     with pytest.raises(PlatformError, match="there is no command 'scancel': this machine is not a login node"):
         commands.cancel(5)
     programs.add("scancel", "echo 'scancel: fatal: Could not establish a configuration source' >&2; exit 1")
-    with pytest.raises(
-        PlatformError, match="scancel finds no configuration of Slurm on this machine; run this on a login"
-    ):
+    with pytest.raises(PlatformError, match="scancel finds no configuration of Slurm on this machine; use a login"):
         commands.cancel(5)
 
 

@@ -51,6 +51,7 @@ def test_a_plan_has_the_nodes_the_gpus_and_the_batch_script(estimator):
     plan = estimator(instance_count=2, distribution={"mpi": {"enabled": True}}, platform=Slurm(gres="gpu:2")).plan()
     assert [host.roles for host in plan.hosts.values()] == ["mpirun, ranks 0-1", "ranks 2-3"]
     assert "hosts    nodes of a Slurm cluster" in str(plan)
+    assert "at most 1 d of training, and the time limit of the Slurm job" in str(plan)
     assert "\nBatch script (sbatch)\n  #!/bin/bash\n  #SBATCH --job-name=" in str(plan)
     assert "  #SBATCH --gres=gpu:2\n" in plan.text(full=True)
     assert plan.to_dict()["script"] == plan.script
@@ -113,6 +114,14 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
         ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
         ({"instance_type": "slurmm"}, "did you mean 'slurm'?"),
         (
+            {"platform": {"partitions": {"btach": {"mem": "1G"}}}},
+            "partitions names 'btach', which the cluster does not have; did",
+        ),
+        (
+            {"instance_type": "slurm:urgent", "platform": {"partition": "batch"}},
+            "instance_type is for the partition 'urgent', but Slurm(partition='batch') names another one; keep one",
+        ),
+        (
             {
                 "instance_groups": [InstanceGroup("a", "slurm", 1), InstanceGroup("b", "local_process", 1)],
                 "instance_type": None,
@@ -120,9 +129,11 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
             "instance types 'slurm', 'local_process' need different kinds of hosts",
         ),
     ],
-    ids=["partition", "count", "image", "type", "kinds"],
+    ids=["partition", "count", "image", "type", "options", "two partitions", "kinds"],
 )
 def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
+    if "platform" in arguments:
+        arguments = {**arguments, "platform": Slurm(**arguments["platform"])}
     with pytest.raises(SpecError) as caught:
         estimator(**arguments).plan()
     assert message in str(caught.value)
@@ -149,6 +160,7 @@ def test_the_platform_runs_nodes_alone(estimator):
             {"container_limits": {"memory": "8g"}},
             "container_limits is for jobs of this machine; give options of sbatch",
         ),
+        ({"stop_grace": -1}, "stop_grace is -1; give the seconds from SIGTERM to SIGKILL, 0 or more"),
         ({"partitoin": "gpu"}, "Slurm(...) has no option 'partitoin'; did you mean 'partition'?"),
     ],
 )

@@ -72,6 +72,7 @@ def test_settings_are_the_same_after_a_jobs_record():
         ({"partition": True}, "partition is True; give the value of sbatch's --partition as text"),
         ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as text"),
         ({"signal": "TERM@5"}, "signal is 'TERM@5'; give 'B:USR1@SECONDS'"),
+        ({"time": "bogus"}, "time is 'bogus'; give minutes, or a time such as '2:00:00'"),
         ({"setup": 5}, "setup is 5; give lines of a shell script"),
         ({"setup": ("a\nb",)}, "setup has the line 'a\\nb'; give one string for each line"),
         ({"setup": "#SBATCH --x"}, "setup has the line '#SBATCH --x'; give options as arguments of Slurm"),

@@ -105,6 +105,9 @@ def _limits(count: int, job: JobRequest) -> str:
     text = f"at most {messages.format_duration(limits.max_run)} of training"
     if limits.max_wait:
         text += f", {messages.format_duration(limits.max_wait)} with waiting"
+    if job.resources.host_kind is HostKind.SLURM:
+        # It is the script's --time, or the partition's default.
+        return f"{text}, and the time limit of the Slurm job"
     if job.resources.host_kind is not HostKind.CLOUD:
         return text
     hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")

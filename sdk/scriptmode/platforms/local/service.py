@@ -94,6 +94,13 @@ class LocalPlatform(DeprecatedMethods):
     ) -> None:
         if queue is not None and (not isinstance(queue, int) or queue < 1):
             raise invalid("queue", f"is {queue!r}", "give the number of jobs that may run at once, at least 1")
+        if (
+            isinstance(stop_grace, bool)
+            or not isinstance(stop_grace, (int, float))
+            or not 0 <= stop_grace < float("inf")
+        ):
+            advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
+            raise invalid("stop_grace", f"is {stop_grace!r}", advice)
         self._queue = queue or 0
         parse_limits(container_limits, {})
         self._file_systems = parse_file_systems(file_systems, os.environ)

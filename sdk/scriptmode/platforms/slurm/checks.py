@@ -33,6 +33,12 @@ def require_partitions(
     ``known`` are those of the cluster, if they are known. Raises `PlatformError` where Slurm does not answer.
     """
     known = commands.find_partitions() if known is None else known
+    for name in settings.partitions.keys() - known.keys():
+        raise SpecError(
+            f"partitions names {name!r}, which the cluster does not have",
+            argument="partitions",
+            advice=did_you_mean(name, known) or "see the partitions: sinfo",
+        )
     for component in batch_script.components(resources, settings):
         # Slurm chooses among the partitions of a list, and sbatch checks them.
         if "," not in component.partition:

@@ -139,7 +139,10 @@ class SlurmEngine(SlurmAgent):
             write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})
         except OSError as error:
             commands.cancel(number)
-            raise PlatformError(f"the number of Slurm job {number} cannot be recorded: {error}") from error
+            raise PlatformError(
+                f"the number of Slurm job {number} cannot be recorded: {error}",
+                advice="make the data directory writable",
+            ) from error
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job, whose batch step is this process."""

@@ -70,7 +70,10 @@ class SlurmFleet:
             self._nodes[host] = node
             ports[host] = addresses.port_block(allocation.job)
         if missing := self.sandboxes.keys() - self._nodes.keys():
-            raise DataError(f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}")
+            raise DataError(
+                f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
+                advice="leave options out that change the number of nodes",
+            )
         record = engine_record.read_engine_record(self._folder)
         engine_record.write_engine_record(self._folder, {**record, **_record_nodes(self._nodes.values())})
         found = self._find_addresses()

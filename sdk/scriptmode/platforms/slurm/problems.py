@@ -208,7 +208,7 @@ def missing_command_error(program: str) -> PlatformError:
     return PlatformError(
         f"there is no command {program!r}: this machine is not a login node of a Slurm cluster",
         argument="instance_type",
-        advice="run this on a login node, with Slurm's commands on PATH",
+        advice="use a login node, with Slurm's commands on PATH",
     )
 
 
@@ -218,7 +218,7 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
         return PlatformError(
             f"{program} finds no configuration of Slurm on this machine",
             argument="instance_type",
-            advice="run this on a login node, or set SLURM_CONF to the path of slurm.conf",
+            advice="use a login node, or set SLURM_CONF to the path of slurm.conf",
         )
     lines = [
         line.strip().removeprefix(f"{program}: ").removeprefix("error: ").removeprefix(_TEST)
@@ -239,7 +239,7 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
             return PlatformError(
                 f"Slurm refuses the job: {shown}", argument=refusal.argument or None, advice=refusal.advice
             )
-    return PlatformError(f"{program}: {shown}")
+    return PlatformError(f"{program}: {shown}", advice="see whether Slurm accepts the same command in a shell")
 
 
 def pending_problem(reason: str, job_id: int, seconds: float = 0.0) -> Problem | None:

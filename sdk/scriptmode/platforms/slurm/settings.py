@@ -34,6 +34,8 @@ _SHAPE: Mapping[str, object] = {
 }
 #: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
 _BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
+#: Minutes, minutes:seconds, hours:minutes:seconds, or days and these: sbatch(1), --time.
+_TIME = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d+(:\d{1,2}){0,2}|(?i:infinite|unlimited)")
 #: The only signal that the job's agent takes as a notice: sbatch(1), --signal.
 _NOTICE = re.compile(r"B:(?:SIG)?USR1(?:@\d{1,5})?")
 #: The name of a network interface, of at most 15 characters (linux/if.h), or a network in CIDR notation.
@@ -147,16 +149,16 @@ def _read_file(path: Path) -> tuple[_Owner, Mapping[str, object]]:
     except (yaml.YAMLError, ValueError) as error:
         what = f"{path} is not valid YAML: {bounded_yaml.syntax_error_text(error)}"
         raise ConfigError(what, advice="correct the file") from error
-    example = f"write for example\n{FILE_KEY}:\n  partition: gpu"
+    advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if document is None:
         return owner, {}
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} holds {document!r}", advice=example)
+        raise ConfigError(f"{path} holds {document!r}", advice=advice)
     for key in document:
         if key != FILE_KEY:
             raise ConfigError(f"{path} has the key {key!r}", advice=did_you_mean(str(key), (FILE_KEY,)))
     if not isinstance(document.get(FILE_KEY) or {}, dict):
-        raise ConfigError(f"{owner.name} is {document[FILE_KEY]!r}", advice=example)
+        raise ConfigError(f"{owner.name} is {document[FILE_KEY]!r}", advice=advice)
     return owner, document.get(FILE_KEY) or {}
 
 
@@ -208,6 +210,9 @@ def _option(owner: _Owner, name: str, value: object) -> str | bool:
     text = str(value).strip()
     if not text or not text.isprintable():
         raise owner.refuse(name, f"is {value!r}", "give one line of text that is not empty, or leave it out")
+    if name == "time" and not _TIME.fullmatch(text):
+        advice = "give minutes, or a time such as '2:00:00' or '1-00:00:00' (one day)"
+        raise owner.refuse(name, f"is {value!r}", advice)
     if name == "signal" and not _NOTICE.fullmatch(text):
         advice = "give 'B:USR1@SECONDS': the job's agent takes that signal alone, and sends SIGTERM to the script"
         raise owner.refuse(name, f"is {value!r}", advice)

@@ -116,7 +116,10 @@ class SlurmAgent:
         number = _find_number(folder)
         status = commands.find_details(number) if number is not None else None
         if number is None or status is None:
-            raise PlatformError(f"Slurm does not know the job of training job {folder.name}")
+            raise PlatformError(
+                f"Slurm does not know the job of training job {folder.name}",
+                advice=f"start it again: scriptmode rerun {folder.name}",
+            )
         # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
         if status.state not in _QUEUED and status.restarts <= int(os.environ.get("SLURM_RESTART_COUNT", "0")):
             commands.requeue(number)

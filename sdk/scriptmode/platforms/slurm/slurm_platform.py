@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.slurm.settings import parse_settings
-from scriptmode.spec.hosts import SLURM, HostKind
+from scriptmode.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -93,4 +93,9 @@ class Slurm(LocalPlatform):
             what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
             advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
+        partition = self._settings.slurm.get("partition")
+        for named in filter(None, map(slurm_partition, spec.resources.types)):
+            if partition is not None and named != partition:
+                what = f"is for the partition {named!r}, but Slurm(partition={partition!r}) names another one"
+                raise invalid("instance_type", what, "keep one of them")
         return super().complete(spec)

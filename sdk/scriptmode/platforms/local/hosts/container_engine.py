@@ -91,7 +91,7 @@ class ContainerEngine(LocalAgent):
         inherited: Mapping[str, str],  # noqa: ARG002
     ) -> HostFleet:
         """Raise `ContainerError`: one agent runs all containers of a job, for they need its guard and its umask."""
-        raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="run it with the other hosts")
+        raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="start it with the other hosts")
 
     def execute(
         self,

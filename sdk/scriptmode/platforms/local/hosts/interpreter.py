@@ -21,7 +21,7 @@ def find_interpreter(program: str | None) -> str:
     found = shutil.which(Path(program).expanduser())
     if found is None:
         raise PlatformError(
-            f"python is {program!r}, which is not a program that can be run", advice="correct LocalPlatform(python=...)"
+            f"python is {program!r}, which is not a program that can be run", advice="correct python=..."
         )
     # Not resolved, because the interpreter of a virtual environment is a link to the one that created it.
     python = str(Path(found).absolute())
@@ -36,7 +36,7 @@ def find_interpreter(program: str | None) -> str:
         if (0, 0) < version < _OLDEST_PYTHON:
             raise PlatformError(
                 "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
-                advice="give Python {}.{} or later as LocalPlatform(python=...)".format(*_OLDEST_PYTHON),
+                advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON),
             ) from error
         advice = f"install scriptmode for it: {install_command(python=python)}"
         raise PlatformError(f"{python} cannot run training hosts: {error}", advice=advice) from error
@@ -57,7 +57,7 @@ def check_versions(framework_version: str | None, py_version: str | None, python
     raise SpecError(
         f"{given}, but hosts that are processes run with {python}, which {has}",
         argument=next(iter(other)),
-        advice=f"leave {'it' if len(other) == 1 else 'both'} out, or give LocalPlatform(python=...)",
+        advice=f"leave {'it' if len(other) == 1 else 'both'} out, or give python=...",
     )
 
 
