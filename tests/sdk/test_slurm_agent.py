@@ -16,6 +16,7 @@ from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.slurm import commands, slurm_agent
+from scriptmode.platforms.slurm.fleet import find_step_of
 from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "withdraw")
@@ -265,10 +266,13 @@ def test_the_end_of_a_failed_host_is_not_taken_for_the_time_limit(jobs, monkeypa
 
 def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
     name = jobs.begin({"state": "PENDING", "reason": "Resources"})
-    write_engine_record(jobs.job_folder(name), {"job": "1", "cluster": "elsewhere"})
+    folder = jobs.job_folder(name)
+    write_engine_record(folder, {"job": "1", "cluster": "elsewhere", "nodes": "node1"})
     assert "is on the Slurm cluster 'elsewhere', and this machine belongs to " in jobs.last(name)[1]
     with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
-        SlurmAgent().withdraw(jobs.job_folder(name))
+        SlurmAgent().withdraw(folder)
+    with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
+        find_step_of(folder, folder.read_job(), "algo-1")
     assert fake.job(1)["state"] == "PENDING"
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
 

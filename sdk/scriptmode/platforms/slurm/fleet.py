@@ -24,6 +24,7 @@ from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
 from scriptmode.platforms.slurm.settings import settings_from_json
+from scriptmode.platforms.slurm.slurm_agent import find_own_number
 from scriptmode.programs import run_program
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
@@ -238,14 +239,17 @@ def _record_nodes(nodes: Collection[steps.Node]) -> dict[str, str]:
 
 
 def find_step_of(folder: JobFolder, job: Job, host: str) -> tuple[str, ...]:
-    """Return the command that runs another one on a running host's node; raise `DataError` where it is unknown."""
-    record = engine_record.read_engine_record(folder)
+    """Return the command that runs another one on a running host's node.
+
+    Raises `DataError` where the node is unknown, `PlatformError` where it is another cluster's.
+    """
+    record, number = engine_record.read_engine_record(folder), find_own_number(folder)
     position = job.request.resources.hosts.index(host)
     nodes, components = record.get("nodes", "").split(), record.get("components", "").split()
-    if position >= len(nodes) or "job" not in record:
+    if position >= len(nodes) or number is None:
         raise DataError(f"{host} has no node yet", advice="wait until the job is Training")
     node = steps.Node(nodes[position], int(components[position]) if components else None)
-    return steps.step_command(node, f"exec-{host}", (), job=int(record["job"]))
+    return steps.step_command(node, f"exec-{host}", (), job=number)
 
 
 def _find_interface(sandbox: Sandbox) -> str:

@@ -39,7 +39,7 @@ def step_command(node: Node, name: str, command: Sequence[str], *, job: int | No
         # Not only the resources that no other step has: those of a job are those of its hosts.
         "--overlap",
         "--mem=0",
-        # srun warns of it where nothing binds processes: such a line belongs into the agent's log, not on a terminal.
+        # srun warns of it where nothing binds processes: such a line belongs in the agent's log, not on a terminal.
         *(("--cpu-bind=none",) if job is None else ()),
         # Slurm's own support of MPI would give the program the variables of a rank.
         "--mpi=none",
