@@ -76,6 +76,9 @@ def test_the_types_of_that_platform_hold_outside_the_local_platform(platform, tm
     # The data path serves jobs of this machine: FIFOs and mounts. The same module describes and writes /opt/ml.
     linux_only = (
         str(Path("scriptmode", "platforms", "local")),
+        # They run jobs by it.
+        str(Path("scriptmode", "platforms", "slurm")),
+        str(Path("scriptmode", "serve")),
         str(Path("scriptmode", "platforms", "opt_ml.py")),
         str(Path("scriptmode", "data")),
     )

@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.doctor import aws_checks, machine_checks, program_checks, slurm_checks
+from scriptmode.doctor import aws_checks, machine_checks, program_checks
 from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
 
@@ -81,6 +81,13 @@ class _Row:
             yield problem(f"the check failed: {type(error).__name__}: {error}", advice)
 
 
+def _cluster() -> Iterator[Check]:
+    # Imported here, because it needs Linux.
+    from scriptmode.doctor import slurm_checks
+
+    return slurm_checks.cluster()
+
+
 def _table(platform: str) -> list[_Row]:
     """Return all checks in the order of a report: those of the platform first, the slow imports last."""
     is_cloud = platform == SAGEMAKER
@@ -100,7 +107,7 @@ def _table(platform: str) -> list[_Row]:
     ]
     if platform == SLURM:
         # Steps of srun, which Ctrl-C ends.
-        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
+        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), _cluster, in_thread=False))
     python = _Row(LOCAL, ("Python",), program_checks.python, in_thread=False)
     if not sys.platform.startswith("linux"):
         return [python, *cloud]
