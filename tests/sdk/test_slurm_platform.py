@@ -140,6 +140,24 @@ def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estima
     assert not (tmp_path / "data" / "jobs").exists()
 
 
+def test_a_config_file_may_have_partitions_of_another_cluster(estimator, tmp_path):
+    file = tmp_path / "config" / "scriptmode" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("slurm:\n  partitions: {batch: {mem: 1G}, elsewhere: {mem: 2G}}\n")
+    script = estimator(instance_type="slurm:batch").plan().script
+    assert "--mem=1G\n" in script
+    assert "2G" not in script
+
+
+def test_the_partition_of_the_platform_is_that_of_groups_whose_type_names_none(estimator):
+    groups = [InstanceGroup("first", "slurm:urgent", 1), InstanceGroup("second", "slurm", 1)]
+    plan = estimator(instance_type=None, instance_groups=groups, platform=Slurm(partition="batch")).plan()
+    assert [line for line in plan.script.splitlines() if line.startswith("#SBATCH --partition")] == [
+        "#SBATCH --partition=urgent",
+        "#SBATCH --partition=batch",
+    ]
+
+
 def test_a_type_without_a_name_of_a_partition_is_refused(estimator):
     for instance_type in ("slurm:", "slurm:a b"):
         with pytest.raises((RequestError, SpecError)) as caught:

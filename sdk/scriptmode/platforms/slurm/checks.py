@@ -13,7 +13,7 @@ from scriptmode.platforms.slurm.settings import settings_from_json
 from scriptmode.spec.training_job import Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.slurm.commands import Partition
@@ -26,14 +26,20 @@ _COUNT = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
 def require_partitions(
-    resources: Resources, limits: Limits, settings: SlurmSettings, known: Mapping[str, Partition] | None = None
+    resources: Resources,
+    limits: Limits,
+    settings: SlurmSettings,
+    known: Mapping[str, Partition] | None = None,
+    *,
+    named: Iterable[str] = (),
 ) -> None:
     """Raise `SpecError` for partitions that do not exist, or that never run a job of this size and time limit.
 
-    ``known`` are those of the cluster, if they are known. Raises `PlatformError` where Slurm does not answer.
+    ``known`` are those of the cluster, if they are known. ``named`` are others that must exist: a config file may also
+    have options for the partitions of another cluster. Raises `PlatformError` where Slurm does not answer.
     """
     known = commands.find_partitions() if known is None else known
-    for name in settings.partitions.keys() - known.keys():
+    for name in sorted({*named} - known.keys()):
         raise SpecError(
             f"partitions names {name!r}, which the cluster does not have",
             argument="partitions",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,11 @@ from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
-from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, find_own_job
+from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
@@ -57,7 +58,8 @@ class SlurmEngine(SlurmAgent):
                 argument="container_limits",
                 advice="leave it out, and give Slurm options such as mem and cpus_per_task",
             )
-        checks.require_partitions(spec.resources, spec.limits, own)
+        named = settings.slurm.get("partitions")
+        checks.require_partitions(spec.resources, spec.limits, own, named=named if isinstance(named, Mapping) else ())
         algorithm = spec.algorithm
         versions = (algorithm.framework_version, algorithm.py_version)
         if versions != (None, None) and not algorithm.image_uri:
@@ -133,7 +135,7 @@ class SlurmEngine(SlurmAgent):
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
         commands.check_script(path, environ=environ)
-        cluster = commands.find_cluster(wait=0)
+        cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
             write_engine_record(folder, {NUMBER: str(number), CLUSTER: cluster})

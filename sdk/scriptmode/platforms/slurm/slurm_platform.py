@@ -94,8 +94,10 @@ class Slurm(LocalPlatform):
             advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
         partition = self._settings.slurm.get("partition")
+        # It may be the one of other groups, whose instance type names none.
+        is_used = partition is None or SLURM in spec.resources.types
         for named in filter(None, map(slurm_partition, spec.resources.types)):
-            if partition is not None and named != partition:
+            if not is_used and named != partition:
                 what = f"is for the partition {named!r}, but Slurm(partition={partition!r}) names another one"
                 raise invalid("instance_type", what, "keep one of them")
         return super().complete(spec)
