@@ -151,7 +151,7 @@ def test_a_waiting_job_tells_why_and_is_stopped_without_having_run(jobs):
     description = until(lambda: _pending(jobs, name), 30)
     assert description["SecondaryStatusTransitions"][-1]["StatusMessage"].startswith("Waiting in Slurm's queue")
     jobs.platform.stop(name)
-    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped", jobs.why(name)
     assert jobs.lines(name) == []
     until(lambda: jobs.cluster.account(jobs.number(name), "State")[0].startswith("CANCELLED"))
 
