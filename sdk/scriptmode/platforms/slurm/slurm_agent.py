@@ -87,8 +87,9 @@ class SlurmAgent:
         try:
             status = commands.STATES.status(number)
             if status is not None and status.state == "CANCELLED":
-                # Only the accounting knows by whom.
-                status = commands.find_record(number, wait=0) or status
+                # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
+                record = commands.find_record(number, wait=0)
+                status = replace(record, name=status.name) if record else status
             problem = None if status is None else _find_pending_problem(folder, status)
         except PlatformError as error:
             return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
