@@ -223,3 +223,16 @@ def test_the_training_jobs_of_a_tuning_job_are_submitted(cluster, estimator, tmp
 def test_ranks_whose_number_only_the_nodes_know_have_no_roles(estimator, mpi, roles):
     request = estimator(instance_count=2, distribution={"mpi": {"enabled": True, **mpi}}).request()
     assert job_roles(parse_request(request)) == roles
+
+
+@pytest.mark.slow
+def test_setup_that_ends_the_batch_script_is_told_from_an_agent_that_crashed(cluster, estimator, monkeypatch):
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    job = estimator(platform=Slurm(setup=("exit 3",))).fit(wait=False)
+    cluster.reaches(1, "FAILED")
+    commands.STATES.forget(1)
+    reason = job.describe()["FailureReason"]
+    assert (
+        "the batch script of Slurm job 1 ended with exit code 3 before the job's agent began; see the lines of"
+        in reason
+    )

@@ -254,6 +254,10 @@ def _describe_termination(status: JobStatus) -> Termination:
         return Termination(reason, f"Slurm job {number} was cancelled{user}")
     if problems.is_launch_failure(status.reason, status.signal):
         return Termination(reason, problems.describe_launch_failure(number, status.nodes))
+    if status.state == "FAILED" and not status.signal and status.exit_code not in (None, 0, 1):
+        # The agent itself ends with 0 or 1.
+        ended = f"the batch script of Slurm job {number} ended with exit code {status.exit_code} before the job's agent"
+        return Termination(reason, f"{ended} began; see the lines of Slurm(setup=...), and agent.log")
     if reason is StopReason.UNKNOWN:
         how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
         return Termination(
