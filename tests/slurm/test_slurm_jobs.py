@@ -1,6 +1,8 @@
 """Jobs of two hosts, each on a node: what a script finds there, and how a job ends for Slurm."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 from fakes.local_jobs import channel
@@ -73,6 +75,14 @@ def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs
     assert sorted(places[0]["names"]) == [f"{network}.1", f"{network}.2"]
     assert [place["gpus"] for place in places] == [None, "0,1"]
     assert {place["node"] for place in places} == {"node1", "node2"}
+
+
+def test_a_channel_that_only_the_login_node_has_is_told_with_the_node(jobs):
+    with tempfile.TemporaryDirectory() as own:
+        (Path(own) / "file").touch()
+        name = jobs.start("pass", channels=[channel("train", f"file://{own}")])
+        reason = jobs.wait(name)["FailureReason"]
+    assert f"does not have {own!r} of channel 'train'; name a path on a file system that all nodes share" in reason
 
 
 def test_a_command_runs_beside_the_script_of_a_host(jobs, capfd):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -176,6 +177,7 @@ class NodeFleet(ProcessFleet):
     def __init__(self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         """Prepare the node; raise `DataError` or ``OSError`` where it cannot have the host."""
         super().__init__(folder, job, tasks, environment.without_slurm(inherited))
+        _require_shared(job, host, os.uname().nodename)
         sandbox = Sandbox(host, folder.host(host))
         sandbox = replace(sandbox, network_interface=_find_interface(sandbox))
         sandbox.write_resource_config(job.request)
@@ -250,6 +252,27 @@ def find_step_of(folder: JobFolder, job: Job, host: str) -> tuple[str, ...]:
         raise DataError(f"{host} has no node yet", advice="wait until the job is Training")
     node = steps.Node(nodes[position], int(components[position]) if components else None)
     return steps.step_command(node, f"exec-{host}", (), job=number)
+
+
+def _require_shared(job: Job, host: str, node: str) -> None:
+    """Raise `DataError` for an interpreter or a channel that this node does not have, though the login node does."""
+    algorithm = job.request.algorithm
+    if not (algorithm.image_uri or algorithm.container_entry_point) and not shutil.which(job.python):
+        raise DataError(
+            f"{node} does not have the interpreter {job.python!r}",
+            advice="give Slurm(python=...) one on a file system that all nodes share; check: "
+            "scriptmode doctor --platform slurm",
+        )
+    for channel in job.request.channels:
+        uri = str(getattr(channel.source, "s3_data", ""))
+        if file_uris.is_file(uri) and host in job.request.channel_hosts(channel):
+            path = file_uris.file_path(uri)
+            # The URI may also be the beginning of names.
+            if not path.exists() and not list(path.parent.glob(f"{glob.escape(path.name)}*")):
+                raise DataError(
+                    f"{node} does not have {str(path)!r} of channel {channel.name!r}",
+                    advice="name a path on a file system that all nodes share, or an s3:// URI",
+                )
 
 
 def _find_interface(sandbox: Sandbox) -> str:
