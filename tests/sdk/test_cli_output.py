@@ -143,6 +143,11 @@ def test_the_summary_has_no_line_for_an_empty_message():
     assert "message" not in rendered(description)
     description["SecondaryStatusTransitions"] = [{"Status": "Starting", "StatusMessage": "Launching"}]
     assert "\nmessage  Launching\n" in rendered(description)
+    description.update(TrainingJobStatus="Stopped", SecondaryStatus="Stopped")
+    description["SecondaryStatusTransitions"] = [{"Status": "Stopped", "StatusMessage": "Training job stopped"}]
+    assert "message" not in rendered(description)
+    description["SecondaryStatusTransitions"] = [{"Status": "Stopped", "StatusMessage": "cancelled by the user ada"}]
+    assert "\nmessage  cancelled by the user ada\n" in rendered(description)
 
 
 def test_the_summary_of_a_minimal_description_is_complete():

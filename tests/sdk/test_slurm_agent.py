@@ -11,7 +11,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
-from scriptmode import PlatformError
+from scriptmode import PlatformError, TrainingJob, TrainingJobStopped
 from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
@@ -224,7 +224,11 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     ("end", "secondary", "said"),
     [
         ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
-        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit"),
+        (
+            {"state": "TIMEOUT"},
+            "MaxRuntimeExceeded",
+            "Slurm job 1 reached its time limit; ask for more: Slurm(time=...)",
+        ),
     ],
 )
 def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, said):
@@ -235,6 +239,11 @@ def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, said
     fake.continue_with(1, end)
     jobs.wait(name)
     assert jobs.last(name) == (secondary, said)
+    with pytest.raises(TrainingJobStopped) as caught:
+        TrainingJob.attach(name, platform=jobs.platform).wait()
+    first, again = str(caught.value).splitlines()
+    assert first == f"training job {name} was stopped: {said}"
+    assert f"scriptmode rerun {name} (resumes from" in again
 
 
 @pytest.mark.parametrize(

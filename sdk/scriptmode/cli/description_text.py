@@ -68,7 +68,7 @@ def _rows(
     found = {
         "job": job.name,
         "status": _status(description),
-        "message": "" if description.has_ended else description.message,
+        "message": description.stop_message if description.has_ended else description.message,
         "created": format_time(description.created) if description.created else "",
         **(_failure(description, failure) if failure else {"failed": description.failure_reason}),
         "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, each) for host, each in activity.items())))),

@@ -167,6 +167,9 @@ def _stopped(description: JobDescription) -> TrainingJobStopped:
         "start it again",
     }
     text = texts.get(secondary, f"was stopped ({secondary})")
+    if secondary in ("Stopped", "MaxRuntimeExceeded") and description.stop_message:
+        # Not because of max_run, but of a limit of the scheduler.
+        text, run = f"was stopped: {description.stop_message}", None
     checkpoints = description.job.output.checkpoint_uri
     # Twice the limit; an unknown limit is not doubled.
     more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
@@ -177,4 +180,5 @@ def _stopped(description: JobDescription) -> TrainingJobStopped:
         if checkpoints
         else "starts from the beginning: it has no checkpoints"
     )
-    return TrainingJobStopped(f"training job {name} {text}\n  {'again:':<10} {again} ({begin})", description.response)
+    message = sanitize(f"training job {name} {text}\n  {'again:':<10} {again} ({begin})")
+    return TrainingJobStopped(message, description.response)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from scriptmode.spec.job_request import JobRequest
 
+#: What a platform's message of a stopped job begins with, unless it says who or what else stopped it.
+_USUAL = "Training job "
+
 
 class JobStatus(str, Enum):
     """TrainingJobStatus; each member equals the service's text, and is formatted as it."""
@@ -96,6 +99,12 @@ class JobDescription:
     def message(self) -> str:
         """The newest message about the job's status, or ""."""
         return self.transitions[-1].message if self.transitions else ""
+
+    @property
+    def stop_message(self) -> str:
+        """Who or what stopped a job other than a caller or its limits, such as a scheduler's user; "" for none."""
+        is_usual = self.status is not JobStatus.STOPPED or self.message.startswith(_USUAL)
+        return "" if is_usual else self.message
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ _TEXTS = {
     StopReason.OUT_OF_MEMORY: "Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)",
     StopReason.PREEMPTED: "Slurm job {number} was preempted by another job",
     StopReason.REQUEUED: "Slurm job {number} was requeued",
-    StopReason.TIME_LIMIT: "Slurm job {number} reached its time limit",
+    StopReason.TIME_LIMIT: "Slurm job {number} reached its time limit; ask for more: Slurm(time=...)",
 }
 #: What slurmstepd writes to the output of the batch script, agent.log, before it sends SIGTERM.
 _SAID = re.compile(r"\*\*\* JOB (\d+) ON \S+ CANCELLED AT \S+(?: DUE TO ([A-Z ]*[A-Z]))?")
