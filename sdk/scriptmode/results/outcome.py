@@ -167,13 +167,12 @@ def _stopped(description: JobDescription) -> TrainingJobStopped:
         "start it again",
     }
     text = texts.get(secondary, f"was stopped ({secondary})")
-    if secondary in ("Stopped", "MaxRuntimeExceeded") and description.stop_message:
-        # Not because of max_run, but of a limit of the scheduler.
-        text, run = f"was stopped: {description.stop_message}", None
+    if description.stop_message:
+        text = f"was stopped: {description.stop_message}"
     checkpoints = description.job.output.checkpoint_uri
-    # Twice the limit; an unknown limit is not doubled.
+    # Twice the limit; an unknown limit is not doubled, nor one of a scheduler.
     more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
-    option, limit = more.get(secondary, ("", None))
+    option, limit = ("", None) if description.stop_message else more.get(secondary, ("", None))
     again = f"scriptmode rerun {name}" + (f" {option} {2 * limit}" if limit else "")
     begin = (
         f"resumes from the checkpoints in {checkpoints}"

@@ -103,8 +103,8 @@ class JobDescription:
     @property
     def stop_message(self) -> str:
         """Who or what stopped a job other than a caller or its limits, such as a scheduler's user; "" for none."""
-        is_usual = self.status is not JobStatus.STOPPED or self.message.startswith(_USUAL)
-        return "" if is_usual else self.message
+        is_told = self.secondary in ("Stopped", "MaxRuntimeExceeded") and not self.message.startswith(_USUAL)
+        return self.message if is_told else ""
 
     @property
     def hosts(self) -> tuple[str, ...]:
