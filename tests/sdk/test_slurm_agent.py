@@ -12,6 +12,7 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError, TrainingJob, TrainingJobStopped
+from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
@@ -294,6 +295,25 @@ def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
     assert "Slurm does not know job 2 any more" in jobs.platform.describe(name)["FailureReason"]
     jobs.platform.delete(name)
     assert fake.job(2)["state"] == "RUNNING"
+
+
+def test_a_job_whose_request_is_damaged_is_still_a_job_of_slurm(jobs, fake):
+    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
+    folder = jobs.job_folder(name)
+    (folder.path / "job.json").write_text('{"x')
+    jobs.platform.stop(name)
+    assert folder.read_state().status != "Failed"
+    assert fake.job(1)["state"] == "CANCELLED"
+    assert recovery.reconcile(folder).secondary == "Stopped"
+
+
+@pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
+def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, state):
+    name = jobs.begin({"state": state, "reason": "Resources"} if state == "PENDING" else {"state": state})
+    (jobs.job_folder(name).path / "job.json").write_text('{"x')
+    jobs.platform.delete(name)
+    assert not jobs.exists(name)
+    assert fake.job(1)["state"] == "CANCELLED"
 
 
 def test_a_running_job_is_deleted_and_killed(jobs, fake):

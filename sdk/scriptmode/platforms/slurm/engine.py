@@ -161,7 +161,7 @@ class SlurmEngine(SlurmAgent):
         on_machine = fleet.find_step_of(folder, job, host)
         return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
 
-    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""
         with suppress(DataError):
             if folder.read_state().ended:

@@ -31,6 +31,7 @@ from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.store import heartbeat
+from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
@@ -95,12 +96,15 @@ def stop_waiting_agent(folder: JobFolder) -> None:
 
 def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, also where the record of its request is damaged."""
+    return find_agent_control(_find_kind(folder))
+
+
+def _find_kind(folder: JobFolder) -> HostKind:
     try:
-        kind = folder.read_facts().kind
+        return folder.read_facts().kind
     except UnreadableJobError:
-        # Every engine of this machine locates agents by the lock, which needs no request.
-        kind = HostKind.PROCESS
-    return find_agent_control(kind)
+        # Every engine of this machine locates agents by the lock, which needs no request, and only Slurm has a record.
+        return HostKind.SLURM if has_engine_record(folder) else HostKind.PROCESS
 
 
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
@@ -277,8 +281,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     try:
-        job = folder.read_job()
-        find_engine(job.request.resources.host_kind).remove_outside_folder(folder, job, os.environ)
+        find_engine(_find_kind(folder)).remove_outside_folder(folder, os.environ)
     except PlatformError as error:
         problems.append(str(error))
     with suppress(OSError):

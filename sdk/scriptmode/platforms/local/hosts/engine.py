@@ -69,8 +69,11 @@ class Engine(AgentControl, Protocol):
         Raises `DataError` or `ContainerError` if the command cannot start.
         """
 
-    def remove_outside_folder(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
-        """Remove what a job whose agent is dead has outside its folder; raise `ContainerError`."""
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
+        """Remove what a job whose agent is dead has outside its folder; raise `PlatformError`.
+
+        Only an engine that needs the job's request reads it, because the file may be damaged.
+        """
 
 
 def find_engine(kind: HostKind) -> Engine:

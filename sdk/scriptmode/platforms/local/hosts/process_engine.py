@@ -108,11 +108,6 @@ class ProcessEngine(LocalAgent):
         """Run a command with the variables, the directory and the namespaces of a host's script."""
         return host_command.run_beside_process(folder, job, host, command)
 
-    def remove_outside_folder(
-        self,
-        folder: JobFolder,  # noqa: ARG002 - directories of killed launchers are known by their names
-        job: Job,
-        inherited: Mapping[str, str],
-    ) -> None:
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove the launchers' directories."""
-        process_fleet.remove_scratch(job.request, inherited)
+        process_fleet.remove_scratch(folder.read_job().request, inherited)

@@ -34,5 +34,10 @@ def read_engine_record(folder: JobFolder) -> dict[str, str]:
     return dict(content)
 
 
+def has_engine_record(folder: JobFolder) -> bool:
+    """Return whether `write_engine_record` recorded something, which may be damaged."""
+    return _path(folder).exists()
+
+
 def _path(folder: JobFolder) -> Path:
     return folder.path / "engine.json"
