@@ -127,7 +127,7 @@ def test_environment_is_what_is_inherited_less_other_jobs_and_then_the_requests(
     request = request_for("job")
     request["Environment"] = {"OUT": "/opt/ml/output", "HOME": "/elsewhere", "SM_ASKED": "1"}
     inherited = {"HOME": "/root", "PATH": "/bin", "SM_X": "1", "SAGEMAKER_X": "1", "TF_CONFIG": "{}", "OMPI_X": "1"}
-    fleet = ProcessFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), inherited)
+    fleet = ProcessFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), Tasks(), inherited)
     base = tmp_path / "jobs" / "job" / "hosts" / "algo-1"
     assert fleet.environment(fleet.sandboxes["algo-1"]) == {
         "HOME": "/elsewhere",
