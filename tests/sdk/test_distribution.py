@@ -335,3 +335,12 @@ def test_without_an_evaluator_or_roles_nothing_is_said_of_them(code):
 def test_a_misspelled_keyword_of_a_value_names_the_field(kind, keyword, field):
     with pytest.raises(TypeError, match=f"{kind.__name__} has no argument '{keyword}'; did you mean '{field}'"):
         kind(**{keyword: 1})
+
+
+@pytest.mark.parametrize("distribution", [ParameterServer(), MultiWorkerMirrored(), MPI(), {"mpi": {"enabled": True}}])
+def test_a_distribution_names_the_groups_that_train_together_if_there_are_several(code, distribution):
+    with pytest.raises(
+        SpecError, match=r"which of the job's 4 instance groups .*: \w+\(instance_groups=\['one', 'two'"
+    ):
+        estimator(code, **IN_GROUPS, distribution=distribution)
+    estimator(code, **{**IN_GROUPS, "instance_groups": GROUPS[:1]}, distribution=distribution)

@@ -26,7 +26,7 @@ class ParameterServer:
             runs the script, the first as ``master``, the others as ``worker``. ``True`` is TensorFlow 2's
             ``ParameterServerStrategy``: the first host runs the script as ``chief``, and the runtime runs the worker
             and ps servers.
-        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        instance_groups: Names of the instance groups that form the cluster; needed if the job has more than one.
         evaluator: Whether the last host also runs the script as TensorFlow's ``evaluator``, without its GPUs. The first
             host is a chief then, because a master evaluates itself. The job ends after the evaluator, so the chief must
             save where every host can read, such as ``model_dir``.
@@ -89,7 +89,7 @@ class MultiWorkerMirrored:
     """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker.
 
     Args:
-        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        instance_groups: Names of the instance groups that form the cluster; needed if the job has more than one.
         evaluator: Whether the last host also runs the script as TensorFlow's ``evaluator``, without its GPUs. Worker 0
             must save where every host can read, such as ``model_dir``.
         roles: Instance groups by role: ``worker``, ``evaluator`` (one host) and ``chief`` (one host; by default worker
@@ -115,7 +115,7 @@ class MPI:
     Args:
         processes_per_host: Number of ranks on a host; by default the number of its GPUs, or 1.
         custom_mpi_options: Options of ``mpirun`` in one string, split as a shell does.
-        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        instance_groups: Names of the instance groups that form the cluster; needed if the job has more than one.
         bind_gpus: Whether each rank sees only the GPU of its local rank (``CUDA_VISIBLE_DEVICES``), for scripts that do
             not choose one. It must be off for scripts that choose a GPU by their local rank, as Horovod's examples do.
 

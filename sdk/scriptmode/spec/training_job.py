@@ -451,6 +451,13 @@ class TrainingJobSpec:
                 raise SpecError(
                     f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=advice
                 )
+        if self.distribution and not self._roles and not self.distribution.instance_groups and len(known) > 1:
+            kind = type(self.distribution).__name__
+            raise SpecError(
+                f"{kind} does not name which of the job's {len(known)} instance groups train together",
+                argument="distribution",
+                advice=f"name them: {kind}(instance_groups={known!r})",
+            )
         self._check_roles()
 
     @property
