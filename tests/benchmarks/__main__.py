@@ -13,7 +13,7 @@ from tests.benchmarks import figures
 #: In the order in which they run.
 NAMES = (
     "client", "submit", "launcher", "relay", "failure", "host_agent", "cluster", "containers", "training", "reader", "streams",
-    "mounts", "first_step", "footprint", "job_list", "live_view", "command_line", "plan", "slurm",
+    "mounts", "first_step", "footprint", "job_list", "live_view", "command_line", "plan", "slurm", "serve",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 #: In a few seconds, and with this environment alone.
 FAST = ("command_line", "failure", "host_agent", "job_list", "plan", "relay")
 #: Those that install what they compare with, start clusters and servers, or wait for a clock.
-SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "streams", "submit")
+SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "serve", "streams", "submit")
 TENSORFLOW = ("first_step", "reader")
 #: Its programs are trained by other tests, and the benchmark of containers trains with the functions of this module.
 THOROUGH = ("slurm", "training")
