@@ -33,7 +33,7 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
             found = [path.read_text() for path in pathlib.Path(os.environ["SM_CHANNEL_TRAIN"]).iterdir()]
             pathlib.Path(os.environ["SM_MODEL_DIR"], "found").write_text(str(found))
         """
-        output = {"S3OutputPath": "s3://data/out"}
+        output = {"S3OutputPath": "s3://data/out", "KmsKeyId": "alias/a-key-that-is-left-out"}
         name = api.start(script, InputDataConfig=[channel], OutputDataConfig=output)
         until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
         api.server.process.send_signal(signal.SIGKILL)
@@ -46,6 +46,8 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         found = s3.get_object(Bucket="data", Key="in/a b ü.txt")
         assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"who": "me"})
         assert s3.get_object(Bucket="data", Key=f"out/{name}/output/model.tar.gz")["ContentLength"] > 0
+        ended = api.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out", "KmsKeyId": ""})
+        assert (ended["TrainingJobStatus"], ended["OutputDataConfig"]["KmsKeyId"]) == ("Completed", "")
     until(lambda: not processes_naming(f"{tmp_path}/data/objects"))
     with serving(tmp_path) as api:
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large

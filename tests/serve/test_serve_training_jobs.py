@@ -123,6 +123,29 @@ def test_an_ended_job_is_deleted_and_a_running_one_is_not(api):
     assert code_of(api.sagemaker.describe_training_job, TrainingJobName=ended)[0] == "ValidationException"
 
 
+def test_the_profiler_of_a_running_job_is_updated(api):
+    name = api.start(SLEEPS, ProfilerConfig={"S3OutputPath": "s3://bucket/profiles"})
+    rules = [{"RuleConfigurationName": "cpu", "RuleEvaluatorImage": "rules:1"}]
+    arn = api.sagemaker.update_training_job(
+        TrainingJobName=name, ProfilerConfig={"DisableProfiler": True}, ProfilerRuleConfigurations=rules
+    )["TrainingJobArn"]
+    api.sagemaker.update_training_job(TrainingJobName=name, RemoteDebugConfig={"EnableRemoteDebug": True})
+    found = api.sagemaker.describe_training_job(TrainingJobName=name)
+    assert found["TrainingJobArn"] == arn
+    assert found["ProfilerConfig"] == {"S3OutputPath": "s3://bucket/profiles", "DisableProfiler": True}
+    assert found["ProfilerRuleConfigurations"] == rules
+    assert found["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
+    code, message = code_of(
+        api.sagemaker.update_training_job, TrainingJobName=name, ResourceConfig={"KeepAlivePeriodInSeconds": 60}
+    )
+    assert (code, "no warm pool" in message) == ("ValidationException", True)
+    assert code_of(api.sagemaker.update_training_job, TrainingJobName="none")[0] == "ResourceNotFound"
+    api.sagemaker.stop_training_job(TrainingJobName=name)
+    assert api.wait(name)["ProfilerRuleConfigurations"] == rules
+    code, message = code_of(api.sagemaker.update_training_job, TrainingJobName=name, ProfilerRuleConfigurations=[])
+    assert (code, "in status Stopped" in message) == ("ValidationException", True)
+
+
 def test_other_services_are_there(api):
     assert api.client("sts").get_caller_identity()["Account"] == "000000000000"
     answer = api.client("iam").simulate_principal_policy(

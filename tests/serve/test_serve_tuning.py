@@ -95,3 +95,28 @@ def test_errors_have_the_codes_of_aws(api, tuning):
         api.sagemaker.stop_hyper_parameter_tuning_job(
             HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
         )
+
+
+def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuning):
+    request = {**tuning[0], "HyperParameterTuningJobName": f"deleted-{time.time_ns() % 10**12}"}
+    name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    with pytest.raises(ClientError, match="in status InProgress"):
+        api.sagemaker.delete_hyper_parameter_tuning_job(**name)
+
+    def rows():
+        found = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(**name)
+        return found["TrainingJobSummaries"]
+
+    (first, *_) = until(rows, 120)
+    api.sagemaker.stop_hyper_parameter_tuning_job(**name)
+    described = api.sagemaker.describe_hyper_parameter_tuning_job
+    until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED, 120)
+    api.sagemaker.delete_hyper_parameter_tuning_job(**name)
+    for call in (described, api.sagemaker.delete_hyper_parameter_tuning_job):
+        with pytest.raises(ClientError, match="ResourceNotFound"):
+            call(**name)
+    assert api.sagemaker.describe_training_job(TrainingJobName=first["TrainingJobName"])["TrainingJobStatus"] in ENDED
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    api.sagemaker.stop_hyper_parameter_tuning_job(**name)
+    until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED, 120)

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 _REPORTED = {
     "CreateTrainingJob": "TrainingJobName",
     "StopTrainingJob": "TrainingJobName",
+    "UpdateTrainingJob": "TrainingJobName",
     "DeleteTrainingJob": "TrainingJobName",
     "CreateHyperParameterTuningJob": "HyperParameterTuningJobName",
     "StopHyperParameterTuningJob": "HyperParameterTuningJobName",
+    "DeleteHyperParameterTuningJob": "HyperParameterTuningJobName",
 }
 
 

@@ -18,7 +18,7 @@ from scriptmode.errors import (
 )
 from scriptmode.platforms.base import ENDED
 from scriptmode.request import service_model
-from scriptmode.serve import paging, request_mapping
+from scriptmode.serve import job_updates, paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 from scriptmode.spec.hosts import HostKind
@@ -78,6 +78,7 @@ class TrainingJobs:
             "DescribeTrainingJob": self._describe,
             "ListTrainingJobs": self._list,
             "StopTrainingJob": self._stop,
+            "UpdateTrainingJob": self._update,
             "DeleteTrainingJob": self._delete,
         }
 
@@ -109,6 +110,7 @@ class TrainingJobs:
         with translated_errors():
             description = self._platform.describe(arguments["TrainingJobName"])
             found = request_mapping.to_described(description, self._platform.tags(description))
+            found.update(job_updates.read(self._platform.server_folder(found[_NAME])))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
@@ -139,6 +141,22 @@ class TrainingJobs:
                 raise validation_error(f"The request was rejected because the training job is in status {status}.")
             self._platform.stop(name)
         return {}
+
+    def _update(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("UpdateTrainingJobRequest", arguments)
+        name = arguments[_NAME]
+        try:
+            description = self._platform.describe(name)
+        except JobNotFoundError as error:
+            raise ApiError("ResourceNotFound", "Requested resource not found.") from error
+        if "ResourceConfig" in arguments:
+            raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
+        status = description["TrainingJobStatus"]
+        if status != "InProgress":
+            raise validation_error(f"The request was rejected because the training job is in status {status}.")
+        with translated_errors():
+            job_updates.add(self._platform.server_folder(name), arguments, description)
+        return {"TrainingJobArn": description["TrainingJobArn"]}
 
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTrainingJobRequest", arguments)

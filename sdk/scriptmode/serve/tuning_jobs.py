@@ -55,6 +55,7 @@ class TuningJobs:
             "DescribeHyperParameterTuningJob": self._describe,
             "ListHyperParameterTuningJobs": self._list,
             "StopHyperParameterTuningJob": self._stop,
+            "DeleteHyperParameterTuningJob": self._delete,
             "ListTrainingJobsForHyperParameterTuningJob": self._list_training_jobs,
         }
 
@@ -88,6 +89,16 @@ class TuningJobs:
             if status in ENDED:
                 raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
             self._tuning.stop(name)
+        return {}
+
+    def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("DeleteHyperParameterTuningJobRequest", arguments)
+        name = arguments[_NAME]
+        with _translated_errors():
+            status = self._tuning.describe(name)[f"{_KIND}Status"]
+            if status not in ENDED:
+                raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
+            self._tuning.delete(name)
         return {}
 
     def _list_training_jobs(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

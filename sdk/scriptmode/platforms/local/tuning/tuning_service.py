@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import PlatformError, RequestError
+from scriptmode.errors import DataError, PlatformError, RequestError
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.platforms.local.tuning import description, search
@@ -32,6 +32,8 @@ _AGENT = "scriptmode.platforms.local.tuning"
 #: Fields of a request that only Amazon SageMaker has.
 _CLOUD_ONLY = ("WarmStartConfig", "TrainingJobDefinitions", "Autotune")
 _CLOUD_ONLY_CONFIG = ("TuningJobCompletionCriteria",)
+#: Seconds in which an agent that recorded the end of its tuning job ends.
+_ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
 class LocalTuning:
@@ -118,6 +120,37 @@ class LocalTuning:
         if not state.has_ended:
             folder.request_stop()
             self._continue(folder)
+
+    def delete(self, name: str) -> None:
+        """Delete the record of a tuning job that has ended; its training jobs are kept.
+
+        Raises:
+            JobNotFoundError: There is no such tuning job.
+            DataError: It has not ended, or its directory cannot be removed.
+
+        """
+        folder = self._store.find(name)
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while not self._delete_ended(folder):
+            # An agent that recorded the end ends a moment later.
+            if not folder.read_state().has_ended or time.monotonic() > deadline:
+                raise DataError(
+                    f"tuning job {name!r} cannot be deleted: it has not ended", advice="stop it first, or wait for it"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    @staticmethod
+    def _delete_ended(folder: TuningFolder) -> bool:
+        with folder.try_lock() as lock:
+            if lock is None or not folder.read_state().has_ended:
+                return False
+            try:
+                folder.remove()
+            except OSError as error:
+                raise DataError(
+                    f"tuning job {folder.name!r} cannot be deleted: {error}", advice=f"remove {folder.path}"
+                ) from error
+        return True
 
     def training_jobs(self, name: str) -> list[dict[str, Any]]:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""

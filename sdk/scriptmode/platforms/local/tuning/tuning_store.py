@@ -167,6 +167,11 @@ class TuningFolder:
         """Whether the directory was removed."""
         return not (self.path / "state.json").exists()
 
+    def remove(self) -> None:
+        """Remove the directory, which has another name until it is empty; raise ``OSError``."""
+        moved = Path(tempfile.mkdtemp(prefix=".removed-", dir=self.path.parent))
+        beneath.remove_tree(self.path.rename(moved))
+
     @contextmanager
     def try_lock(self) -> Iterator[int | None]:
         """Try to lock the tuning job in place of its agent; yield the lock's descriptor, None if an agent holds it.
