@@ -267,7 +267,10 @@ class Agent:
     def _explain_end(self, outcome: Outcome) -> Outcome:
         was_signalled = self._children.terminated
         with self._heartbeat.beating():
-            return interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
+            explained = interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
+        if outcome.reason and explained is not outcome:
+            self._log(f"{explained.message or explained.reason}; the failure before that: {outcome.reason}")
+        return explained
 
     def _enter_stopping(self, message: str) -> None:
         if self._stop_requested():
