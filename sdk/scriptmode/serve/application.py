@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.page import is_for_page, respond_with_page
 from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _REPORTED = {
     "StopTrainingJob": "TrainingJobName",
     "UpdateTrainingJob": "TrainingJobName",
     "DeleteTrainingJob": "TrainingJobName",
+    "RerunTrainingJob": "TrainingJobName",
     "CreateHyperParameterTuningJob": "HyperParameterTuningJobName",
     "StopHyperParameterTuningJob": "HyperParameterTuningJobName",
     "DeleteHyperParameterTuningJob": "HyperParameterTuningJobName",
@@ -55,6 +57,9 @@ class Application:
         """Call the operation of one request, and return the body of its answer."""
         service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
         try:
+            if is_for_page(environ):
+                self._guard.check_sender(environ)
+                return respond_with_page(start_response)
             self._guard.check(environ)
             if service in self._services:
                 content, status = self._call(service, operation, environ), 200

@@ -57,6 +57,12 @@ class Guard:
 
     def check(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that is not answered."""
+        self.check_sender(environ)
+        if (keys := self._keys()) and not (self._is_s3_checked and is_for_s3(environ)):
+            check_signature(environ, keys, time.time())
+
+    def check_sender(self, environ: Environ) -> None:
+        """Raise `ApiError` for a request of another site's page, or one too many; needs no signature."""
         host = environ.get("HTTP_HOST", "")
         if self._is_loopback and not is_loopback(_name(host)):
             raise ApiError("AccessDeniedException", f"The server is not {host!r}: it listens at {self._host}.", 403)
@@ -65,8 +71,6 @@ class Guard:
             raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
         if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
             raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
-        if (keys := self._keys()) and not (self._is_s3_checked and is_for_s3(environ)):
-            check_signature(environ, keys, time.time())
 
     def _is_allowed(self, client: str) -> bool:
         most, now = self._rate * _BURST_SECONDS, self._clock()

@@ -6,7 +6,7 @@ import math
 import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.base import ENDED
@@ -36,14 +36,22 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
+class MetricValue(NamedTuple):
+    """A value of a metric; ``time`` is in seconds since the epoch."""
+
+    time: float
+    value: float
+    host: str
+
+
 class _JobValues:
     """The values of one job's metrics, as far as its logs were read."""
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.definitions = definitions
         self.offsets: dict[str, int] = {}
-        #: Seconds since the epoch and the value, by the metric's name.
-        self.values: dict[str, list[tuple[float, float]]] = {each.name: [] for each in definitions}
+        #: By the metric's name.
+        self.values: dict[str, list[MetricValue]] = {each.name: [] for each in definitions}
 
 
 class JobMetrics:
@@ -75,15 +83,17 @@ class JobMetrics:
     def final_values(self, name: str) -> list[dict[str, Any]]:
         """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
         try:
-            found = self._read(name)
+            found = self.values(name)
         except (JobNotFoundError, FileNotFoundError):
             return []
+        # Neither CloudWatch nor JSON has values that are not finite.
+        finite = {metric: [each for each in values if math.isfinite(each.value)] for metric, values in found.items()}
         return [
             {"MetricName": metric, "Value": value, "Timestamp": _EPOCH + timedelta(seconds=moment)}
-            for metric, values in found.items()
+            for metric, values in finite.items()
             if values
             # Of values of the same time the last one.
-            for moment, value in [max(reversed(values), key=lambda each: each[0])]
+            for moment, value, _ in [max(reversed(values), key=lambda each: each.time)]
         ]
 
     def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
@@ -97,7 +107,7 @@ class JobMetrics:
             )
         start = span[0] - span[0] % min(period, _MINUTE)
         grouped: dict[float, list[float]] = {}
-        for moment, value in self._values(asked["Metric"]):
+        for moment, value, _ in self._values(asked["Metric"]):
             beginning = moment - moment % period
             if start <= beginning < span[1]:
                 grouped.setdefault(beginning, []).append(value)
@@ -110,18 +120,21 @@ class JobMetrics:
             "StatusCode": "Complete",
         }
 
-    def _values(self, metric: Mapping[str, Any]) -> list[tuple[float, float]]:
+    def _values(self, metric: Mapping[str, Any]) -> list[MetricValue]:
         dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions") or ()}
         if set(dimensions) != {_DIMENSION}:
             return []
         try:
-            values = self._read(dimensions[_DIMENSION])
+            values = self.values(dimensions[_DIMENSION])
         except (JobNotFoundError, FileNotFoundError):
             return []
         return values.get(metric["MetricName"], [])
 
-    def _read(self, name: str) -> dict[str, list[tuple[float, float]]]:
-        """Return the values of a job's metrics by their names; reads what its logs have more than at the last call."""
+    def values(self, name: str) -> dict[str, list[MetricValue]]:
+        """Return the values of a job's metrics by their names; read what its logs have more than at the last call.
+
+        Raises `JobNotFoundError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
+        """
         description = self._platform.describe(name)
         with self._lock:
             key = name, description["CreationTime"]
@@ -137,7 +150,8 @@ class JobMetrics:
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
                         for each in known.definitions:
-                            known.values[each.name] += ((line.time / 1000, value) for value in each.values(line.text))
+                            found = each.values(line.text)
+                            known.values[each.name] += (MetricValue(line.time / 1000, value, host) for value in found)
             return {metric: list(values) for metric, values in known.values.items()}
 
 

@@ -13,7 +13,7 @@ from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.platforms.slurm.slurm_platform import Slurm
-from scriptmode.serve import object_store
+from scriptmode.serve import object_store, page
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch import CloudWatch
@@ -109,8 +109,13 @@ class Server:
         self._http = create_http_server(self._respond, settings.host, settings.port)
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
+        jobs = self._training_jobs(settings)
         self._application = Application(
-            {"SageMaker": self._sagemaker(settings), "Logs_20140328": Logs(self._platform, self._watch).operations},
+            {
+                "SageMaker": self._sagemaker(settings, jobs),
+                "Logs_20140328": Logs(self._platform, self._watch).operations,
+                page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values).operations,
+            },
             CloudWatch(self._metrics, others),
             Guard(
                 settings.host,
@@ -121,18 +126,21 @@ class Server:
             report,
         )
 
-    def _sagemaker(self, settings: Settings) -> dict[str, Operation]:
-        tuning, allowed = LocalTuning(self._platform), settings.allowed
+    def _training_jobs(self, settings: Settings) -> TrainingJobs:
+        return TrainingJobs(
+            self._platform,
+            settings.table,
+            Slurm,
+            final_metrics=self._metrics.final_values,
+            allowed=settings.allowed,
+            max_jobs=settings.max_jobs,
+        )
+
+    def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
+        tuning = LocalTuning(self._platform)
         return {
-            **TrainingJobs(
-                self._platform,
-                settings.table,
-                Slurm,
-                final_metrics=self._metrics.final_values,
-                allowed=allowed,
-                max_jobs=settings.max_jobs,
-            ).operations,
-            **TuningJobs(tuning, settings.table, Slurm, allowed=allowed).operations,
+            **jobs.operations,
+            **TuningJobs(tuning, settings.table, Slurm, allowed=settings.allowed).operations,
             **TagOperations(self._platform, tuning).operations,
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import (
@@ -18,6 +19,7 @@ from scriptmode.errors import (
 )
 from scriptmode.platforms.base import ENDED
 from scriptmode.request import service_model
+from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.serve import job_updates, paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
@@ -84,15 +86,33 @@ class TrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         check_file_uris(request, self._allowed)
+        return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
+
+    def rerun(self, name: str) -> str:
+        """Start a job again as the server's hosts are now, and return the new job's name; raise `ApiError`.
+
+        The request may name what the job's own request named.
+        """
+        with translated_errors():
+            description = self._platform.describe(name)
+            tags = self._platform.tags(description)
+            described = request_mapping.to_described(description, tags)
+            request = rerun_request(described, request_mapping.without_own_tags(tags), RerunChanges())
         mapped = request_mapping.to_local(request, self._table)
+        if request_mapping.without_own_tags(tags) == tags:
+            # Its request named the hosts that it has: what the table says of its image is not for it.
+            mapped = replace(mapped, request=request, failure="")
+        self._create_mapped(mapped)
+        return str(request[_NAME])
+
+    def _create_mapped(self, mapped: request_mapping.MappedRequest) -> str:
         with translated_errors():
             platform = self._slurm() if mapped.kind is HostKind.SLURM else self._platform
             platform.validate(mapped.request)
             # Two calls must not find the same room for a job.
             with self._lock if self._max_jobs else nullcontext():
                 self._require_room()
-                arn = platform.create(mapped.request, failure=mapped.failure)
-        return {"TrainingJobArn": arn}
+                return platform.create(mapped.request, failure=mapped.failure)
 
     def _require_room(self) -> None:
         if not self._max_jobs:

@@ -1,0 +1,137 @@
+"""The web page of jobs at ``/``: one HTML file, and the operations that it calls beside those of AWS.
+
+The page itself holds no data, and is sent to every browser. What it shows it asks for in requests of its own, which it
+signs in the browser where the server has access keys.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import JobNotFoundError
+from scriptmode.serve.aws_json import not_found_error, validation_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from scriptmode.serve.job_metrics import MetricValue
+    from scriptmode.serve.training_jobs import Operation
+    from scriptmode.serve.wsgi import Environ, StartResponse
+
+#: The prefix of X-Amz-Target in calls of the operations below.
+TARGET = "ScriptmodePage"
+_FILE = "page.html"
+#: The most points of a curve; it is not drawn wider.
+_MOST_POINTS = 600
+
+
+class PageOperations:
+    """Operations that Amazon SageMaker does not have.
+
+    Args:
+        rerun: Starts a job again, and returns the new job's name.
+        values: Returns the values of a job's metrics by their names.
+    """
+
+    def __init__(self, rerun: Callable[[str], str], values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
+        self._rerun = rerun
+        self._values = values
+        self.operations: dict[str, Operation] = {
+            "RerunTrainingJob": self._rerun_job,
+            "GetTrainingJobMetrics": self._metrics,
+        }
+
+    def _rerun_job(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"TrainingJobName": self._rerun(_name(arguments))}
+
+    def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            found = self._values(_name(arguments))
+        except (JobNotFoundError, FileNotFoundError) as error:
+            raise not_found_error() from error
+        return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in found.items()]}
+
+
+def is_for_page(environ: Environ) -> bool:
+    """Return whether a request is a browser's for the page; ``GET /`` of other clients is S3's ListBuckets."""
+    return (
+        environ.get("REQUEST_METHOD") == "GET"
+        and environ.get("PATH_INFO") == "/"
+        and not environ.get("QUERY_STRING")
+        and "HTTP_AUTHORIZATION" not in environ
+        and "text/html" in environ.get("HTTP_ACCEPT", "")
+    )
+
+
+def respond_with_page(start_response: StartResponse) -> list[bytes]:
+    """Send the page, and return its body."""
+    content, policy = _page()
+    start_response(
+        "200 OK",
+        [
+            ("Content-Type", "text/html; charset=utf-8"),
+            ("Content-Length", str(len(content))),
+            ("Content-Security-Policy", policy),
+            ("Cache-Control", "no-cache"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+        ],
+    )
+    return [content]
+
+
+@functools.lru_cache(maxsize=1)
+def _page() -> tuple[bytes, str]:
+    """Return the page, and its policy: its own script and style alone, no other site, and no frames."""
+    content = Path(__file__).with_name(_FILE).read_bytes()
+    script, style = (_hash(content, tag) for tag in (b"script", b"style"))
+    policy = (
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+    return content, policy
+
+
+def _hash(content: bytes, tag: bytes) -> str:
+    found = re.search(rb"<%b>(.*?)</%b>" % (tag, tag), content, re.DOTALL)
+    text = found[1] if found else b""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
+
+
+def _name(arguments: Mapping[str, Any]) -> str:
+    name = arguments.get("TrainingJobName")
+    if not isinstance(name, str):
+        raise validation_error("TrainingJobName is required.")
+    return name
+
+
+def _curves(values: Sequence[MetricValue]) -> list[dict[str, Any]]:
+    """Return the curve of each host: points of time, number and value, which is None where it is not finite."""
+    hosts: dict[str, list[tuple[float, int, float]]] = {}
+    for each in values:
+        points = hosts.setdefault(each.host, [])
+        points.append((each.time, len(points) + 1, each.value))
+    ordered = sorted(hosts.items(), key=lambda each: (len(each[0]), each[0]))
+    return [{"Host": host, "Count": len(points), "Points": _thinned(points)} for host, points in ordered]
+
+
+def _thinned(points: list[tuple[float, int, float]]) -> list[tuple[float, int, float | None]]:
+    """Return at most `_MOST_POINTS` points and the last one: of each part of the curve the lowest and the highest."""
+    kept = points
+    if len(points) > _MOST_POINTS:
+        size = math.ceil(len(points) / (_MOST_POINTS // 2))
+        parts = [points[start : start + size] for start in range(0, len(points), size)]
+        found = {each for part in parts for each in (min(part, key=_height), max(part, key=_height))}
+        kept = sorted(found | {points[-1]}, key=lambda each: each[1])
+    return [(time, number, value if math.isfinite(value) else None) for time, number, value in kept]
+
+
+def _height(point: tuple[float, int, float]) -> float:
+    # Nothing is less or greater than NaN, which would hide the other values of its part.
+    return -math.inf if math.isnan(point[2]) else point[2]
