@@ -26,7 +26,6 @@ CODE_CHANNEL = "code"
 #: Tags with this prefix are reserved for AWS.
 RESERVED_TAGS = "aws:"
 
-
 #: What to do instead of a volume of 0 GB.
 _NO_VOLUME = " (GB), or leave it out for 30: every host has a volume, or storage of its own that the service prefers"
 
@@ -445,12 +444,9 @@ class TrainingJobSpec:
         wanted.extend(group for groups in self._roles.values() for group in groups)
         for channel in self.channels:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
-        for name in wanted:
-            if name not in known:
-                advice = did_you_mean(name, known) or "give instance_groups, the job has none"
-                raise SpecError(
-                    f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=advice
-                )
+        for name in (each for each in wanted if each not in known):
+            hint = did_you_mean(name, known) or "give instance_groups, the job has none"
+            raise SpecError(f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=hint)
         if self.distribution and not self._roles and not self.distribution.instance_groups and len(known) > 1:
             kind = type(self.distribution).__name__
             raise SpecError(
