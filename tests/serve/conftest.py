@@ -1,6 +1,8 @@
 """A running server, its clients, and requests for it."""
 
 import io
+import os
+import subprocess
 import tarfile
 import textwrap
 import time
@@ -77,6 +79,20 @@ class Api:
     def run(self, script, **changes):
         return self.wait(self.start(script, **changes))
 
+    def execute(self, *command, **variables):
+        """Run a client to its end in an environment that leads it to the server; return its output."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "BUNDLE" in name}
+        done = subprocess.run(
+            list(map(str, command)),
+            env={**kept, **self.server.environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
     def close(self):
         """Stop what runs."""
         sagemaker = self.client("sagemaker")
@@ -97,6 +113,13 @@ def serving(folder, *options, environment=None):
         api = Api(found, folder)
         yield api
         api.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A server whose S3 is on disk, as users start it."""
+    with serving(tmp_path_factory.mktemp("clients")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
-_ACCOUNT_VARIABLE = "MOTO_ACCOUNT_ID"
+_ACCOUNT_VARIABLE, _PORT_VARIABLE = "MOTO_ACCOUNT_ID", "MOTO_PORT"
 
 
 def require_packages() -> None:
@@ -60,14 +60,14 @@ class OtherServices:
                 return respond(start_response, iam_answers.simulate(fields), content_type="text/xml")
             if action == "GetRole":
                 return self._get_role(fields, environ, start_response)
-        return self._load()(environ, start_response)
+        return self._load(environ)(environ, start_response)
 
     def _get_role(
         self, fields: Mapping[str, list[str]], environ: Environ, start_response: StartResponse
     ) -> Iterable[bytes]:
         """Return moto's answer, or that of a role that exists: jobs of this machine need none."""
         answers: list[tuple[str, list[tuple[str, str]]]] = []
-        body = b"".join(self._load()(environ, lambda status, headers, *_: answers.append((status, headers))))
+        body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
         status, headers = answers[-1]
         if status.startswith("404"):
             role = iam_answers.describe_role(fields.get("RoleName", [""])[0])
@@ -75,14 +75,18 @@ class OtherServices:
         start_response(status, headers)
         return [body]
 
-    def _load(self) -> Service:
+    def _load(self, environ: Environ) -> Service:
         with self._lock:
             if self._moto is None:
                 # Read when moto is imported: the account of the jobs' ARNs.
                 os.environ.setdefault(_ACCOUNT_VARIABLE, LOCAL_ACCOUNT)
+                # The tasks of a state machine call the services of this server, at localhost.
+                os.environ[_PORT_VARIABLE] = environ["SERVER_PORT"]
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of packages that moto uses
+                    from moto.core.config import default_user_config
                     from moto.server import DomainDispatcherApplication, create_backend_app
 
+                    default_user_config["stepfunctions"]["execute_state_machine"] = True
                     self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
