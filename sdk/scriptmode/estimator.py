@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
+from scriptmode.platforms import registry
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import inputs, parse, render
 from scriptmode.spec import arguments, names
@@ -389,6 +390,7 @@ class Estimator(Arguments):
         if not isinstance(training_job_name, str):
             raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
+        platform = registry.with_settings_of(platform, training_job_name)
         description = platform.describe(training_job_name)
         found = parse.estimator_arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)

@@ -14,7 +14,13 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.platforms.base import JobFilter
-from scriptmode.platforms.registry import find_job_platform, queue_position, resolve_platform, session_platform
+from scriptmode.platforms.registry import (
+    find_job_platform,
+    queue_position,
+    resolve_platform,
+    session_platform,
+    with_settings_of,
+)
 from scriptmode.request.inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request, rule_statuses
 from scriptmode.results.job_results import JobResults
@@ -226,7 +232,8 @@ class TrainingJob(JobResults):
 
         The new job has the same source archive, inputs, tags and checkpoint URI; it resumes from the old job's
         checkpoints where there are any. The description of a job does not contain ``enable_session_tag_chaining`` or
-        the arguments of a ``LocalPlatform``: the new job has the defaults.
+        the arguments of a ``LocalPlatform``: the new job has the defaults. A job on Slurm has the same settings again;
+        those of SCRIPTMODE_SLURM, and of a platform ``Slurm(...)`` to which the job is attached, replace them.
 
         Args:
             job_name: The new name; by default the old name's base with a new timestamp.
@@ -246,7 +253,7 @@ class TrainingJob(JobResults):
         description = self.describe()
         body = rerun_request(description, self.platform.tags(description), changes)
         self.platform.validate(body)
-        return create_job(self.platform, body)
+        return create_job(with_settings_of(self.platform, self.name), body)
 
     def follow(
         self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None

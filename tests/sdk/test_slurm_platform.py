@@ -15,6 +15,7 @@ from scriptmode import (
     RequestError,
     Slurm,
     SpecError,
+    TrainingJob,
     Tuner,
 )
 from scriptmode.planning.role_query import job_roles
@@ -236,3 +237,35 @@ def test_setup_that_ends_the_batch_script_is_told_from_an_agent_that_crashed(clu
         "the batch script of Slurm job 1 ended with exit code 3 before the job's agent began; see the lines of"
         in reason
     )
+
+
+@pytest.mark.parametrize("again", [lambda job: job.rerun(), lambda job: Estimator.attach(job.name).fit(wait=False)])
+def test_a_copy_of_a_job_has_its_slurm_settings(cluster, estimator, tmp_path, monkeypatch, again):
+    cluster.play(PENDING)
+    monkeypatch.setenv("SCRIPTMODE_SLURM", "comment=first")
+    first = Slurm(account="vision", gres="gpu:1", setup=("module load cuda",), stop_grace=300)
+    job = estimator(platform=first).fit(wait=False, job_name="first-1")
+    monkeypatch.delenv("SCRIPTMODE_SLURM")
+    cluster.play(PENDING)
+    copy = again(TrainingJob.attach(job.name))
+    script = (tmp_path / "data" / "jobs" / copy.name / "job.sh").read_text()
+    assert "#SBATCH --account=vision\n" in script
+    assert "#SBATCH --gres=gpu:1\n" in script
+    assert "#SBATCH --comment=first\n" in script
+    assert "#SBATCH --signal=B:USR1@300\n" in script
+    assert "\nmodule load cuda\n" in script
+
+
+def test_settings_that_are_given_for_a_rerun_replace_those_of_the_job(cluster, estimator, tmp_path, monkeypatch):
+    cluster.play(PENDING)
+    job = estimator(platform=Slurm(account="vision", mem="1G", comment="a")).fit(wait=False, job_name="first-1")
+    monkeypatch.setenv("SCRIPTMODE_SLURM", "mem=2G,comment=b")
+    cluster.play(PENDING)
+    with pytest.warns(UserWarning, match="SCRIPTMODE_SLURM has mem=2G, which replaces the job's mem=1G; .* unset"):
+        copy = TrainingJob.attach(job.name, platform=Slurm(comment="c")).rerun()
+    script = (tmp_path / "data" / "jobs" / copy.name / "job.sh").read_text()
+    assert [line for line in script.splitlines() if line.endswith(("vision", "2G", "c"))] == [
+        "#SBATCH --account=vision",
+        "#SBATCH --mem=2G",
+        "#SBATCH --comment=c",
+    ]

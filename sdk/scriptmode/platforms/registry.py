@@ -132,6 +132,15 @@ def slurm_platform() -> Platform:
     return Slurm()
 
 
+def with_settings_of(platform: Platform, job_name: str) -> Platform:
+    """Return the platform for a copy of one of its jobs: on Slurm, with the settings that its description lacks."""
+    if not _runs_local_jobs():
+        return platform
+    from scriptmode.platforms.local import LocalPlatform
+
+    return platform.with_settings_of(job_name) if isinstance(platform, LocalPlatform) else platform
+
+
 def delete_local_job(job_name: str) -> None:
     """Delete a training job of this machine, also one whose files are damaged; a running job is killed first.
 

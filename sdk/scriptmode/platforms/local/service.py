@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import ExitStack, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,13 @@ from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE, HostKind
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Self
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
@@ -126,6 +129,25 @@ class LocalPlatform(DeprecatedMethods):
             "container_limits": limits and dict(limits),
             "queue": self._queue or None,
         }
+
+    def with_settings_of(self, name: str) -> Self:
+        """Return this platform with the Slurm settings of one of its jobs, over which those that are given prevail.
+
+        The interpreter and the grace period are settings, too. For a job of this machine it is the platform itself.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+
+        """
+        job = self._store.find(name).read_job()
+        if job.request.resources.host_kind is not HostKind.SLURM:
+            return self
+        python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
+        grace = job.stop_grace if self._stop_grace == DEFAULT_STOP_GRACE else self._stop_grace
+        made = copy(self)
+        vars(made).update(_settings=replace(self._settings, python=python, recorded=job.engine), _stop_grace=grace)
+        return made
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in output path and code location below the data directory, a role, and the image of containers.

@@ -31,12 +31,24 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.platforms.slurm.settings import SlurmSettings
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 #: The batch script in the job's folder.
 SCRIPT = "job.sh"
+
+
+def _parse(given: HostSettings) -> SlurmSettings:
+    """Return the settings; raise `SpecError` for wrong ones, and `DataError` for those of a damaged record."""
+    try:
+        recorded = settings_from_json(given.recorded) if given.recorded else None
+    except ValueError as error:
+        raise DataError(
+            f"the Slurm settings of the first job are damaged: {error}", advice="start a new job: scriptmode run"
+        ) from error
+    return parse_settings(given.slurm, os.environ, recorded)
 
 
 class SlurmEngine(SlurmAgent):
@@ -47,7 +59,7 @@ class SlurmEngine(SlurmAgent):
 
         Raises `SpecError` for a job that the cluster never runs, `PlatformError` where Slurm does not answer.
         """
-        own = parse_settings(settings.slurm, os.environ)
+        own = _parse(settings)
         if spec.algorithm.image_uri:
             checks.require_image(spec.algorithm.image_uri, own)
         elif spec.script is None:
@@ -83,7 +95,7 @@ class SlurmEngine(SlurmAgent):
 
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Slurm`, of the variable and of the config files."""
-        return parse_settings(given.slurm, os.environ).to_json()
+        return _parse(given).to_json()
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host; a host's name stands for the address of its node."""

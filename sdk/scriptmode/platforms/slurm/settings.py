@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,14 +103,19 @@ _ARGUMENTS = _Owner("Slurm(...)")
 _VARIABLE = _Owner(SETTINGS_VARIABLE, f"{SETTINGS_VARIABLE}: ")
 
 
-def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> SlurmSettings:
+def parse_settings(
+    given: Mapping[str, object], environ: Mapping[str, str], recorded: SlurmSettings | None = None
+) -> SlurmSettings:
     """Return the settings of arguments, of the variable in ``environ`` and of the config files.
+
+    The settings of another job, ``recorded``, stand for the files, which they include. A user may have the variable in
+    every shell, so there is a warning where it changes them.
 
     Raises `SpecError` naming a wrong setting, and `ConfigError` for a wrong file.
     """
-    options: dict[str, str | bool] = {}
-    own = SlurmSettings()
-    for owner, layer in _layers(given, environ):
+    own = recorded or SlurmSettings()
+    options = dict(own.options)
+    for owner, layer in _layers(given, environ, with_files=recorded is None):
         for given_name, value in layer.items():
             name = str(given_name).replace("-", "_")
             if value is None:
@@ -119,15 +125,20 @@ def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> S
                 changes: dict[str, Any] = {name: {**own.partitions, **found} if name == "partitions" else found}
                 own = replace(own, **changes)
             else:
-                options[name] = _option(owner, name, value)
+                before, options[name] = options.get(name), _option(owner, name, value)
+                if recorded and owner is _VARIABLE and before not in (None, options[name]) and given.get(name) is None:
+                    what = f"{SETTINGS_VARIABLE} has {name}={options[name]}, which replaces the job's {name}={before}"
+                    warnings.warn(f"{what}; to keep that, unset the variable", stacklevel=1)
     return replace(own, options={name: value for name, value in options.items() if value is not False})
 
 
-def _layers(given: Mapping[str, object], environ: Mapping[str, str]) -> Iterator[tuple[_Owner, Mapping[str, object]]]:
+def _layers(
+    given: Mapping[str, object], environ: Mapping[str, str], *, with_files: bool
+) -> Iterator[tuple[_Owner, Mapping[str, object]]]:
     """Yield the settings of each owner, those that are overridden first."""
     from platformdirs import site_config_dir, user_config_dir
 
-    for directory in (site_config_dir, user_config_dir):
+    for directory in (site_config_dir, user_config_dir) if with_files else ():
         yield _read_file(Path(directory("scriptmode", appauthor=False)) / FILE_NAME)
     yield _VARIABLE, dict(_entries(environ.get(SETTINGS_VARIABLE, "").strip()))
     yield _ARGUMENTS, given

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What a platform was given for its hosts: the interpreter, the limits of containers, the arguments of `Slurm`."""
+    """What a platform was given for its hosts: the interpreter, the limits of containers, the arguments of `Slurm`.
+
+    ``recorded`` are the engine's settings of another job, whose arguments the job has where no others are given.
+    """
 
     python: str | None = None
     container_limits: Mapping[str, int | float | str] | None = None
     slurm: Mapping[str, object] = field(default_factory=dict)
+    recorded: Mapping[str, object] = field(default_factory=dict)
 
 
 class Host(Protocol):
