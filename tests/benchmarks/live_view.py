@@ -63,7 +63,7 @@ def run(folder: str) -> list[Figure]:
 
 
 def sampling(folder: Path) -> float:
-    """Return the CPU seconds that sampling a job's resources takes in a second: those of a child of its agent."""
+    """Return the CPU seconds that sampling a job's resources takes in a second: those of a child of the host's agent."""
     script = folder / "idle.py"
     script.write_text(IDLE)
     job = Estimator(entry_point=str(script), instance_type="local_process", instance_count=HOSTS).fit(wait=False)
@@ -81,10 +81,12 @@ def sampling(folder: Path) -> float:
 
 
 def is_sampler(pid: int, job: TrainingJob) -> bool:
-    """Return whether a process is a fork of the job's agent."""
+    """Return whether a process is a fork of the host's agent, which is a fork of the job's agent."""
     words, found = system.command_line(pid), system.process(pid)
-    is_agent = any(word.endswith(f"/jobs/{job.name}") for word in words)
-    return is_agent and found is not None and system.command_line(found.parent) == words
+    if not found or not any(word.endswith(f"/jobs/{job.name}") for word in words):
+        return False
+    agent = system.process(found.parent)
+    return agent is not None and system.command_line(found.parent) == system.command_line(agent.parent) == words
 
 
 def costs(job: TrainingJob, *views: str) -> list[float]:
