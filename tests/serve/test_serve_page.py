@@ -159,6 +159,15 @@ def test_the_list_is_filtered_by_the_fragment(browser):
 
 
 @pytest.mark.slow
+def test_a_job_that_does_not_exist_is_said(browser):
+    browser.open("#job=no-such-job")
+    browser.until_shown("There is no training job with this name.")
+    browser.click("Training jobs")
+    browser.until_shown(NAME)
+    assert browser.value("document.getElementById('notice').hidden")
+
+
+@pytest.mark.slow
 def test_values_of_a_curve_are_read_by_keys(browser):
     browser.open(f"#job={NAME}")
     browser.until("document.querySelectorAll('path.curve').length === 1")
@@ -225,6 +234,19 @@ def test_the_page_loads_nothing_from_elsewhere(api):
     assert "unsafe" not in policy
     assert "src=" not in text.partition("<script>")[0]
     assert api.client("s3").list_buckets()["Buckets"] == []
+
+
+@pytest.mark.slow
+def test_a_page_in_s3_does_not_use_the_server(api, job, browser):
+    s3 = api.client("s3")
+    script = "fetch('/', {method: 'POST'}).catch(each => each).then(() => { document.title = 'used' }); document.title = 'ran'"
+    s3.create_bucket(Bucket="pages")
+    page = f"<title>kept</title><script>{script}</script>".encode()
+    s3.put_object(Bucket="pages", Key="page.html", Body=page, ContentType="text/html", ACL="public-read")
+    browser.page.open(f"{browser.url}/pages/page.html")
+    browser.until("document.title !== ''")
+    assert browser.value("document.title") == "kept"
+    assert browser.value("self.origin") == "null"
 
 
 def call(api, target, content, origin=None):

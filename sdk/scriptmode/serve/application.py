@@ -31,6 +31,15 @@ _REPORTED = {
 }
 
 
+def _sandboxed(start_response: StartResponse) -> StartResponse:
+    """Return a function that starts an answer which is a page of no site in a browser.
+
+    An object of S3 may be a page that a job wrote: its script would use the server as the server's own page does.
+    """
+    policy = ("Content-Security-Policy", "sandbox")
+    return lambda status, headers, *rest: start_response(status, [*headers, policy], *rest)
+
+
 class Application:
     """The services of one server.
 
@@ -64,9 +73,9 @@ class Application:
             if service in self._services:
                 content, status = self._call(service, operation, environ), 200
             else:
-                return self._others(environ, start_response)
+                return self._others(environ, _sandboxed(start_response))
         except NotServedError:
-            return self._others(environ, start_response)
+            return self._others(environ, _sandboxed(start_response))
         except ApiError as error:
             content, status = aws_json.render_error(error), error.status
         except Exception:  # noqa: BLE001 - one request must not end the server
