@@ -112,6 +112,51 @@ def test_a_signature_is_that_of_the_request_and_of_now(later, keys, changes, cod
     assert raised.value.code == code
 
 
+def presigned_url():
+    """The URL of an object as boto3 signs it, as a request in WSGI's terms, and the time of its signature."""
+    import time
+    from urllib.parse import urlsplit
+
+    import boto3
+
+    s3 = boto3.Session("AKIATEST", "secret", region_name="us-east-1").client(
+        "s3", endpoint_url="http://127.0.0.1:1", config=Config(signature_version="s3v4")
+    )
+    url = urlsplit(s3.generate_presigned_url("get_object", Params={"Bucket": "mine", "Key": "data"}))
+    environ = {"REQUEST_METHOD": "GET", "REQUEST_URI": f"{url.path}?{url.query}", "HTTP_HOST": url.netloc}
+    return {**environ, "PATH_INFO": url.path, "QUERY_STRING": url.query}, time.time()
+
+
+CALL = {"HTTP_X_AMZ_TARGET": "SageMaker.CreateTrainingJob"}
+
+
+def test_a_presigned_url_of_an_object_calls_no_operation():
+    environ, now = presigned_url()
+    check_signature(environ, {"AKIATEST": "secret"}, now)
+    for call in (CALL, {"CONTENT_TYPE": "application/x-www-form-urlencoded"}, {"PATH_INFO": "/service/X/operation/Y"}):
+        with pytest.raises(ApiError, match="InvalidSignature"):
+            check_signature({**environ, **call}, {"AKIATEST": "secret"}, now)
+
+
+@pytest.mark.parametrize(
+    "call", [CALL, {"CONTENT_TYPE": "application/x-www-form-urlencoded"}, {"PATH_INFO": "/service/X/operation/Y"}]
+)
+def test_a_call_that_claims_to_be_for_s3_is_checked_where_another_server_checks_s3(call):
+    claim = "AWS4-HMAC-SHA256 Credential=AKIATEST/20261123/us-east-1/s3/aws4_request, SignedHeaders=host, Signature="
+    guard = Guard("127.0.0.1", keys=lambda: {"AKIATEST": "secret"}, is_s3_checked=True)
+    environ = {"HTTP_HOST": "127.0.0.1:4580", "HTTP_AUTHORIZATION": claim + "0" * 64, "PATH_INFO": "/mine/data"}
+    guard.check(environ)
+    with pytest.raises(ApiError, match="InvalidSignature"):
+        guard.check({**environ, **call})
+
+
+def test_a_target_is_part_of_the_signature():
+    environ, moment = signed()
+    header = environ["HTTP_AUTHORIZATION"].replace(";x-amz-target", "")
+    with pytest.raises(ApiError, match="does not contain the header X-Amz-Target"):
+        check_signature({**environ, "HTTP_AUTHORIZATION": header}, {"AKIATEST": "secret"}, moment)
+
+
 def test_a_changed_body_is_refused():
     environ, moment = signed(b"{ }")
     with pytest.raises(ApiError, match="InvalidSignature"):
@@ -135,8 +180,9 @@ def test_only_allowed_directories_are_named(tmp_path):
                 f"file://localhost{tmp_path}/x", "file://relative", f"file://{tmp_path}/in/%2e%2e/%2e%2e"):  # fmt: skip
         with pytest.raises(ApiError, match="ValidationException"):
             check_file_uris(request(uri), allowed)
-    with pytest.raises(ApiError, match="--allow"):
-        check_file_uris({"HyperParameters": {"sagemaker_submit_directory": json.dumps("file:///etc/x")}}, allowed)
+    for text in (json.dumps("file:///etc/x"), ' "file:///etc/x" ', r'"\u0066ile:///etc/x"'):
+        with pytest.raises(ApiError, match="--allow"):
+            check_file_uris({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
 
 
 def environ(**headers):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
 from scriptmode.serve.aws_json import validation_error
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,5 +39,7 @@ def _file_uris(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _file_uris(each)
-    elif isinstance(value, str) and file_uris.is_file(text := value.strip().strip('"')):
-        yield text
+    elif isinstance(value, str):
+        for text in (value, contract.decode(value)):
+            if isinstance(text, str) and file_uris.is_file(text):
+                yield text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.s3_requests import is_for_s3
 from scriptmode.serve.wsgi import read_body
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _TIME = "%Y%m%dT%H%M%SZ"
 #: Seconds by which the clock of a client may differ. (Signature Version 4, "Elements of an AWS API request signature")
 _LONGEST_SKEW = 300
 _S3 = "s3"
+_TARGET = "x-amz-target"
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
         raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
     if found.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
+    is_signed_for_s3 = found.service == _S3
+    if is_signed_for_s3 != is_for_s3(environ) or ("HTTP_X_AMZ_TARGET" in environ and _TARGET not in found.headers):
+        # Otherwise whoever has a presigned URL for an object could call an operation with it.
+        text = "The signature is for another service, or does not contain the header X-Amz-Target."
+        raise ApiError("InvalidSignatureException", text, 403)
     try:
         signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
     except ValueError as error:
