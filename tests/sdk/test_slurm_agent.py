@@ -230,7 +230,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
         (
             {"state": "TIMEOUT"},
             "MaxRuntimeExceeded",
-            "Slurm job 1 reached its time limit; ask for more: Slurm(time=...)",
+            "Slurm job 1 reached its time limit; give more: Slurm(time=...)",
         ),
     ],
 )

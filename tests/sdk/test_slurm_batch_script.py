@@ -114,6 +114,25 @@ def test_spot_training_is_requeued():
     assert script.count("--signal") == 1
 
 
+@pytest.mark.parametrize(
+    ("max_run", "options", "maximum", "default", "notice"),
+    [
+        (86400, {"time": "1"}, None, None, 6),
+        (86400, {"time": "0:05:00"}, None, None, 30),
+        (86400, {"time": "10:30"}, None, None, 63),
+        (86400, {"time": "1-00"}, None, None, 120),
+        (86400, {"time": "UNLIMITED"}, 300, 300, 120),
+        (300, {}, 300, 300, 30),
+        (86400, {}, 3600, 600, 60),
+        (86400, {}, None, None, 120),
+        (3600, {}, None, 60, 120),
+    ],
+)
+def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
+    script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), FOLDER, AGENT, maximum, default)
+    assert f"#SBATCH --signal=B:USR1@{notice}\n" in script
+
+
 def test_a_value_is_quoted_where_sbatch_would_split_it():
     options = {"comment": "a \"b\" 'c' \\d $HOME #x", "constraint": "[a*2&b*4]", "mail_user": "a@b.c"}
     script = render_batch_script(job(), SlurmSettings(options), FOLDER, AGENT)

@@ -290,8 +290,8 @@ def test_a_job_that_its_partitions_run_is_accepted(programs):
     checks.require_partitions(groups, Limits(86700), SlurmSettings())
     checks.require_partitions(Resources(1, "slurm:short"), Limits(), SlurmSettings())
     checks.require_partitions(Resources(1, "slurm:short,batch"), Limits(90000), SlurmSettings())
-    assert checks.time_maximum(groups, SlurmSettings()) == 86700
-    assert checks.time_maximum(Resources(1, "slurm"), SlurmSettings()) is None
+    assert checks.time_limits(groups, SlurmSettings())[0] == 86700
+    assert checks.time_limits(Resources(1, "slurm"), SlurmSettings())[0] is None
 
 
 @pytest.mark.parametrize(

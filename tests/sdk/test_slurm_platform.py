@@ -16,6 +16,7 @@ from scriptmode import (
     Slurm,
     SpecError,
     TrainingJob,
+    TrainingJobStopped,
     Tuner,
 )
 from scriptmode.planning.role_query import job_roles
@@ -269,3 +270,29 @@ def test_settings_that_are_given_for_a_rerun_replace_those_of_the_job(cluster, e
         "#SBATCH --mem=2G",
         "#SBATCH --comment=c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "max_run", "limit"),
+    [
+        (
+            {"time": "1"},
+            7200,
+            r"reached its time limit, time=1; give more: Slurm\(time=...\), or SCRIPTMODE_SLURM=time=",
+        ),
+        (
+            {},
+            600,
+            r"reached its time limit, which is max_run \(600 s\) and at most 15 minutes, within the .*; give more",
+        ),
+        ({}, None, r"reached the time limit of its partition; give one: Slurm\(time=...\), or use another partition"),
+    ],
+)
+def test_a_job_that_ran_too_long_names_the_limit_that_ended_it(
+    cluster, estimator, monkeypatch, settings, max_run, limit
+):
+    monkeypatch.setattr(commands, "STATES", commands.StatusCache())
+    cluster.play({"state": "TIMEOUT"})
+    given = {} if max_run is None else {"max_run": max_run}
+    with pytest.raises(TrainingJobStopped, match=rf"was stopped: Slurm job 1 {limit}"):
+        estimator(platform=Slurm(**settings), **given).fit()

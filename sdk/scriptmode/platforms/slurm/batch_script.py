@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 AROUND_TRAINING = 900
 #: Seconds before the end of an allocation at which the job's agent is told, if Slurm knows the end so early.
 LEAST_NOTICE = 60
+#: The notice takes at most this part of the time limit, of which a job of some minutes has little to spare.
+_NOTICE_PART = 10
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
 _LOG = "agent.log"
@@ -66,19 +68,46 @@ def format_time_limit(seconds: int) -> str:
     return f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00"
 
 
+def parse_time_limit(text: str) -> int | None:
+    """Return the seconds of a value of --time (sbatch(1)); None for one without end, or of another form."""
+    days, separator, rest = text.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdigit() for part in (*parts, *([days] if separator else ()))):
+        return None
+    # Days are followed by hours; one number alone is minutes, and two are minutes and seconds.
+    units = (3600, 60, 1) if separator or text.count(":") > 1 else (60, 1)
+    return int(days or 0) * 86400 + sum(int(part) * unit for part, unit in zip(parts, units))
+
+
+def notice_seconds(stop_grace: float, limit: int | None) -> int:
+    """Return how long before the end of an allocation its agent is told, to stop the hosts; ``limit`` in seconds."""
+    wanted = max(LEAST_NOTICE, round(stop_grace))
+    return wanted if limit is None else max(1, min(wanted, limit // _NOTICE_PART))
+
+
 def render_batch_script(
-    job: Job, settings: SlurmSettings, folder: PurePath, agent: Sequence[str], maximum: int | None = None
+    job: Job,
+    settings: SlurmSettings,
+    folder: PurePath,
+    agent: Sequence[str],
+    maximum: int | None = None,
+    default: int | None = None,
 ) -> str:
     """Return the batch script of a job, whose agent is started by the command ``agent``.
 
-    ``folder`` is the job's folder, on every node. ``maximum`` is the partition's time limit in seconds, if it is known.
+    ``folder`` is the job's folder, on every node. ``maximum`` is the partition's time limit in seconds, if it is known,
+    and ``default`` the limit of jobs that name none.
     """
+    time = time_limit(job.request.limits, settings, maximum)
+    notice = notice_seconds(job.stop_grace, parse_time_limit(time) if time else default)
     # Slurm replaces %j and its kind in the name of the log.
     log = str(folder / _LOG).replace("%", "%%")
     options: dict[str, str | bool] = {"job_name": job.request.name, "output": log, "open_mode": "append"}
     lines = ["#!/bin/bash"]
     for component in components(job.request.resources, settings):
-        options.update(_component_options(job, settings, component, maximum))
+        options.update(_component_options(job, settings, component, notice))
+        if time:
+            options["time"] = time
         lines += [f"#SBATCH {_option(*item)}" for item in options.items()]
         lines.append(_NEXT_COMPONENT)
         # The name and the log are those of the whole job.
@@ -88,20 +117,17 @@ def render_batch_script(
 
 
 def _component_options(
-    job: Job, settings: SlurmSettings, component: Component, maximum: int | None
+    job: Job, settings: SlurmSettings, component: Component, notice: int
 ) -> Iterator[tuple[str, str | bool]]:
-    limits = job.request.limits
     if component.partition:
         yield "partition", component.partition
     yield "nodes", str(len(component.hosts))
     yield "ntasks_per_node", "1"
-    yield "requeue" if limits.use_spot_instances else "no_requeue", True
-    yield "signal", f"B:USR1@{max(LEAST_NOTICE, round(job.stop_grace))}"
+    yield "requeue" if job.request.limits.use_spot_instances else "no_requeue", True
+    yield "signal", f"B:USR1@{notice}"
     yield from (
         (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"
     )
-    if time := time_limit(limits, settings, maximum):
-        yield "time", time
 
 
 def submission_environment(script: str, environ: Mapping[str, str]) -> dict[str, str]:

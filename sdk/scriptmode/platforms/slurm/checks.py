@@ -100,13 +100,18 @@ def _require_partition(
         )
 
 
-def time_maximum(resources: Resources, settings: SlurmSettings) -> int | None:
-    """Return the shortest time limit of a job's partitions in seconds; ``None`` without one."""
+def time_limits(resources: Resources, settings: SlurmSettings) -> tuple[int | None, int | None]:
+    """Return the shortest time limit of a job's partitions in seconds, and the one of jobs that name none, or ``None``.
+
+    Raises `PlatformError` where Slurm does not answer.
+    """
     known = commands.find_partitions(wait=0)
     default = next((each.name for each in known.values() if each.is_default), "")
     names = {component.partition or default for component in batch_script.components(resources, settings)}
-    limits = [known[name].max_time for name in names if name in known]
-    return min((limit for limit in limits if limit is not None), default=None)
+    limits = [(known[name].max_time, known[name].default_time) for name in names if name in known]
+    longest = [maximum for maximum, _ in limits if maximum is not None]
+    usual = [default or maximum for maximum, default in limits if default or maximum]
+    return min(longest, default=None), min((limit for limit in usual if limit is not None), default=None)
 
 
 def require_image(image_uri: str, settings: SlurmSettings) -> None:

@@ -187,5 +187,5 @@ class SlurmEngine(SlurmAgent):
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
-        maximum = checks.time_maximum(job.request.resources, settings)
-        return batch_script.render_batch_script(job, settings, folder.path, agent, maximum)
+        maximum, default = checks.time_limits(job.request.resources, settings)
+        return batch_script.render_batch_script(job, settings, folder.path, agent, maximum, default)
