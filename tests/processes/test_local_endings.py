@@ -1,5 +1,6 @@
 """How jobs of the local platform are stopped, and what is left of them when something is killed."""
 
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 from fakes.promptness import soon
 
+from scriptmode.errors import JobExistsError
 from scriptmode_runtime.processes import process_tree
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
@@ -179,21 +181,25 @@ def test_the_job_outlives_its_client(jobs, number):
     assert "algo-1: over" in jobs.lines("job-1")
 
 
-def test_a_client_that_is_killed_before_it_started_the_agent_leaves_a_job_that_says_so(jobs):
+def killed_before_the_agent_started(jobs, request):
+    """Record a job as its creator does, which is killed then."""
     code = """
-import os, sys, time
+import json, os, pathlib, sys, time
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.request.parse import parse_request
-request = {"TrainingJobName": "job-1", "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}}
-with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
-    Job(parse_request(request), "arn", "us-east-1", sys.executable, 120.0), starting_state("job-1", "arn", time.time())
-):
+job = Job(parse_request(json.loads(sys.argv[2])), "arn", "us-east-1", sys.executable, 120.0)
+with JobStore(pathlib.Path(sys.argv[1])).create(job, starting_state("job-1", "arn", time.time())):
     os.kill(os.getpid(), 9)
 """
-    done = subprocess.run([sys.executable, "-c", code, jobs.data_dir], check=False)
+    done = subprocess.run([sys.executable, "-c", code, jobs.data_dir, json.dumps(request)], check=False)
     assert done.returncode == -signal.SIGKILL
+
+
+def test_a_client_that_is_killed_before_it_started_the_agent_leaves_a_job_that_says_so(jobs):
+    request = {"TrainingJobName": "job-1", "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}}
+    killed_before_the_agent_started(jobs, request)
     reason = jobs.platform.describe("job-1")["FailureReason"]
     assert reason.startswith(
         "InternalServerError: the job's agent never started, because the process that created the job"
@@ -201,6 +207,38 @@ with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
     assert "start it again: scriptmode rerun job-1" in reason
     assert "killed or crashed" not in reason
     jobs.delete("job-1")
+
+
+@pytest.mark.parametrize("is_described", [False, True])
+def test_a_call_that_is_repeated_after_it_was_killed_runs_the_job(jobs, tmp_path, is_described):
+    request = {
+        "TrainingJobName": "job-1",
+        "RoleArn": "arn:aws:iam::000000000000:role/test",
+        "AlgorithmSpecification": {"TrainingInputMode": "File", "ContainerEntrypoint": ["sh", "-c", "echo ran"]},
+        "OutputDataConfig": {"S3OutputPath": (tmp_path / "out").as_uri()},
+        "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1, "VolumeSizeInGB": 1},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 60},
+        "Environment": {"A": "1"},
+        "HyperParameters": {"rate": "0.1"},
+        "Tags": [{"Key": "team", "Value": "a"}],
+        "InputDataConfig": [
+            {
+                "ChannelName": "train",
+                "DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": (tmp_path / "in").as_uri()}},
+            }
+        ],
+    }
+    (tmp_path / "in").write_text("1")
+    killed_before_the_agent_started(jobs, request)
+    if is_described:
+        assert jobs.platform.describe("job-1")["TrainingJobStatus"] == "Failed"
+    with pytest.raises(JobExistsError):
+        jobs.platform.create({**request, "Environment": {"A": "2"}})
+    jobs.platform.create(request)
+    assert jobs.wait("job-1")["TrainingJobStatus"] == "Completed"
+    assert "algo-1: ran" in jobs.lines("job-1")
+    with pytest.raises(JobExistsError):
+        jobs.platform.create(request)
 
 
 def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):

@@ -242,7 +242,8 @@ class LocalPlatform(DeprecatedMethods):
     def create(self, request: Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
-        With ``failure`` the job is recorded as failed for that reason, and does not run.
+        With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job
+        whose agent never started, because the process that called was killed.
 
         Raises:
             RequestError: The request is invalid.
@@ -257,7 +258,8 @@ class LocalPlatform(DeprecatedMethods):
 
         self.validate(request)
         parsed = parse_request(request)
-        self._require_new(parsed.name)
+        if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed):
+            raise job_exists_error(parsed.name)
         validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
         if not failure:

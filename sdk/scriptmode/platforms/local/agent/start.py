@@ -5,15 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import ScriptmodeError
+from scriptmode.errors import JobNotFoundError, ScriptmodeError
+from scriptmode.platforms.local.agent import recovery, removal
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
+from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.store.state import JobState
+    from scriptmode.spec.job_request import JobRequest
 
 
 def start_job(store: JobStore, job: Job, state: JobState) -> None:
@@ -33,3 +36,22 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
             with suppress(OSError):
                 beneath.remove_tree(folder.path)
             raise
+
+
+def remove_unstarted(store: JobStore, request: JobRequest) -> bool:
+    """Remove the job of the same request whose agent never started; return whether there was one.
+
+    The process that created it was killed in between. Its caller, such as the client of a server, had no answer and
+    repeats the call: the job is created once, and runs. A job on Slurm is kept, because it may have been submitted.
+    """
+    if request.resources.host_kind is HostKind.SLURM:
+        return False
+    try:
+        folder = store.find(request.name)
+        state = recovery.reconcile(folder)
+        is_unstarted = state.reason.startswith("InternalServerError") and folder.never_had_processes
+        if not is_unstarted or folder.read_job().request != request:
+            return False
+        return removal.delete_ended_job(folder)
+    except JobNotFoundError:
+        return True
