@@ -58,7 +58,7 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
     is_signed_for_s3 = found.service == _S3
     if is_signed_for_s3 != is_for_s3(environ) or ("HTTP_X_AMZ_TARGET" in environ and _TARGET not in found.headers):
-        # Otherwise whoever has a presigned URL for an object could call an operation with it.
+        # Otherwise a presigned URL for an object could be used to call an operation.
         text = "The signature is for another service, or does not contain the header X-Amz-Target."
         raise ApiError("InvalidSignatureException", text, 403)
     try:
