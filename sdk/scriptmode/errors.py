@@ -151,6 +151,7 @@ class UnreadableJobError(DataError):
         *,
         is_log: bool = False,
         is_running: bool = False,
+        owner: str = "",
     ) -> None:
         """Create the error.
 
@@ -160,6 +161,7 @@ class UnreadableJobError(DataError):
             cause: Why the file cannot be read.
             is_log: Whether the file is a log; the rest of the job is readable then.
             is_running: Whether the job is still running.
+            owner: The user who has the job, where it is another one.
         """
         import shlex
 
@@ -169,7 +171,13 @@ class UnreadableJobError(DataError):
         if is_log:
             what = "the log of "
             step = f"the rest of the job is not affected, remove that file alone: rm {shlex.quote(os.fspath(path))}"
-        super().__init__(f"{what}training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}", advice=step)
+        if owner:
+            # It may run, and be undamaged.
+            step = f"ask {owner} for access to it"
+        whose = f", which belongs to {owner}," if owner else ""
+        super().__init__(
+            f"{what}training job {job_name!r}{whose} cannot be read: {os.fspath(path)}: {cause}", advice=step
+        )
         self.job_name = job_name
         self.path = path
         self.is_running = is_running

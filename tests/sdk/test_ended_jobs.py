@@ -191,6 +191,18 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     assert [*probe.find_unhealthy_jobs(store.data_dir).unreadable] == ["b"]
 
 
+def test_a_job_of_another_user_is_not_to_be_deleted(store, monkeypatch):
+    file = ended(store, "b").path / "state.json"
+    file.write_text("[]")
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(
+        UnreadableJobError, match="b', which belongs to the user .*, cannot be .*; ask .* for"
+    ) as raised:
+        LocalPlatform(data_dir=store.data_dir).describe("b")
+    assert "scriptmode rm" not in str(raised.value)
+
+
 def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
     ended(store, "a")
     file = ended(store, "b", 5.0).path / "job.json"

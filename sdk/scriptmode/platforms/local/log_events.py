@@ -10,6 +10,7 @@ from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.description import render_describe_response
 from scriptmode.platforms.local.store.logs import LogReader
+from scriptmode.platforms.local.system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,4 +63,5 @@ def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> I
     try:
         yield from reader.lines(final=final)
     except OSError as error:
-        raise UnreadableJobError(folder.name, folder.log(host), error.strerror or error, is_log=True) from error
+        cause, owner = error.strerror or error, find_other_owner(folder.path)
+        raise UnreadableJobError(folder.name, folder.log(host), cause, is_log=True, owner=owner) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import time
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.store.engine_record import read_engine_record
+from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode.platforms.slurm import batch_script, checks, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.settings import settings_from_json
@@ -250,7 +250,7 @@ def _describe_termination(folder: JobFolder, status: JobStatus) -> Termination:
     reason = _REASONS.get(status.state, StopReason.UNKNOWN)
     number = status.job_id
     if reason is StopReason.USER:
-        user = "" if status.cancelled_by is None else f" by {_user_name(status.cancelled_by)}"
+        user = "" if status.cancelled_by is None else f" by {user_name(status.cancelled_by)}"
         return Termination(reason, f"Slurm job {number} was cancelled{user}")
     if reason is StopReason.TIME_LIMIT:
         later = "its deadline; give a later one: Slurm(deadline=...)"
@@ -287,10 +287,3 @@ def _describe_time_limit(folder: JobFolder) -> str:
         )
     advice = "give one: Slurm(time=...), or use another partition: sinfo -o '%P %l'"
     return f"the time limit of its partition; {advice}"
-
-
-def _user_name(number: int) -> str:
-    try:
-        return f"the user {pwd.getpwuid(number).pw_name}"
-    except KeyError:
-        return f"the user with the number {number}"

@@ -48,7 +48,7 @@ from scriptmode.messages import suggest_similar
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_record, logs, shapes
 from scriptmode.platforms.local.store import state as states
-from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system import file_owner, full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode_runtime.files import beneath
@@ -297,7 +297,8 @@ class JobFolder:
         # The message names the path, so only the reason is taken of an OSError.
         if isinstance(cause, OSError) and cause.strerror:
             cause = cause.strerror
-        return UnreadableJobError(self.name, path, cause, is_running=self.has_agent())
+        owner = file_owner.find_other_owner(self.path)
+        return UnreadableJobError(self.name, path, cause, is_running=self.has_agent(), owner=owner)
 
     def has_agent(self) -> bool:
         """Return whether an agent holds the job's lock; False where that is unknown."""
