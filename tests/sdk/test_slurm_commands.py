@@ -286,7 +286,7 @@ def test_a_job_that_no_partition_runs_is_refused(programs, resources, limits, se
 
 def test_a_job_that_its_partitions_run_is_accepted(programs):
     programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
-    groups = Resources(None, None, (InstanceGroup("a", "slurm:short", 1), InstanceGroup("b", "slurm:batch", 2)))
+    groups = Resources(None, None, (InstanceGroup("a", "slurm:short", 1), InstanceGroup("b", "slurm:batch", 1)))
     checks.require_partitions(groups, Limits(86700), SlurmSettings())
     checks.require_partitions(Resources(1, "slurm:short"), Limits(), SlurmSettings())
     checks.require_partitions(Resources(1, "slurm:short,batch"), Limits(90000), SlurmSettings())

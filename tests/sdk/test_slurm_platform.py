@@ -116,6 +116,24 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
         ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
         ({"instance_type": "slurmm"}, "did you mean 'slurm'?"),
         (
+            {
+                "instance_groups": [InstanceGroup("a", "slurm:batch", 2), InstanceGroup("b", "slurm:urgent", 1)],
+                "instance_type": None,
+            },
+            "3 hosts need as many nodes, but partitions batch, urgent together have 2; use fewer hosts, or another",
+        ),
+        (
+            {
+                "instance_groups": [
+                    InstanceGroup("a", "slurm", 1),
+                    InstanceGroup("b", "slurm:urgent", 1),
+                    InstanceGroup("c", "slurm:batch", 2),
+                ],
+                "instance_type": None,
+            },
+            "3 hosts need as many nodes, but partition 'batch' has 2; use fewer hosts, or another",
+        ),
+        (
             {"platform": {"partitions": {"btach": {"mem": "1G"}}}},
             "partitions names 'btach', which the cluster does not have; did",
         ),
@@ -131,7 +149,17 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
             "instance types 'slurm', 'local_process' need different kinds of hosts",
         ),
     ],
-    ids=["partition", "count", "image", "type", "options", "two partitions", "kinds"],
+    ids=[
+        "partition",
+        "count",
+        "image",
+        "type",
+        "nodes of groups",
+        "nodes of a partition",
+        "options",
+        "two partitions",
+        "kinds",
+    ],
 )
 def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
     if "platform" in arguments:

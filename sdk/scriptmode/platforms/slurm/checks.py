@@ -49,6 +49,7 @@ def require_partitions(
         # Slurm chooses among the partitions of a list, and sbatch checks them.
         if "," not in component.partition:
             _require_partition(component, known, limits, is_limit_given=_is_limit_given(limits, settings))
+    _require_nodes_of_components(batch_script.components(resources, settings), known)
 
 
 def fits_partitions(job: Job) -> bool:
@@ -98,6 +99,28 @@ def _require_partition(
             argument="max_run",
             advice="give less, or use another partition: sinfo -o '%P %l'",
         )
+
+
+def _require_nodes_of_components(parts: tuple[batch_script.Component, ...], known: Mapping[str, Partition]) -> None:
+    """Raise `SpecError` for a heterogeneous job with more hosts than nodes, which Slurm never starts or refuses.
+
+    It gives each component nodes of its own, also where the partitions have the same nodes.
+    """
+    default = next((each.name for each in known.values() if each.is_default), "")
+    names = sorted({each.partition or default for each in parts})
+    if len(parts) == 1 or not known.keys() >= {*names}:
+        return
+    nodes = {name: commands.expand_nodes(known[name].nodes) for name in names}
+    for among in (*([name] for name in names), names):
+        hosts = sum(len(each.hosts) for each in parts if (each.partition or default) in among)
+        has = len({node for name in among for node in nodes[name]})
+        if hosts > has:
+            what = f"partition {among[0]!r} has" if len(among) == 1 else f"partitions {', '.join(among)} together have"
+            raise SpecError(
+                f"{pluralize(hosts, 'host')} need as many nodes, but {what} {has}",
+                argument="instance_groups",
+                advice="use fewer hosts, or another partition: sinfo -o '%P %N'",
+            )
 
 
 def time_limits(resources: Resources, settings: SlurmSettings) -> tuple[int | None, int | None]:
