@@ -47,7 +47,11 @@ def cluster() -> Iterator[Check]:
     version = commands.find_config().get("SLURM_VERSION", "")
     found = f"{version} answers, with {pluralize(len(partitions), 'partition')}: {', '.join(sorted(partitions))}"
     yield ok(found) if partitions else problem(found, "ask the administrators of the cluster")
-    yield _shared_files(partitions, settings)
+    try:
+        yield _shared_files(partitions, settings)
+    except OSError as error:
+        advice = f"make it writable, or name another one in {DATA_DIR_VARIABLE}"
+        yield problem(f"the data directory {default_data_dir()} cannot be used: {error.strerror or error}", advice)
 
 
 class _Step(NamedTuple):
