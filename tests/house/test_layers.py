@@ -161,6 +161,7 @@ COMMAND_LINE_USES = {
     "scriptmode.serve.server.Server",
     "scriptmode.serve.server.Settings",
     "scriptmode.serve.server.parse_address",
+    "scriptmode.serve.tls.load_certificate",
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = (

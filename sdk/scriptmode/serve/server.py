@@ -27,10 +27,12 @@ from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.tag_operations import TagOperations
+from scriptmode.serve.tls import TlsRelay
 from scriptmode.serve.training_jobs import TrainingJobs
 from scriptmode.serve.tuning_jobs import TuningJobs
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.serve.training_jobs import Operation
@@ -54,6 +56,7 @@ class Settings:
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
         allowed: Directories of this machine that a request may name by ``file://`` URIs.
+        tls: The certificate of a server that speaks TLS; None: it does not.
     """
 
     host: str = DEFAULT_HOST
@@ -64,6 +67,7 @@ class Settings:
     rate: float = 0.0
     s3: str = "disk"
     allowed: tuple[str, ...] = ()
+    tls: ssl.SSLContext | None = None
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -106,7 +110,13 @@ class Server:
         self._metrics = JobMetrics(self._platform, self._watch)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
-        self._http = create_http_server(self._respond, settings.host, settings.port)
+        inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
+        self._http = create_http_server(self._respond, *inside)
+        self._tls: TlsRelay | None = None
+        if settings.tls:
+            target = (DEFAULT_HOST, self._http.effective_port)
+            self._tls = TlsRelay(settings.tls, settings.host, settings.port, target)
+        self._host = settings.host
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
         jobs = self._training_jobs(settings)
@@ -145,11 +155,21 @@ class Server:
         }
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        client = self._tls.find_client(environ.get("REMOTE_PORT", "")) if self._tls else None
+        if client:
+            environ["REMOTE_ADDR"] = client
         return self._application(environ, start_response) if self._application else ()
 
     @property
     def url(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
+        if self._tls:
+            return f"https://{f'[{self._host}]' if ':' in self._host else self._host}:{self._tls.port}"
+        return self._inner_url
+
+    @property
+    def _inner_url(self) -> str:
+        """The URL for the server itself and its jobs, which need not trust a certificate."""
         host = self._http.effective_host
         return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
 
@@ -158,6 +178,8 @@ class Server:
         for name, value in self._job_settings():
             os.environ[name] = value
         self._watch.start()
+        if self._tls:
+            self._tls.start()
         try:
             self._http.run()
         finally:
@@ -175,8 +197,8 @@ class Server:
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
-        yield "AWS_ENDPOINT_URL", self.url
-        yield "AWS_ENDPOINT_URL_S3", self.url if self._s3_url == "memory" else self._s3_url
+        yield "AWS_ENDPOINT_URL", self._inner_url
+        yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._s3_url == "memory" else self._s3_url
         environment: Mapping[str, str] = os.environ
         if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
             identifier, secret = next(iter(self._keys.read().items()), ("scriptmode", "scriptmode"))

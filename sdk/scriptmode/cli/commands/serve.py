@@ -18,6 +18,7 @@ from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
+from scriptmode.serve.tls import load_certificate
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -66,6 +67,18 @@ class _ServeGroup(Group):
     metavar="DIRECTORY",
     help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
 )
+@click.option(
+    "--tls-certificate",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Speak TLS with the certificate in this PEM file. [default: no TLS]",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="PEM file of the certificate's private key. [default: the certificate's file]",
+)
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
@@ -92,7 +105,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
-    settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], **limits)
+    tls = load_certificate(options["tls_certificate"], options["tls_key"])
+    settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], tls=tls, **limits)
     server = Server(settings, lambda line: output.echo(line, err=True))
     signal.signal(signal.SIGTERM, _exit)
     if as_json:

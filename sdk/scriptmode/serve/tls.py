@@ -1,0 +1,123 @@
+"""TLS in front of the HTTP server, which has none: a relay of bytes, whose listener has the certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import PlatformError, invalid
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Seconds in which a client has to finish the handshake.
+_HANDSHAKE_SECONDS = 10.0
+_CHUNK = 256 * 1024
+
+
+def load_certificate(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    """Return the TLS of a server with a certificate; None without one.
+
+    Args:
+        certificate: PEM file of the certificate, followed by those of its authorities.
+        key: PEM file of the private key; None: it is in the certificate's file.
+
+    Raises:
+        SpecError: A file cannot be read or used, or there is a key alone.
+    """
+    if certificate is None:
+        if key is not None:
+            advice = "give --tls-certificate FILE, too"
+            raise invalid("tls_key", f"is {str(key)!r}, but there is no certificate", advice)
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # Without a password Python would ask for that of an encrypted key at the terminal.
+        context.load_cert_chain(certificate, key, password="")
+    except (OSError, ValueError) as error:  # SSLError is an OSError
+        files = f"{certificate}" + (f" with the key {key}" if key else "")
+        raise invalid(
+            "tls_certificate",
+            f"is {files}, which cannot be used: {error}",
+            "give PEM files of a certificate and of its key without a password",
+        ) from error
+    return context
+
+
+class TlsRelay:
+    """Listener that passes the decrypted bytes of each connection to a server of this machine, and its answers back.
+
+    Args:
+        context: The certificate.
+        host: Address or name at which it listens.
+        port: Its port; 0 is one that is free.
+        target: Address and port of the server.
+
+    Raises:
+        PlatformError: The address cannot be used.
+    """
+
+    def __init__(self, context: ssl.SSLContext, host: str, port: int, target: tuple[str, int]) -> None:
+        self._context = context
+        self._target = target
+        #: Addresses of the clients by the ports of their connections to the server.
+        self._clients: dict[str, str] = {}
+        try:
+            self._listener = socket.create_server((host, port), family=_family(host, port), backlog=1024)
+        except OSError as error:
+            raise PlatformError(
+                f"the server cannot listen at {host}:{port}: {error}",
+                advice="end the other server, or give another --listen ADDRESS:PORT",
+            ) from error
+
+    @property
+    def port(self) -> int:
+        """The port at which it listens."""
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Serve in a thread of its own until the process ends."""
+        threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True).start()
+
+    def find_client(self, port: str) -> str | None:
+        """Return the address of the client whose connection to the server has a port; None for no relayed one."""
+        return self._clients.get(port)
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(
+            self._relay, sock=self._listener, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+        )
+        await server.serve_forever()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            answers, requests = await asyncio.open_connection(*self._target)
+            port = str(requests.get_extra_info("sockname")[1])
+            self._clients[port] = writer.get_extra_info("peername")[0]
+            ways = [asyncio.create_task(_copy(reader, requests)), asyncio.create_task(_copy(answers, writer))]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+                requests.close()
+                # Before the server can have another connection with this port.
+                del self._clients[port]
+        writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+
+
+def _family(host: str, port: int) -> socket.AddressFamily:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
