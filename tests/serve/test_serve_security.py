@@ -196,11 +196,25 @@ def test_this_machine_has_several_names(host):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"HTTP_HOST": "evil.example"}, {"HTTP_HOST": ""}, {"HTTP_ORIGIN": "http://evil.example"}, {"HTTP_ORIGIN": "null"}],
+    [
+        {"HTTP_HOST": "evil.example"},
+        {"HTTP_HOST": "127.0.0.1.evil.example:4580"},
+        {"HTTP_HOST": ""},
+        {"HTTP_ORIGIN": "http://evil.example"},
+        {"HTTP_ORIGIN": "null"},
+    ],
 )
 def test_pages_of_other_sites_are_refused(headers):
     with pytest.raises(ApiError, match="AccessDenied"):
         Guard("127.0.0.1").check(environ(**headers))
+
+
+def test_a_server_that_other_machines_reach_answers_nothing_once_its_last_key_is_deleted():
+    keys = {"AKIATEST": "secret"}
+    guard = Guard("0.0.0.0", keys=lambda: keys)
+    keys.clear()
+    with pytest.raises(ApiError, match="MissingAuthenticationToken"):
+        guard.check(environ())
 
 
 def test_each_client_has_a_rate_of_its_own():

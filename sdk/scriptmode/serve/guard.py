@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from scriptmode.serve.wsgi import Environ
 
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 #: Seconds of calls that a client may make at once after it made none.
 _BURST_SECONDS = 5.0
 #: Clients whose rate is remembered.
@@ -32,7 +32,8 @@ class Guard:
     Args:
         host: The name or address at which the server listens.
         rate: The most requests of one client in a second; 0 is unlimited.
-        keys: Returns the secrets of the access keys by their identifiers; without any, requests need no signature.
+        keys: Returns the secrets of the access keys by their identifiers. Without any, requests of this machine need no
+            signature, and those of a server that other machines reach are refused.
         is_s3_checked: Whether another server checks the signatures of requests for S3.
         clock: The monotonic clock.
     """
@@ -58,7 +59,10 @@ class Guard:
     def check(self, environ: Environ) -> None:
         """Raise `ApiError` for a request that is not answered."""
         self.check_sender(environ)
-        if (keys := self._keys()) and not (self._is_s3_checked and is_for_s3(environ)):
+        keys = self._keys()
+        # The last key may be deleted while the server runs.
+        needs_signature = bool(keys) or not self._is_loopback
+        if needs_signature and not (self._is_s3_checked and is_for_s3(environ)):
             check_signature(environ, keys, time.time())
 
     def check_sender(self, environ: Environ) -> None:
@@ -85,7 +89,13 @@ class Guard:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is that of this machine alone."""
-    return host in _LOOPBACK or host.startswith("127.") or host.endswith(".localhost")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        # Anybody can own a name such as 127.0.0.1.example.com.
+        return False
 
 
 def _name(host: str) -> str:
