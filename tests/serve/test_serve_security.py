@@ -1,5 +1,7 @@
 """What `scriptmode serve` refuses: unsigned and expired requests, other sites' pages, paths of this machine."""
 
+import hashlib
+import io
 import json
 import os
 import subprocess
@@ -60,8 +62,6 @@ def test_other_machines_need_a_key(tmp_path):
 
 def signed(body=b"{}", **changes):
     """A request for ListTrainingJobs as a client of boto3 signs it, in WSGI's terms, and the time of its signature."""
-    import io
-
     import boto3
 
     sent = []
@@ -138,6 +138,21 @@ def test_a_presigned_url_of_an_object_calls_no_operation():
             check_signature({**environ, **call}, {"AKIATEST": "secret"}, now)
 
 
+def test_a_presigned_url_of_an_object_is_not_for_another_object():
+    environ, now = presigned_url()
+    changes = [
+        {"REQUEST_URI": environ["REQUEST_URI"].replace("/mine", "//other/mine")},
+        {"REQUEST_URI": environ["REQUEST_URI"].replace("/mine", "http://127.0.0.1:1/mine")},
+        {"REQUEST_URI": environ["REQUEST_URI"] + "#&acl"},
+        {"HTTP_X_AMZ_COPY_SOURCE": "/other/data"},
+        {"QUERY_STRING": environ["QUERY_STRING"].replace("X-Amz-Signature=", "X-Amz-Signature=é")},
+        {"QUERY_STRING": environ["QUERY_STRING"].replace("X-Amz-Expires=", "X-Amz-Expires=" + "9" * 5000)},
+    ]
+    for change in changes:
+        with pytest.raises(ApiError, match="InvalidSignature|MissingAuthentication"):
+            check_signature({**environ, **change}, {"AKIATEST": "secret"}, now)
+
+
 @pytest.mark.parametrize(
     "call", [CALL, {"CONTENT_TYPE": "application/x-www-form-urlencoded"}, {"PATH_INFO": "/service/X/operation/Y"}]
 )
@@ -153,7 +168,7 @@ def test_a_call_that_claims_to_be_for_s3_is_checked_where_another_server_checks_
 def test_a_target_is_part_of_the_signature():
     environ, moment = signed()
     header = environ["HTTP_AUTHORIZATION"].replace(";x-amz-target", "")
-    with pytest.raises(ApiError, match="does not contain the header X-Amz-Target"):
+    with pytest.raises(ApiError, match="does not contain the headers x-amz-target"):
         check_signature({**environ, "HTTP_AUTHORIZATION": header}, {"AKIATEST": "secret"}, moment)
 
 
@@ -161,6 +176,25 @@ def test_a_changed_body_is_refused():
     environ, moment = signed(b"{ }")
     with pytest.raises(ApiError, match="InvalidSignature"):
         check_signature(environ, {"AKIATEST": "secret"}, moment)
+
+
+@pytest.mark.parametrize("said", [hashlib.sha256(b"{}").hexdigest(), "UNSIGNED-PAYLOAD"])
+def test_a_hash_in_a_header_is_that_of_the_body(said):
+    """Clients of JavaScript sign the header for every service."""
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    environ, now = signed()
+    headers = {"X-Amz-Target": environ["HTTP_X_AMZ_TARGET"], "X-Amz-Content-SHA256": said}
+    request = AWSRequest("POST", "http://127.0.0.1:1/", headers=headers, data=b"{}")
+    SigV4Auth(Credentials("AKIATEST", "secret"), "sagemaker", "us-east-1").add_auth(request)
+    environ.update({f"HTTP_{name.upper().replace('-', '_')}": value for name, value in request.headers.items()})
+    changed = {**environ, "wsgi.input": io.BytesIO(b"[]")}
+    with pytest.raises(ApiError, match="InvalidSignature"):
+        check_signature(changed, {"AKIATEST": "secret"}, now)
+    if said != "UNSIGNED-PAYLOAD":
+        check_signature(environ, {"AKIATEST": "secret"}, now)
 
 
 def test_only_allowed_directories_are_named(tmp_path):

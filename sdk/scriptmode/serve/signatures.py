@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.s3_requests import is_for_s3
@@ -26,7 +27,12 @@ _TIME = "%Y%m%dT%H%M%SZ"
 #: Seconds by which the clock of a client may differ. (Signature Version 4, "Elements of an AWS API request signature")
 _LONGEST_SKEW = 300
 _S3 = "s3"
-_TARGET = "x-amz-target"
+#: A target whose path is the same to every reader: to some, what follows ``//`` is a host, and what follows ``#`` not
+#: a part of it.
+_TARGET = re.compile(r"/(?!/)[^#]*")
+_BODY_HASH = "x-amz-content-sha256"
+#: Digits of the seconds for which a URL is signed, at most a week.
+_LONGEST_NUMBER = 6
 
 
 @dataclass(frozen=True)
@@ -56,24 +62,34 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
         raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
     if found.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
-    is_signed_for_s3 = found.service == _S3
-    if is_signed_for_s3 != is_for_s3(environ) or ("HTTP_X_AMZ_TARGET" in environ and _TARGET not in found.headers):
-        # Otherwise a presigned URL for an object could be used to call an operation.
-        text = "The signature is for another service, or does not contain the header X-Amz-Target."
-        raise ApiError("InvalidSignatureException", text, 403)
+    _require_signed_parts(environ, found)
     try:
         signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
     except ValueError as error:
         raise ApiError("IncompleteSignatureException", "The request has no valid X-Amz-Date.", 403) from error
     if signed - now > _LONGEST_SKEW or now - signed > (found.expires or _LONGEST_SKEW):
         raise ApiError("InvalidSignatureException", f"Signature expired: {found.time} is too long ago.", 403)
-    if not hmac.compare_digest(_sign(environ, found, keys[found.key]), found.signature):
+    if not hmac.compare_digest(_sign(environ, found, keys[found.key]).encode(), found.signature.encode()):
         raise ApiError(
             "InvalidSignatureException",
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
             "Access Key and signing method.",
             403,
         )
+
+
+def _require_signed_parts(environ: Environ, found: _Signature) -> None:
+    """Raise `ApiError` for a request with parts that its signature does not cover.
+
+    Otherwise a presigned URL for one object could be used to call an operation, or, with the header
+    X-Amz-Copy-Source, to read another object.
+    """
+    if (found.service == _S3) != is_for_s3(environ) or not _TARGET.fullmatch(environ["REQUEST_URI"]):
+        raise ApiError("InvalidSignatureException", "The signature is for another service, or for another path.", 403)
+    names = (name[len("HTTP_") :].replace("_", "-").lower() for name in environ if name.startswith("HTTP_X_AMZ_"))
+    if unsigned := sorted(set(names) - set(found.headers)):
+        text = f"The signature does not contain the headers {', '.join(unsigned)}."
+        raise ApiError("InvalidSignatureException", text, 403)
 
 
 def _parse(environ: Environ) -> _Signature | None:
@@ -91,11 +107,12 @@ def _parse(environ: Environ) -> _Signature | None:
         )
     query = dict(parse_qsl(environ.get("QUERY_STRING", "")))
     scope = query.get("X-Amz-Credential", "").split("/")
-    if len(scope) != 5 or not query.get("X-Amz-Expires", "").isdecimal():  # noqa: PLR2004 - key, day, Region, service, end
+    expires = query.get("X-Amz-Expires", "")
+    if len(scope) != 5 or not expires.isdecimal() or len(expires) > _LONGEST_NUMBER:  # noqa: PLR2004 - key, day, Region, service, end
         return None
     headers = tuple(query.get("X-Amz-SignedHeaders", "").split(";"))
     signature, time = query.get("X-Amz-Signature", ""), query.get("X-Amz-Date", "")
-    return _Signature(scope[0], scope[2], scope[3], headers, signature, time, int(query["X-Amz-Expires"]))
+    return _Signature(scope[0], scope[2], scope[3], headers, signature, time, int(expires))
 
 
 def _sign(environ: Environ, found: _Signature, secret: str) -> str:
@@ -107,11 +124,14 @@ def _sign(environ: Environ, found: _Signature, secret: str) -> str:
     kind: Any = SigV4Auth
     if found.service == _S3:
         kind = S3SigV4QueryAuth if found.expires else S3SigV4Auth
-    target = urlsplit(environ["REQUEST_URI"])
-    query = "&".join(part for part in target.query.split("&") if not part.startswith("X-Amz-Signature="))
-    url = f"http://{environ.get('HTTP_HOST', '')}{target.path or '/'}{'?' if query else ''}{query}"
+    path, _, query = environ["REQUEST_URI"].partition("?")
+    query = "&".join(part for part in query.split("&") if not part.startswith("X-Amz-Signature="))
+    url = f"http://{environ.get('HTTP_HOST', '')}{path}{'?' if query else ''}{query}"
     headers = {name: _header(environ, name) for name in found.headers}
     body = b"" if found.service == _S3 else read_body(environ)
+    if _BODY_HASH in headers and found.service != _S3:
+        # The signer takes the hash from the header: it must be that of this body.
+        headers[_BODY_HASH] = hashlib.sha256(body).hexdigest()
     request = AWSRequest(environ["REQUEST_METHOD"], url, headers=headers, data=body)
     request.context["timestamp"] = found.time
     signer = kind(Credentials(found.key, secret), found.service, found.region)
