@@ -1,5 +1,6 @@
 """CloudWatch Logs of jobs of `scriptmode serve`, read by boto3. Every answer is checked against botocore's model."""
 
+import os
 import time
 
 import pytest
@@ -182,3 +183,15 @@ def test_times_survive_a_pair_that_was_cut(tmp_path):
     assert second.time_of(2) == time_of_a
     assert LogTimes(log, file).update() == 4
     assert file.stat().st_size == 32
+
+
+def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
+    log, file = tmp_path / "log", tmp_path / "server" / "algo-1.times"
+    times = LogTimes(log, file)
+    log.write_text("a line of the first job\n")
+    os.utime(log, (1000, 1000))
+    assert times.update() == 24
+    file.unlink()
+    log.write_text("short\n")
+    os.utime(log, (2000, 2000))
+    assert (times.update(), times.span) == (6, (2_000_000, 2_000_000))

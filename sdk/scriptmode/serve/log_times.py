@@ -48,6 +48,9 @@ class LogTimes:
         Raises ``OSError`` where the times cannot be written, ``FileNotFoundError`` without a log.
         """
         status = self.log.stat()
+        if self._ends and not self.file.exists():
+            # The job was deleted, and another one has its name.
+            self._ends, self._times = [], []
         if self._ends and self._ends[-1] >= status.st_size:
             return self._ends[-1]
         with suppress(FileExistsError):
