@@ -1,8 +1,10 @@
 """CloudWatch's GetMetricData of jobs of `scriptmode serve`, in each protocol of its clients."""
 
+import io
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import pytest
 from botocore.config import Config
@@ -13,6 +15,9 @@ from serve.conftest import TENSORFLOW
 
 from scriptmode.serve import cbor
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.cloudwatch import CloudWatch
+from scriptmode.serve.job_metrics import JobMetrics
+from scriptmode.serve.s3_requests import FORM
 
 TYPES = {"smithy-rpc-v2-cbor": "application/cbor", "json": "application/x-amz-json-1.0", "query": "text/xml"}
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
@@ -104,3 +109,32 @@ def test_parts_of_unknown_length_are_decoded():
 def test_other_bytes_are_refused_or_a_value(content):
     with suppress(ApiError):
         cbor.decode(content)
+
+
+def test_a_time_without_a_zone_is_of_utc(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        body = b"Action=GetMetricData&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
+        found = []
+        metrics = SimpleNamespace(get_metric_data=lambda arguments: found.append(arguments) or {})
+        environ = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+        CloudWatch(metrics, others=None)(environ, lambda *_: None)
+        assert found[0]["EndTime"] - found[0]["StartTime"] == 1
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize("period", [b"\xfb\x7f\xf0" + bytes(6), b"\x61x"])
+def test_a_request_that_is_not_as_the_model_has_it_is_refused(period):
+    """Among them an infinite number, which JSON and CBOR have."""
+    statistic = cbor.encode({"Stat": "Average", "Metric": {"Namespace": NAMESPACE}})
+    query = b"\xa2" + cbor.encode("Id") + cbor.encode("a") + cbor.encode("MetricStat")
+    query += bytes([statistic[0] + 1]) + statistic[1:] + cbor.encode("Period") + period
+    body = b"\xa3" + b"".join(map(cbor.encode, ["StartTime", 0, "EndTime", 1, "MetricDataQueries"])) + b"\x81" + query
+    environ = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
+    environ["PATH_INFO"] = "/service/GraniteServiceVersion20100801/operation/GetMetricData"
+    statuses = []
+    CloudWatch(JobMetrics(None, None), others=None)(environ, lambda status, _: statuses.append(status))
+    assert statuses == ["400 Bad Request"]

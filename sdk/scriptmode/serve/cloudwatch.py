@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree as ET
@@ -47,7 +47,7 @@ class CloudWatch:
             content = _render(self._metrics.get_metric_data(_parse(kind, body)), kind)
         except NotServedError:
             return self._others(environ, start_response)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
             content, status = _render_error(refused, kind), refused.status
         except ApiError as error:
@@ -90,7 +90,8 @@ def _parse_form(text: str) -> dict[str, Any]:
     found = _collapse(root)
     for field in ("StartTime", "EndTime"):
         if field in found:
-            found[field] = datetime.fromisoformat(found[field].replace("Z", "+00:00")).timestamp()
+            moment = datetime.fromisoformat(found[field].replace("Z", "+00:00"))
+            found[field] = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
     for query in found.get("MetricDataQueries", ()):
         query["ReturnData"] = query.get("ReturnData", "true") == "true"
     return dict(found)

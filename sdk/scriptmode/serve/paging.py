@@ -76,7 +76,7 @@ def _token(position: tuple[Any, str]) -> str:
 def _parse_token(token: str) -> tuple[Any, str]:
     try:
         key, name = json.loads(base64.urlsafe_b64decode(token))
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise _token_error() from error
     return key, name
 
