@@ -1,7 +1,10 @@
 """CloudWatch Logs of jobs of `scriptmode serve`, read by boto3. Every answer is checked against botocore's model."""
 
+import itertools
 import os
 import time
+from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import ClientError
@@ -10,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import LogFile
-from scriptmode.serve.log_times import LogTimes
+from scriptmode.serve.log_times import LogTimes, LogWatch
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 PRINTS = """
@@ -195,3 +199,22 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
     log.write_text("short\n")
     os.utime(log, (2000, 2000))
     assert (times.update(), times.span) == (6, (2_000_000, 2_000_000))
+
+
+def test_a_long_search_goes_on_in_the_next_page(tmp_path):
+    (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(20)))
+    description = {"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"}
+    platform = SimpleNamespace(
+        describe=lambda _: description,
+        log_locations=lambda _: {"algo-1": str(tmp_path / "log")},
+        server_folder=lambda _: tmp_path / "server",
+    )
+    seconds = itertools.count()
+    search = Logs(platform, LogWatch(platform), lambda: float(next(seconds))).operations["FilterLogEvents"]
+    arguments = {"logGroupName": GROUP, "logStreamNamePrefix": "job/", "filterPattern": "9"}
+    pages = [search(arguments)]
+    while "nextToken" in pages[-1]:
+        pages.append(search({**arguments, "nextToken": pages[-1]["nextToken"]}))
+    assert [event["message"] for each in pages for event in each["events"]] == ["line 9", "line 19"]
+    assert not pages[0]["searchedLogStreams"][0]["searchedCompletely"]
+    assert len(pages) > 2

@@ -6,6 +6,7 @@ import base64
 import heapq
 import json
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from scriptmode.serve.log_times import times_file
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_pages import Line
@@ -32,6 +33,8 @@ _STREAMS = 50
 _TOKEN = re.compile(r"([fb])/(\d{1,20})")
 #: Bytes that an event has beside its text (PutLogEvents, API reference).
 _EVENT_BYTES = 26
+#: Seconds that one FilterLogEvents call searches; the next page goes on.
+_SEARCH_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,13 @@ class Logs:
     Args:
         platform: The platform that has the jobs.
         watch: The times of the lines of their logs.
+        clock: The monotonic clock.
     """
 
-    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+    def __init__(self, platform: LocalPlatform, watch: LogWatch, clock: Callable[[], float] = time.monotonic) -> None:
         self._platform = platform
         self._watch = watch
+        self._clock = clock
         self.operations: dict[str, Operation] = {
             "DescribeLogStreams": self._describe_streams,
             "GetLogEvents": self._events,
@@ -124,12 +129,13 @@ class Logs:
         offsets = _parse_offsets(arguments.get("nextToken"))
         events: list[dict[str, Any]] = []
         limit, used, more = _limit(arguments, MOST_LINES), 0, False
+        deadline = self._clock() + _SEARCH_SECONDS
         for line, stream in heapq.merge(
             *(_tagged(stream, offsets, since) for stream in streams), key=lambda each: (each[0].time, each[1].name)
         ):
             if line.time >= until:
                 break
-            if len(events) == limit or used > MOST_BYTES:
+            if len(events) == limit or used > MOST_BYTES or self._clock() >= deadline:
                 more = True
                 break
             offsets[stream.name] = line.end
