@@ -292,6 +292,7 @@ def test_a_wrong_configuration_is_refused(content, text):
         ("localhost", ("localhost", 4580)),
         ("[::1]:0", ("::1", 0)),
         ("[::1]", ("::1", 4580)),
+        ("::1", ("::1", 4580)),
     ],
 )
 def test_an_address_has_a_port(text, address):

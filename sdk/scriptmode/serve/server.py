@@ -71,9 +71,10 @@ class Settings:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``, ``HOST`` or ``[IPV6]:PORT``; raise `SpecError`."""
+    """Parse ``HOST:PORT``, ``HOST``, ``[IPV6]:PORT`` or ``IPV6``; raise `SpecError`."""
     host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
+    is_ipv6 = text.count(":") > 1 and not text.startswith("[")
+    if not colon or text.endswith("]") or is_ipv6:
         host, port = text, str(DEFAULT_PORT)
     if not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
         raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {DEFAULT_HOST}:{DEFAULT_PORT}")
