@@ -98,6 +98,7 @@ def to_text(value):
         (0, {"AKIAOTHER": "secret"}, {}, "UnrecognizedClientException"),
         (0, {"AKIATEST": "secret"}, {"HTTP_X_AMZ_TARGET": "SageMaker.StopTrainingJob"}, "InvalidSignatureException"),
         (0, {"AKIATEST": "secret"}, {"REQUEST_URI": "/x"}, "InvalidSignatureException"),
+        (0, {"AKIATEST": "secret"}, {"HTTP_HOST": "["}, "IncompleteSignatureException"),
         (0, {"AKIATEST": "secret"}, {"HTTP_AUTHORIZATION": ""}, "MissingAuthenticationTokenException"),
         (0, {"AKIATEST": "secret"}, {"HTTP_AUTHORIZATION": "Basic x"}, "MissingAuthenticationTokenException"),
     ],

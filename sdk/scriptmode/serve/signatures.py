@@ -65,11 +65,13 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
     _require_signed_parts(environ, found)
     try:
         signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
+        signature = _sign(environ, found, keys[found.key])
     except ValueError as error:
-        raise ApiError("IncompleteSignatureException", "The request has no valid X-Amz-Date.", 403) from error
+        text = "The request has no valid X-Amz-Date or Host."
+        raise ApiError("IncompleteSignatureException", text, 403) from error
     if signed - now > _LONGEST_SKEW or now - signed > (found.expires or _LONGEST_SKEW):
         raise ApiError("InvalidSignatureException", f"Signature expired: {found.time} is too long ago.", 403)
-    if not hmac.compare_digest(_sign(environ, found, keys[found.key]).encode(), found.signature.encode()):
+    if not hmac.compare_digest(signature.encode(), found.signature.encode()):
         raise ApiError(
             "InvalidSignatureException",
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
