@@ -1,4 +1,4 @@
-"""The hosts of this machine that stand for SageMaker's instance types, and the images that stand for others. Pure.
+"""The hosts of this machine that stand for SageMaker's instance types, and the images that stand for others.
 
 A request is changed to one that the local platform runs. What was asked is kept in two tags of the job, so that it is
 created together with the job, and is described again.
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import invalid
+from scriptmode.messages import suggest_similar
+from scriptmode.request.service_model import shapes
 from scriptmode.serve.aws_json import validation_error
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 
@@ -78,9 +80,14 @@ class MappedRequest:
 
 
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
-    """Return the request that the local platform runs; raise `ApiError` for tags that a client cannot have."""
+    """Return the request that the local platform runs.
+
+    Raises `ApiError` for tags that a client cannot have, and for an instance type that neither Amazon SageMaker nor the
+    table has.
+    """
     changed: dict[str, Any] = copy.deepcopy(dict(request))
     _refuse_own_tags(changed.get("Tags"))
+    _refuse_unknown_types(changed, table)
     asked: dict[str, str] = {}
     parts = list(_resource_parts(changed))
     types = [part["InstanceType"] for part in parts]
@@ -155,6 +162,16 @@ def _refuse_own_tags(tags: object) -> None:
     for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, dict) and str(tag.get("Key", "")).startswith(PREFIX):
             raise validation_error(f"The tag key '{tag['Key']}' is reserved: keys cannot begin with '{PREFIX}'.")
+
+
+def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
+    known = shapes()["TrainingInstanceType"]["enum"]
+    for name in {part["InstanceType"] for part in _resource_parts(request)}:
+        is_cloud = instance_kind(name) is HostKind.CLOUD
+        if is_cloud and name not in known and not any(_matching(table.instance_types, name)):
+            similar = suggest_similar(name, known)
+            text = f"Value '{name}' at 'resourceConfig.instanceType' failed to satisfy constraint: "
+            raise validation_error(f"{text}Member must satisfy enum value set{f'; {similar}' if similar else ''}")
 
 
 def _resource_parts(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
