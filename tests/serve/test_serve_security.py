@@ -60,6 +60,18 @@ def test_other_machines_need_a_key(tmp_path):
     assert "scriptmode serve key" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_data_directory_has_one_server(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0", "--s3", "memory")
+        environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode
+        assert f"has a server already, process {api.server.process.pid};" in done.stderr
+    with serving(tmp_path, "--s3", "memory"):
+        pass
+
+
 def signed(body=b"{}", **changes):
     """A request for ListTrainingJobs as a client of boto3 signs it, in WSGI's terms, and the time of its signature."""
     import boto3

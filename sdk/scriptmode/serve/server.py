@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.installation import install_command
 from scriptmode.platforms.base import ENDED
@@ -115,9 +117,9 @@ class Server:
         self._http = create_http_server(self._respond, *inside)
         self._tls: TlsRelay | None = None
         if settings.tls:
-            target = (DEFAULT_HOST, self._http.effective_port)
-            self._tls = TlsRelay(settings.tls, settings.host, settings.port, target)
+            self._tls = TlsRelay(settings.tls, settings.host, settings.port, (DEFAULT_HOST, self._http.effective_port))
         self._host = settings.host
+        self._lock = _lock(data_dir)
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
         jobs = self._training_jobs(settings)
@@ -187,6 +189,7 @@ class Server:
             self._watch.stop()
             self._http.close()
             self._stop_objects()
+            os.close(self._lock)
 
     def _stop_objects(self) -> None:
         if self._objects is None:
@@ -205,6 +208,28 @@ class Server:
             identifier, secret = next(iter(self._keys.read().items()), ("scriptmode", "scriptmode"))
             yield "AWS_ACCESS_KEY_ID", identifier
             yield "AWS_SECRET_ACCESS_KEY", secret
+
+
+def _lock(data_dir: Path) -> int:
+    """Return a descriptor with the lock of the only server of a data directory; raise `PlatformError`."""
+    file = data_dir / "serve" / "server.lock"
+    try:
+        make_private(file.parent, data_dir)
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unwritable_error(data_dir, error) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.read(lock, 20).decode(errors="replace")
+        os.close(lock)
+        raise PlatformError(
+            f"the data directory {data_dir} has a server already, process {owner}",
+            advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}",
+        ) from error
+    os.truncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
 
 
 def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:
