@@ -11,7 +11,7 @@ from containers.conftest import docker
 from fakes.command_line import PROGRAM, program
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import LocalJobs
-from fakes.processes import until
+from fakes.processes import recorded, until
 from fakes.promptness import soon
 
 from scriptmode.platforms.base import HostActivity
@@ -143,7 +143,7 @@ def test_no_container_outlives_a_killed_agent_whether_anybody_asks_or_not(jobs):
 def test_a_killed_host_agent_takes_its_containers_with_it_and_names_itself(jobs):
     name = jobs.start(SLEEP, hosts=2)
     until_up(jobs, name, "algo-2")
-    agent = jobs.job_folder(name).read_processes()["agent of algo-1"]
+    agent = recorded(jobs.job_folder(name))["agent of algo-1"]
     os.kill(agent.pid, signal.SIGKILL)
     reason = jobs.wait(name)["FailureReason"]
     assert f"the agent of algo-1, algo-2 (process {agent.pid}) was killed by SIGKILL, and so were its hosts" in reason

@@ -15,6 +15,11 @@ def until(condition, seconds=60.0):
     return found
 
 
+def recorded(folder):
+    """The recorded processes of a job's folder, once those of the hosts are among them: just after these started."""
+    return until(lambda: "algo-1" in (found := folder.read_processes()) and found)
+
+
 def processes_naming(text):
     """Every other process that has ``text`` in its command line or its environment; a zombie has neither."""
     found = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fakes import plain_user
 from fakes.local_jobs import channel
-from fakes.processes import until
+from fakes.processes import recorded, until
 
 from scriptmode import MPI, Estimator
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
@@ -237,7 +237,7 @@ def test_no_mount_is_left_when_a_host_is_killed(jobs, data, mode):
     """
     name = jobs.start(script, channels=[channel("train", data, InputMode=mode)])
     jobs.until_line(name, "up")
-    host = jobs.job_folder(name).read_processes()["algo-1"]
+    host = recorded(jobs.job_folder(name))["algo-1"]
     os.kill(host.pid, 9)
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     until(lambda: not process_tree.is_running(host))

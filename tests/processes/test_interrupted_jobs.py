@@ -8,7 +8,7 @@ import threading
 
 import pytest
 from fakes.local_jobs import LocalJobs
-from fakes.processes import until
+from fakes.processes import recorded, until
 
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
@@ -150,7 +150,7 @@ def test_hosts_that_the_engine_ended_interrupt_the_job(runs):
     runs.create()
     with runs.start() as agent:
         runs.until_line(agent, "up at")
-        os.kill(runs.folder.read_processes()["algo-1"].pid, signal.SIGTERM)
+        os.kill(recorded(runs.folder)["algo-1"].pid, signal.SIGTERM)
         assert agent.wait(60) == 1
     assert runs.is_requeued()
     assert runs.statuses()[-2:] == ["Training", "Interrupted"]
@@ -162,7 +162,7 @@ def test_a_host_whose_machine_is_lost_interrupts_the_job_before_the_engine_knows
     with runs.start(reason="unknown", text="") as agent:
         runs.until_line(agent, "up at")
         (runs.folder.path / "lost").touch()
-        os.kill(runs.folder.read_processes()[process].pid, signal.SIGKILL)
+        os.kill(recorded(runs.folder)[process].pid, signal.SIGKILL)
         assert agent.wait(60) == 1
     assert runs.is_requeued()
     message = runs.describe()["SecondaryStatusTransitions"][-1]["StatusMessage"]
@@ -173,7 +173,7 @@ def test_a_killed_host_agent_of_a_machine_that_is_there_fails_the_job(runs):
     runs.create()
     with runs.start(reason="unknown", text="") as agent:
         runs.until_line(agent, "up at")
-        os.kill(runs.folder.read_processes()["agent of algo-1"].pid, signal.SIGKILL)
+        os.kill(recorded(runs.folder)["agent of algo-1"].pid, signal.SIGKILL)
         assert agent.wait(60) == 1
     assert "was killed by SIGKILL, and so were its hosts" in runs.describe()["FailureReason"]
     assert not runs.is_requeued()
@@ -183,7 +183,7 @@ def test_a_script_that_fails_is_not_an_interruption(runs):
     runs.create(code=3)
     with runs.start() as agent:
         runs.until_line(agent, "up at")
-        [script] = [pid for pid in runs.jobs.processes() if pid != runs.folder.read_processes()["algo-1"].pid][-1:]
+        [script] = [pid for pid in runs.jobs.processes() if pid != recorded(runs.folder)["algo-1"].pid][-1:]
         os.kill(script, signal.SIGTERM)
         assert agent.wait(60) == 1
     assert runs.describe()["FailureReason"].startswith("AlgorithmError: ")

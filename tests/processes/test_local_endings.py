@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from fakes.local_jobs import LocalJobs, channel
-from fakes.processes import until
+from fakes.processes import recorded, until
 from fakes.promptness import soon
 
 from scriptmode.errors import JobExistsError
@@ -245,8 +245,8 @@ def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
     name = jobs.start(DAEMON.format(then="time.sleep(600)"), hosts=2)
     daemons = [pid_in(jobs.until_line(name, f"{host}: daemon")) for host in ("algo-1", "algo-2")]
     agent = jobs.agent(name)
+    launchers = [identity for name, identity in recorded(jobs.job_folder(name)).items() if name != "agent"]
     os.kill(agent.pid, signal.SIGKILL)
-    launchers = [identity for name, identity in jobs.job_folder(name).read_processes().items() if name != "agent"]
     until(lambda: not any(process_tree.is_running(launcher) for launcher in launchers))
     until(lambda: not process_tree.is_running(agent))
     description = jobs.platform.describe(name)

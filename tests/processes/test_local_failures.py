@@ -7,7 +7,7 @@ import time
 
 import pytest
 from fakes.local_jobs import channel, damaged_manifest
-from fakes.processes import until
+from fakes.processes import recorded, until
 from fakes.promptness import soon
 
 from scriptmode import DataError, DataNotFoundError, Estimator, JobNotFoundError, SpecError
@@ -97,7 +97,7 @@ def test_an_output_place_that_is_lost_under_way_fails_the_job_and_keeps_the_arti
 def test_a_launcher_that_is_killed_is_a_failure_named_so(jobs):
     name = jobs.start("import time; print('up', flush=True); time.sleep(60)", hosts=2)
     jobs.until_line(name, "algo-2: up")
-    launcher = jobs.job_folder(name).read_processes()["algo-2"].pid
+    launcher = recorded(jobs.job_folder(name))["algo-2"].pid
     os.kill(launcher, signal.SIGKILL)
     description = jobs.wait(name, 10)
     assert description["TrainingJobStatus"] == "Failed"
@@ -139,7 +139,7 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
     name = jobs.start(script, hosts=3, hyperparameters=cluster)
     for host in ("algo-1", "algo-2", "algo-3"):
         jobs.until_line(name, f"{host}: up")
-    launcher = jobs.job_folder(name).read_processes()["algo-3"].pid
+    launcher = recorded(jobs.job_folder(name))["algo-3"].pid
     begun = time.monotonic()
     os.kill(launcher, signal.SIGKILL)
     description = jobs.wait(name)
@@ -217,7 +217,7 @@ BELOW_THE_GRACE = 15.0
 def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs, program):
     name = jobs.start(program, hosts=2)
     jobs.until_line(name, "algo-2: up")
-    everything = list(jobs.job_folder(name).read_processes().values())
+    everything = list(recorded(jobs.job_folder(name)).values())
     folder = jobs.job_folder(name).path
     shutil.rmtree(folder, ignore_errors=True)
     until(lambda: not any(process_tree.is_running(each) for each in everything), BELOW_THE_GRACE)

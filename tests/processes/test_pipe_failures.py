@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from fakes.local_jobs import channel
-from fakes.processes import until
+from fakes.processes import recorded, until
 
 from scriptmode.errors import DataNotFoundError
 from scriptmode_runtime.processes import process_tree
@@ -36,10 +36,10 @@ def reason(description):
 
 def producers(jobs, name):
     """The forked children of a host's agent, without the hosts' launchers and the youngest: it samples the hosts."""
-    recorded = jobs.job_folder(name).read_processes()
-    hosts = [identity.pid for name, identity in recorded.items() if name.startswith("algo-")]
+    processes = recorded(jobs.job_folder(name))
+    hosts = [identity.pid for name, identity in processes.items() if name.startswith("algo-")]
     launched = {below for host in hosts for below in [host, *process_tree.descendants(host)]}
-    agent = recorded["agent of algo-1"].pid
+    agent = processes["agent of algo-1"].pid
     forked = [process_tree.identify(pid) for pid in process_tree.descendants(agent) if pid not in launched]
     return [each.pid for each in sorted(filter(None, forked), key=lambda each: (each.started, each.pid))[:-1]]
 

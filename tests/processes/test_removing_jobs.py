@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from fakes.command_line import invoke, program
-from fakes.processes import until
+from fakes.processes import recorded, until
 
 from scriptmode import JobNotFoundError
 from scriptmode_runtime.processes import process_tree
@@ -33,7 +33,7 @@ def test_a_job_that_writes_is_deleted_whole_every_time(jobs, pytestconfig):
     for _ in range(MANY if pytestconfig.option.thorough else FEW):
         jobs.platform.create(request)
         jobs.until_line(name, "algo-2: up")
-        everything = list(jobs.job_folder(name).read_processes().values())
+        everything = list(recorded(jobs.job_folder(name)).values())
         jobs.platform.delete(name)
         assert not any(process_tree.is_running(each) for each in everything)
         assert list((jobs.data_dir / "jobs").iterdir()) == []

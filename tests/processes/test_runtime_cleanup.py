@@ -68,6 +68,9 @@ import subprocess
 named = [(["sleep", "60"], "bad\\nname" + "x" * 90), (command, "python3"), ([*command[:1], "/dev/stdin"], "python3")]
 started = [subprocess.Popen([name, *words[1:]], executable=sys.executable if words[0] != "sleep" else "sleep",
                             stdin=subprocess.PIPE) for words, name in named]
+for each in started:
+    while not open(f"/proc/{each.pid}/cmdline").read():  # it is set after the start is reported
+        time.sleep(0.01)
 print(children.describe_killed([each.pid for each in started]))
 print(children.describe_killed([started[1].pid, 0]))
 for each in started:

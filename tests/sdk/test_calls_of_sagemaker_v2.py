@@ -277,7 +277,7 @@ def test_both_versions_of_a_notebook_are_named_at_once(code, tmp_path):
     with pytest.raises(
         SpecError,
         match=r"^framework_version is '1\.0' and py_version is 'py27', but hosts .* which has .*TensorFlow.* and is "
-        r"Python 3\.\d+; leave both out, or give LocalPlatform",
+        r"Python 3\.\d+; leave both out, or give python=",
     ):
         made.request()
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from fakes.local_jobs import LocalJobs
-from fakes.processes import until
+from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError, TrainingJob, TrainingJobStopped
@@ -207,7 +207,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     until(lambda: jobs.last(name)[0] == "Training")
     assert not fake.asks(since=asked)  # the heartbeat of a running agent is enough
     fake.continue_with(1, {"state": "PREEMPTING"})
-    os.kill(folder.read_processes()["algo-1"].pid, signal.SIGTERM)
+    os.kill(recorded(folder)["algo-1"].pid, signal.SIGTERM)
     until(lambda: jobs.last(name)[0] == "Interrupted")
     assert jobs.platform.activity(name) == {}
     jobs.wait(name)
