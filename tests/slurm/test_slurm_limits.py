@@ -81,7 +81,8 @@ def test_a_job_that_ends_while_the_shared_disk_is_full_has_an_end_and_slurm_know
 
 
 def test_a_script_that_fills_the_shared_disk_fails_for_it(jobs_on_the_disk):
-    name = jobs_on_the_disk.start(FILLS)
+    # One host: another one that starts later would fail at its own first file.
+    name = jobs_on_the_disk.start(FILLS, hosts=1)
     description = jobs_on_the_disk.wait(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "The disk is full: use a larger volume, or fewer files" in description["FailureReason"]
