@@ -125,7 +125,7 @@ class DataError(PlatformError):
 
 
 class DataNotFoundError(DataError):
-    """An object or a bucket does not exist."""
+    """An object, a bucket, or a file or directory of this machine does not exist."""
 
 
 class DataAccessError(DataError):

@@ -95,8 +95,9 @@ class Estimator(Arguments):
         enable_session_tag_chaining: Whether tags of the session are passed to the job's role.
         training_repository_access_mode: ``Platform`` or ``Vpc``: where the image's registry is.
         training_repository_credentials_provider_arn: ARN of the Lambda function with the registry's credentials.
-        framework_version: TensorFlow's version, which chooses the image where ``image_uri`` is not given.
-        py_version: Python's version of that image, such as ``py310``.
+        framework_version: TensorFlow's version, which chooses the image where ``image_uri`` is not given. Hosts of this
+            machine that have another one warn and run the script with theirs.
+        py_version: Python's version of that image, such as ``py310``; as ``framework_version``.
         platform: ``"local"``, ``"sagemaker"`` or a platform, in place of the one that ``instance_type`` chooses.
         sagemaker_session: A `Session`, a boto3 session, or a session of an installed ``sagemaker`` package, v2 or v3.
         model_uri: URI of a pretrained model, which is an input channel of the job.

@@ -1,10 +1,11 @@
-"""AWS's own TensorFlow images: which they are, and what a job cannot ask of them. Pure."""
+"""AWS's own TensorFlow images: which they are, and what a job cannot ask of them."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from scriptmode.aws import image_table
 from scriptmode.errors import SpecError, invalid
 from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode_runtime import contract
@@ -14,48 +15,6 @@ if TYPE_CHECKING:
 
     from scriptmode.spec.training_job import TrainingJobSpec
 
-#: Accounts of the registries that AWS keeps its TensorFlow images in ("Available Deep Learning Containers Images";
-#: ``image_uri_config/tensorflow.json`` of the SageMaker SDK v2, with which a test compares them).
-ACCOUNTS = frozenset(
-    {
-        "048378556238",
-        "057415533634",
-        "094389454867",
-        "204538143572",
-        "217643126080",
-        "246785580436",
-        "303241398832",
-        "313743910680",
-        "364406365360",
-        "380420809688",
-        "422961961927",
-        "423003514399",
-        "442386744353",
-        "446045086412",
-        "453391408702",
-        "454834333376",
-        "457447274322",
-        "503227376785",
-        "520713654638",
-        "550225433462",
-        "590183813437",
-        "626614931356",
-        "633930458069",
-        "637423239942",
-        "692866216735",
-        "724002660598",
-        "727897471807",
-        "744548109606",
-        "763104351884",
-        "772153158452",
-        "780543022126",
-        "871362719292",
-        "886529160074",
-        "907027046896",
-        "914824155844",
-        "975050140332",
-    }
-)
 _PRIVATE = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.[a-z0-9-]+\.(?P<domain>[a-z0-9.-]+)/(?P<image>.+)")
 _PUBLIC = "public.ecr.aws/deep-learning-containers/"
 #: The repositories of images that train, and the version that a tag begins with.
@@ -105,7 +64,7 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
 def _name(image: str) -> re.Match[str] | None:
     """Match the name and tag of an image in a registry of AWS's; None for any other image."""
     private = _PRIVATE.fullmatch(image)
-    if private and private["account"] in ACCOUNTS:
+    if private and private["account"] in image_table.own_table().accounts:
         return _IMAGE.fullmatch(private["image"])
     return _IMAGE.fullmatch(image[len(_PUBLIC) :]) if image.startswith(_PUBLIC) else None
 

@@ -1,29 +1,21 @@
-"""AWS's own images, as an installed ``sagemaker`` package lists them: no table of accounts is kept here.
-
-Its JSON files are read; the package is not imported, which would take two seconds of CPU time.
-"""
+"""The URIs of AWS's own images: TensorFlow's by version, those of debugger rules."""
 
 from __future__ import annotations
 
-import functools
-import importlib.util
-import json
 import re
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from scriptmode.aws import image_table
 from scriptmode.aws.regions import find_dns_suffix
 from scriptmode.errors import SpecError, invalid
-from scriptmode.installation import install_command
 from scriptmode.messages import suggest_similar
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
+from scriptmode.spec.versions import version_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-#: Where the package has the table of TensorFlow's images: version 2, version 3.
-_TABLES = ("image_uri_config/tensorflow.json", "core/image_uri_config/tensorflow.json")
 #: The family of an instance type, ``ml.<family>.<size>`` or ``ml_<family>``, as the SageMaker SDK reads it.
 _FAMILY = re.compile(r"ml[._]([a-z\d-]+)\.?\w*")
 #: Families without a TensorFlow image that trains: AWS's own chips, and ARM processors (m6g, c7gn).
@@ -41,24 +33,21 @@ _P4D_ENDINGS = {
     "2.3.1-gpu-py37": "cu110-ubuntu18.04",
     "2.3.2-gpu-py37": "cu110-ubuntu18.04",
 }
-_NAMED = 12
-
-
-class _Image(NamedTuple):
-    """The images of a TensorFlow release with one Python: the account of each Region's registry, the repository."""
-
-    registries: dict[str, str]
-    repository: str
+#: The last TensorFlow whose image has no script mode: its program is not the script, but calls functions in it.
+_LEGACY_UNTIL = (1, 10)
+_URI = "<account>.dkr.ecr.<region>.amazonaws.com/<repository>:<tag>"
 
 
 def look_up_image(*, framework_version: str, py_version: str | None, region: str, instance_types: Sequence[str]) -> str:
-    """Return the URI of AWS's TensorFlow training image that the SageMaker SDK would choose.
+    """Return the URI of AWS's TensorFlow training image that the SageMaker SDK v2 would choose.
 
     Among several instance types, a heterogeneous cluster, the first with GPUs decides. Without ``py_version`` the
-    TensorFlow release must be there for one Python alone. Raises `SpecError` for what AWS has no image for, and where
-    no ``sagemaker`` package (version 2 or 3) is installed.
+    TensorFlow release must be there for one Python alone.
+
+    Raises:
+        SpecError: AWS has no such image, or, as in v2, an image without script mode; the advice has its URI then.
     """
-    releases = _read_table(find_table(f"framework_version {framework_version!r}"))
+    releases = image_table.read_releases()
     if framework_version not in releases:
         raise _unknown_version(framework_version, releases)
     family, processor = _hardware(framework_version, instance_types)
@@ -75,7 +64,11 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     domain = find_dns_suffix(region)
     if domain is None:
         raise invalid("region", f"is {region!r}, which botocore does not know", "upgrade boto3, or give image_uri=")
-    return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:{tag}"
+    uri = f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:{tag}"
+    if _is_legacy(framework_version):
+        what = f"is {framework_version!r}, whose image runs scripts in SageMaker's legacy mode alone"
+        raise invalid("framework_version", what, f"give a newer one; or image_uri={uri!r} and model_dir=False")
+    return uri
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:
@@ -105,55 +98,23 @@ def debugger_rule_image(rule: Any, region: str) -> str:
     )
 
 
-def find_table(wanted: str) -> Path:
-    """Return the path of the installed package's table of TensorFlow's images."""
-    # Finds a package without importing it, also where only a part of version 3 (sagemaker-core) is installed.
-    spec = importlib.util.find_spec("sagemaker")
-    if spec is None:
-        raise SpecError(
-            f"{wanted} needs the sagemaker package, which knows AWS's images",
-            argument="image_uri",
-            advice=f"give image_uri=, or {install_command('sagemaker')}",
-        )
-    places = [Path(place) for place in spec.submodule_search_locations or ()]
-    for path in (place / name for name in _TABLES for place in places):
-        if path.is_file():
-            return path
-    where = ", ".join(map(str, places)) or spec.origin
-    raise SpecError(
-        f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' in {where} is neither",
-        argument="image_uri",
-        advice=f"give image_uri=, or {install_command('sagemaker')}",
-    )
-
-
-@functools.lru_cache(maxsize=4)
-def _read_table(path: Path) -> dict[str, dict[str, _Image]]:
-    """Return the images that train, by the version of TensorFlow (``2.13`` is also ``2.13.0``) and of Python."""
-    try:
-        table = json.loads(path.read_bytes())["training"]
-        releases = {version: _by_python(entry) for version, entry in table["versions"].items()}
-        return {**releases, **{short: releases[release] for short, release in table["version_aliases"].items()}}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise SpecError(
-            f"framework_version needs the sagemaker package, whose table of AWS's images cannot be read: {path}: "
-            f"{_text_of(error)}",
-            argument="image_uri",
-            advice=f"give image_uri=, or repair it, for example in a new environment: {install_command('sagemaker')}",
-        ) from error
-
-
-def _by_python(entry: dict[str, Any]) -> dict[str, _Image]:
-    """Return a release's images: the table has one entry for all versions of Python, or one for each."""
-    each = dict.fromkeys(entry["py_versions"], entry) if "repository" in entry else entry
-    return {python: _Image(its["registries"], its["repository"]) for python, its in each.items()}
-
-
 def _unknown_version(version: str, known: Iterable[str]) -> SpecError:
-    newest = sorted({".".join(each.split(".")[:2]) for each in known}, key=_numbers, reverse=True)
-    what = f"is {version!r}, which is not among AWS's training images in the installed sagemaker package"
-    listed = f"{', '.join(newest[:_NAMED])}{' and older' if len(newest) > _NAMED else ''}"
-    return invalid("framework_version", what, f"give one of them ({listed}), upgrade the package, or give image_uri=")
+    minor, what = _minor(version), f"is {version!r}, of which no training image of AWS is known"
+    near = sorted((each for each in known if _minor(each) == minor), key=version_numbers)
+    if near:
+        return invalid("framework_version", what, f"give {' or '.join(map(repr, near))}, or image_uri={_URI!r}")
+    minors = {_minor(each) for each in known if not _is_legacy(each)}
+    listed = ", ".join(sorted(minors, key=version_numbers, reverse=True))
+    newer = f"for what AWS added since {image_table.own_table().date} install sagemaker-core, or upgrade it"
+    return invalid("framework_version", what, f"give one of {listed}; {newer}; or name an image: image_uri={_URI!r}")
+
+
+def _is_legacy(version: str) -> bool:
+    return version_numbers(version)[:2] <= _LEGACY_UNTIL
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _choose_python(version: str, python: str | None, known: Collection[str]) -> str:
@@ -175,7 +136,7 @@ def _hardware(version: str, instance_types: Sequence[str]) -> tuple[str, str]:
     )
     if not family:
         return "", "cpu" if deciding == "local" else "gpu"
-    if _WITHOUT_IMAGE.match(family) or (family == "p2" and _numbers(version) >= _WITHOUT_P2):
+    if _WITHOUT_IMAGE.match(family) or (family == "p2" and version_numbers(version) >= _WITHOUT_P2):
         what = f"is {deciding!r}, for which AWS has no training image with TensorFlow {version}"
         raise invalid("instance_type", what, "give another type, or image_uri=")
     return family, "gpu" if _GPU_FAMILY.match(family) else "cpu"
@@ -187,10 +148,6 @@ def _family(instance_type: str) -> str:
     if found is None and not instance_type.startswith("local"):
         raise invalid("instance_type", f"is {instance_type!r}", "give one such as 'ml.m5.xlarge'")
     return found[1] if found else ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
 def _text_of(error: Exception) -> str:

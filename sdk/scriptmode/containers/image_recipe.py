@@ -26,8 +26,8 @@ LOCAL_BASE = "scriptmode-base:bookworm"
 #: The stage of the Dockerfile with Debian's packages, and the label of the stages that contain ``settings/``.
 DEBIAN_STAGE = "system"
 STAGE_LABEL = "scriptmode.build-stage"
-#: The interpreter of that base, as ``py_version`` spells it.
-PY_VERSION = "py311"
+#: The interpreter of that base.
+PYTHON_VERSION = (3, 11)
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (

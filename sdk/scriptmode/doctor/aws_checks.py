@@ -1,4 +1,4 @@
-"""Checks for jobs on Amazon SageMaker: credentials, Region, clock, config file and image look-up."""
+"""Checks for jobs on Amazon SageMaker: credentials, Region, clock and config file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
-from scriptmode.errors import DataError, PlatformError, SpecError
-from scriptmode.installation import install_command
+from scriptmode.errors import DataError, PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,14 +99,3 @@ def config_file() -> Iterator[Check]:
     found = config.read_config(os.environ, S3().read_bytes)
     role = f"role {found.role}" if found.role else "no role: give role= to the estimator"
     yield ok(f"can be read, or does not exist; it has {role}")
-
-
-def images() -> Iterator[Check]:
-    """Check whether AWS's images can be looked up by version."""
-    from scriptmode.aws.images import find_table
-
-    try:
-        yield ok(f"framework_version is looked up in {find_table('framework_version').parent}")
-    except SpecError:
-        what = "framework_version cannot be looked up without the sagemaker package; image_uri needs nothing"
-        yield warning(what, f"{install_command('sagemaker')}, or give image_uri")

@@ -103,7 +103,6 @@ def _table(platform: str) -> list[_Row]:
     cloud = [
         _Row(SAGEMAKER, account, partial(aws_checks.account, is_cloud)),
         _Row(SAGEMAKER, ("config file",), aws_checks.config_file),
-        _Row(SAGEMAKER, ("image look-up",), aws_checks.images),
     ]
     if platform == SLURM:
         # Steps of srun, which Ctrl-C ends.

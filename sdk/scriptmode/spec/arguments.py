@@ -14,6 +14,7 @@ from scriptmode.spec.git_source import parse_git_config
 from scriptmode.spec.metric_definitions import PRESETS
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
+from scriptmode.spec.versions import version_numbers
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -180,8 +181,7 @@ def script(
 
 def reports_metrics(framework_version: str | None) -> bool:
     """Return whether AWS's image of that TensorFlow reports metrics: 1.15 and later (SageMaker SDK)."""
-    numbers = str(framework_version or "0").split(".")[:2]
-    return all(each.isdecimal() for each in numbers) and [int(each) for each in numbers] >= [1, 15]
+    return version_numbers(framework_version or "0") >= (1, 15)
 
 
 def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:

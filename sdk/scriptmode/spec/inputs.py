@@ -260,9 +260,9 @@ def _existing_path(where: str, text: str) -> str:
         path = path.expanduser()
     found = os.path.abspath(path)  # noqa: PTH100 - without resolving links
     if not _exists(path):
-        advice = did_you_mean_path(Path(found)) or "correct the path or create it"
-        if not text.startswith(("/", ".", "~")):
-            advice += f"; for data in S3 write 's3://{text}'"
+        begins = "" if path.is_absolute() else f", which begins at the current directory {str(Path.cwd())!r},"
+        correct = f"correct the path{begins} or create it" + ("; data in S3 begin with s3://" if begins else "")
+        advice = did_you_mean_path(Path(found)) or correct
         raise SpecError(f"{where} {text!r}: there is no file or directory {found!r}", argument="inputs", advice=advice)
     return found
 

@@ -11,6 +11,7 @@ from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
+from scriptmode.spec.versions import check_framework_version, check_py_version
 from scriptmode.spec.whole_numbers import set_whole, whole_number
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
@@ -163,7 +164,7 @@ class Algorithm:
     container_arguments: tuple[str, ...] = ()
     repository_access_mode: str | None = None
     repository_credentials_provider_arn: str | None = None
-    #: Of TensorFlow, and of Python as ``py311``: they choose an image, or are checked against what is installed.
+    #: Of TensorFlow, and of Python as ``py311``: they choose an image, or are compared with what is installed.
     framework_version: str | None = None
     py_version: str | None = None
 
@@ -171,12 +172,8 @@ class Algorithm:
         _text("image_uri", self.image_uri)
         if self.image_uri and self.image_uri.endswith(".py") and ":" not in self.image_uri:
             raise invalid("image_uri", f"is {self.image_uri!r}, a script", f"write entry_point={self.image_uri!r}")
-        if isinstance(self.framework_version, (int, float)):
-            raise invalid(
-                "framework_version", f"is {self.framework_version!r}", f"give a string: {str(self.framework_version)!r}"
-            )
-        _text("framework_version", self.framework_version)
-        _text("py_version", self.py_version)
+        check_framework_version(self.framework_version)
+        check_py_version(self.py_version)
         if self.input_mode not in INPUT_MODES:
             raise invalid("input_mode", f"is {self.input_mode!r}", did_you_mean(str(self.input_mode), INPUT_MODES))
         if self.repository_credentials_provider_arn is not None and self.repository_access_mode is None:

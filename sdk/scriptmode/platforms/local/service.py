@@ -108,9 +108,10 @@ class LocalPlatform(DeprecatedMethods):
         parse_limits(container_limits, {})
         self._file_systems = parse_file_systems(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
-        self._settings = HostSettings(None if python is None else os.fspath(python), container_limits)
-        self._stop_grace = stop_grace
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
+        python = None if python is None else os.fspath(python)
+        self._settings = HostSettings(python, container_limits, region=self._region)
+        self._stop_grace = stop_grace
 
     @property
     def region(self) -> str:
@@ -152,13 +153,14 @@ class LocalPlatform(DeprecatedMethods):
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in output path and code location below the data directory, a role, and the image of containers.
 
-        The role is one of the local account, unless the spec has an ARN. Containers get this project's image for
-        ``framework_version`` unless one is named. Locations in the bucket of sessions without an account become the
+        The role is one of the local account, unless the spec has an ARN. Containers get this project's image that is
+        nearest to ``framework_version`` unless one is named. Warns if the hosts then have another TensorFlow or Python
+        than the spec names. Locations in the bucket of sessions without an account become the
         directories that they are. The SageMaker config file belongs to an account of Amazon SageMaker
         and is not read.
 
         Raises:
-            SpecError: The spec has neither script nor image, or the hosts lack its version of TensorFlow or Python.
+            SpecError: The spec has neither script nor image.
             PlatformError: ``python`` cannot run the hosts.
 
         """

@@ -14,7 +14,7 @@ from scriptmode.data import file_uris
 from scriptmode.data.channel_source import ChannelSource
 from scriptmode.data.file_store import FileStore
 from scriptmode.data.listing import require_data
-from scriptmode.errors import DataAccessError, DataError
+from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -98,8 +98,8 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
     elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
         path = file_uris.file_path(source.s3_data)
         if not file_uris.exists(path):
-            raise DataError(
-                f"{name}: there is no file or folder {str(path)!r}",
+            raise DataNotFoundError(
+                f"{name}: there is no file or directory {str(path)!r}",
                 argument="inputs",
                 advice=did_you_mean_path(path) or "correct the path or create it",
             )

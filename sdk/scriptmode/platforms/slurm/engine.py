@@ -72,10 +72,8 @@ class SlurmEngine(SlurmAgent):
             )
         named = settings.slurm.get("partitions")
         checks.require_partitions(spec.resources, spec.limits, own, named=named if isinstance(named, Mapping) else ())
-        algorithm = spec.algorithm
-        versions = (algorithm.framework_version, algorithm.py_version)
-        if versions != (None, None) and not algorithm.image_uri:
-            interpreter.check_versions(*versions, interpreter.find_interpreter(settings.python))
+        if not spec.algorithm.image_uri:
+            interpreter.compare_versions(spec.algorithm, settings)
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
@@ -91,7 +89,7 @@ class SlurmEngine(SlurmAgent):
                 yield Problem(what, f"use {SLURM!r} or '{SLURM}:PARTITION'", "instance_type")
 
     def require_software(self, job: JobRequest) -> None:
-        """Skip: `complete` checked the interpreter, and what runs an image."""
+        """Skip: `complete` checked what runs an image."""
 
     def settings(self, given: HostSettings) -> dict[str, object]:
         """Return the settings of `Slurm`, of the variable and of the config files."""

@@ -3,6 +3,7 @@
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind; `fleet`: the hosts of one job
 - `started_agent`: the start of a host's agent
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
+- `requested_versions`: the warning of another TensorFlow or Python than a job names
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds
@@ -16,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.spec.hosts import LOCAL_REGION
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,12 +28,14 @@ class HostSettings:
     """What a platform was given for its hosts: the interpreter, the limits of containers, the arguments of `Slurm`.
 
     ``recorded`` are the engine's settings of another job, whose arguments the job has where no others are given.
+    ``region`` is the one of the platform, in which AWS's image of a job is named.
     """
 
     python: str | None = None
     container_limits: Mapping[str, int | float | str] | None = None
     slurm: Mapping[str, object] = field(default_factory=dict)
     recorded: Mapping[str, object] = field(default_factory=dict)
+    region: str = LOCAL_REGION
 
 
 class Host(Protocol):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.aws import image_support
+from scriptmode.aws import image_support, images
 from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 from scriptmode.spec.hosts import LOCAL_GPU
+from scriptmode.spec.versions import version_numbers
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import TrainingJobSpec
+    from scriptmode.spec.training_job import Algorithm, TrainingJobSpec
 
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
 #: which is in use until a container is removed, and the container that changes the owner of files.
@@ -38,9 +41,9 @@ class ContainerEngine(LocalAgent):
     """Engine of ``local`` and ``local_gpu``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
-        """Fill in the image: the spec's, else the one that this project builds."""
+        """Fill in the image: the spec's, else the one that this project builds, with a warning of other versions."""
         self.settings(settings)
-        spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image_of(spec)))
+        spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image_of(spec, settings.region)))
         image_support.check_aws_image(spec)
         return spec
 
@@ -115,8 +118,8 @@ class ContainerEngine(LocalAgent):
         )
 
 
-def _image_of(spec: TrainingJobSpec) -> str:
-    """Return the image of hosts that are containers: the spec's, else the one that this project builds."""
+def _image_of(spec: TrainingJobSpec, region: str) -> str:
+    """Return the image of hosts that are containers: the spec's, else the one of this project that is nearest."""
     algorithm = spec.algorithm
     if algorithm.image_uri is not None:
         return algorithm.image_uri
@@ -128,26 +131,39 @@ def _image_of(spec: TrainingJobSpec) -> str:
         raise invalid(
             "image_uri",
             "is missing",
-            f"{LOCAL_GPU!r} needs an image for GPUs; give one, or build it from one with CUDA: "
-            "scriptmode image build --gpu --base ...",
+            f"{LOCAL_GPU!r} needs an image for GPUs; {_name_image(algorithm, LOCAL_GPU, region)}, or build one from an "
+            "image with CUDA: scriptmode image build --gpu --base ...",
         )
-    from scriptmode.containers.image_recipe import PY_VERSION
+    from scriptmode.containers.image_recipe import PYTHON_VERSION, TENSORFLOW_VERSIONS
     from scriptmode.containers.training_images import default_image
 
-    try:
-        image = default_image(algorithm.framework_version)
-    except SpecError as error:
-        tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
-        raise SpecError(
-            f"{error}",
-            argument="framework_version",
-            advice="give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
-            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'",
-        ) from error
-    if algorithm.py_version not in (None, "py3", PY_VERSION):
-        raise invalid(
-            "py_version",
-            f"is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}",
-            "leave py_version out, or give image_uri",
-        )
+    tensorflow = _nearest(algorithm.framework_version, TENSORFLOW_VERSIONS)
+    image = default_image(tensorflow)
+    installed = Installed(f"the hosts run this project's image {image}", (tensorflow,), PYTHON_VERSION)
+    warn_of_others(algorithm, installed, f"For another image {_name_image(algorithm, 'local', region)}")
     return image
+
+
+def _nearest(wanted: str | None, versions: Sequence[str]) -> str:
+    """Return the version whose minor version is nearest to the wanted one; of two, and of all, the newest."""
+
+    def position(version: str) -> int:
+        major, minor, *_ = (*version_numbers(version), 0)
+        return 1000 * major + minor
+
+    newest_first = sorted(versions, key=position, reverse=True)
+    return min(newest_first, key=lambda version: abs(position(version) - position(wanted or newest_first[0])))
+
+
+def _name_image(algorithm: Algorithm, instance_type: str, region: str) -> str:
+    """Return advice to give ``image_uri``: with AWS's image of that TensorFlow, where AWS has one."""
+    for python in (algorithm.py_version, None) if algorithm.framework_version else ():
+        with suppress(SpecError):
+            uri = images.look_up_image(
+                framework_version=str(algorithm.framework_version),
+                py_version=python,
+                region=region,
+                instance_types=(instance_type,),
+            )
+            return f"give image_uri={uri!r}, which is AWS's and is pulled with your AWS credentials"
+    return "give image_uri=..."

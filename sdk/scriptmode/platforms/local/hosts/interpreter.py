@@ -6,9 +6,15 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from scriptmode.errors import PlatformError, SpecError
+from scriptmode.errors import PlatformError
 from scriptmode.installation import install_command
+from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.hosts import HostSettings
+    from scriptmode.spec.training_job import Algorithm
 
 #: The oldest interpreter that the runtime works with.
 _OLDEST_PYTHON = (3, 9)
@@ -43,45 +49,31 @@ def find_interpreter(program: str | None) -> str:
     return python
 
 
-def check_versions(framework_version: str | None, py_version: str | None, python: str) -> None:
-    """Raise `SpecError` if the hosts' interpreter has another TensorFlow or is another Python; both in one error."""
-    other = {}
-    if framework_version is not None and (found := _other_tensorflow(framework_version, python)):
-        other["framework_version"] = (framework_version, found)
-    if py_version is not None and (found := _other_python(py_version, python)):
-        other["py_version"] = (py_version, found)
-    if not other:
+def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:
+    """Warn if a job names another TensorFlow or Python than the hosts' interpreter has, which runs it all the same."""
+    if algorithm.framework_version is None and algorithm.py_version is None:
         return
-    given = " and ".join(f"{name} is {wanted!r}" for name, (wanted, _) in other.items())
-    has = " and ".join(found for _, found in other.values())
-    raise SpecError(
-        f"{given}, but hosts that are processes run with {python}, which {has}",
-        argument=next(iter(other)),
-        advice=f"leave {'it' if len(other) == 1 else 'both'} out, or give python=...",
-    )
+    python = find_interpreter(settings.python)
+    found = Installed(f"the hosts run with {python}", _tensorflow_versions(python), _python_version(python))
+    warn_of_others(algorithm, found, "python=... selects another interpreter")
 
 
-def _other_python(wanted: str, python: str) -> str:
-    """Return which Python the interpreter is, unless ``py311`` or ``py3`` names it."""
+def _python_version(python: str) -> tuple[int, int]:
     from scriptmode.platforms.local.hosts.process_host import python_version
 
-    major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
-    return "" if wanted in (f"py{major}", f"py{major}{minor}") else f"is Python {major}.{minor}"
+    return sys.version_info[:2] if python == sys.executable else python_version(python)
 
 
-def _other_tensorflow(wanted: str, python: str) -> str:
-    """Return which TensorFlow the interpreter has, unless it is the wanted version."""
+def _tensorflow_versions(python: str) -> list[str]:
     from importlib import metadata
 
     names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
-    found: list[str] = []
     if python != sys.executable:
         from scriptmode.platforms.local.hosts.process_host import versions
 
-        found = versions(python, names)
-    for name in names if python == sys.executable else ():
+        return versions(python, names)
+    found = []
+    for name in names:
         with suppress(metadata.PackageNotFoundError):
             found.append(metadata.version(name))
-    if any(version == wanted or version.startswith(f"{wanted}.") for version in found):
-        return ""
-    return f"has {'TensorFlow ' + ' and '.join(found) if found else 'no TensorFlow'}"
+    return found

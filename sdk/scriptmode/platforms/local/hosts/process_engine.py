@@ -34,7 +34,7 @@ class ProcessEngine(LocalAgent):
     """Engine of ``local_process``; implements `engine.Engine`."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
-        """Return the spec as it is, after the interpreter was checked for its versions of Python and TensorFlow."""
+        """Return the spec as it is; warn if the interpreter has another TensorFlow, or is another Python."""
         if spec.script is None:
             raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
         if settings.container_limits:
@@ -44,10 +44,7 @@ class ProcessEngine(LocalAgent):
                 argument="container_limits",
                 advice="leave it out of LocalPlatform(...), or use instance_type='local'",
             )
-        algorithm = spec.algorithm
-        versions = (algorithm.framework_version, algorithm.py_version)
-        if versions != (None, None):
-            interpreter.check_versions(*versions, interpreter.find_interpreter(settings.python))
+        interpreter.compare_versions(spec.algorithm, settings)
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
@@ -65,7 +62,7 @@ class ProcessEngine(LocalAgent):
             yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
 
     def require_software(self, job: JobRequest) -> None:
-        """Skip: `complete` checked the interpreter."""
+        """Skip: whatever the interpreter has is used."""
 
     def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002 - the interpreter is the job's
         """Return no settings."""

@@ -1,0 +1,53 @@
+"""The warning of hosts on this machine that have another TensorFlow or Python than a job names."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.spec.versions import is_release_of, version_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from scriptmode.spec.training_job import Algorithm
+
+_COMPATIBILITY = (
+    ". A script for TensorFlow 1 finds its API in tensorflow.compat.v1: import tensorflow.compat.v1 as tf, and call "
+    "tf.disable_v2_behavior()"
+)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What hosts have; ``hosts`` is a sentence such as ``the hosts run with /usr/bin/python3``."""
+
+    hosts: str
+    tensorflow: Sequence[str]
+    python: tuple[int, int]
+
+
+def warn_of_others(algorithm: Algorithm, installed: Installed, advice: str) -> None:
+    """Warn once of the hosts' TensorFlow and Python, if the job names others."""
+    others = tuple(_others(algorithm, installed))
+    if not others:
+        return
+    named = " and ".join(name for name, _ in others)
+    has = " and ".join(found for _, found in others)
+    is_older = version_numbers(algorithm.framework_version or "2") < (2,)
+    is_present = any(version_numbers(each) >= (2,) for each in installed.tensorflow)
+    note = _COMPATIBILITY if is_older and is_present else ""
+    # Python shows the same text from the same line once, also where a plan and then a fit warn of it.
+    warnings.warn(f"{named}, but {installed.hosts}, which has {has}{note}. {advice}", stacklevel=1)
+
+
+def _others(algorithm: Algorithm, installed: Installed) -> Iterator[tuple[str, str]]:
+    """Yield for each version that the hosts do not have its argument with the value, and what they have instead."""
+    tensorflow, python = algorithm.framework_version, algorithm.py_version
+    if tensorflow is not None and not any(is_release_of(each, tensorflow) for each in installed.tensorflow):
+        found = f"TensorFlow {' and '.join(installed.tensorflow)}" if installed.tensorflow else "no TensorFlow"
+        yield f"framework_version is {tensorflow!r}", found
+    major, minor = installed.python
+    if python is not None and python not in (f"py{major}", f"py{major}{minor}"):
+        yield f"py_version is {python!r}", f"Python {major}.{minor}"
