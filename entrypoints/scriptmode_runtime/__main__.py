@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
+from scriptmode_runtime.environment import keras
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.peers.agreement import Agreement
@@ -277,8 +278,20 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
             return
     user_code.hold_requirements(here)
     plan = _plan(here)
+    _log_keras(here, plan, processes)
     with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():
         supervisor.run(plan)
+
+
+def _log_keras(here: environment.TrainingEnvironment, plan: LaunchPlan, processes: HostProcesses) -> None:
+    """Log on the first host that its tasks use Keras 2."""
+    variable = contract.LEGACY_KERAS_VARIABLE
+    if here.cluster.leads and plan.main and variable in plan.main.env:
+        version = keras.find_legacy_keras(here)
+        processes.output.log_line(
+            f"tf.keras is Keras 2 of tf-keras {version} ({variable}=1), because Keras 3 cannot fit on several "
+            f"workers or with parameter servers; {variable}=0 in the job's environment keeps Keras 3"
+        )
 
 
 @contextlib.contextmanager

@@ -143,6 +143,8 @@ MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 MPI_BIND_GPUS = "sagemaker_mpi_bind_gpus"
 DISTRIBUTION_INSTANCE_GROUPS = "sagemaker_distribution_instance_groups"
 
+#: TensorFlow's variable; with "1" ``tf.keras`` is Keras 2 of the package tf-keras.
+LEGACY_KERAS_VARIABLE = "TF_USE_LEGACY_KERAS"
 #: TensorFlow's types of tasks (tf.estimator.RunConfig), the one that leads first; ``master`` is the older chief.
 ROLES = ("master", "chief", "worker", "ps", "evaluator")
 

@@ -76,6 +76,8 @@ class Command(NamedTuple):
     cwd: str
     #: The interpreter that has the user's requirements.
     python: str
+    #: Further variables, where the program is a task of TensorFlow's cluster.
+    task_env: Mapping[str, str] = {}
 
 
 def as_document(plan: LaunchPlan) -> dict[str, Any]:

@@ -7,17 +7,16 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
+from scriptmode_runtime.environment import keras
 from scriptmode_runtime.errors import RuntimeFailure, UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
-from scriptmode_runtime.requirements import PIP
+from scriptmode_runtime.requirements import OVERLAY_DIR, PIP
 from scriptmode_runtime.variables import program_arguments, script_variables
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
 
 REQUIREMENTS = "requirements.txt"
-#: This host's own packages, where those of the interpreter must not be changed.
-OVERLAY_DIR = "overlay"
 _S3 = "s3://"
 _FILE = "file://"
 _SHELL = ".sh"
@@ -105,7 +104,8 @@ def command(environment: TrainingEnvironment) -> Command:
     fallback = _FALLBACK if environment.source is None else ""
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path, fallback)))
     env["PYTHONUNBUFFERED"] = "1"
-    return Command((*start, *program_arguments(environment)), env, code, python)
+    task_env = {contract.LEGACY_KERAS_VARIABLE: "1"} if keras.find_legacy_keras(environment) else {}
+    return Command((*start, *program_arguments(environment)), env, code, python, task_env)
 
 
 def _uses_overlay(environment: TrainingEnvironment) -> bool:

@@ -1,7 +1,7 @@
 """Train the network on several workers with ``model.fit``, which Keras 2 supports and Keras 3 does not.
 
 All hosts run this program as the workers in ``TF_CONFIG``. With Keras 3 the job fails, and its failure reason says
-what to do: set ``TF_USE_LEGACY_KERAS=1`` in its environment, or use a custom training loop such as train_mwms.py.
+what to do: use Keras 2 of the package ``tf-keras``, or a custom training loop such as train_mwms.py.
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ class Inherited(NamedTuple):
     framework_module: str = ""
     #: The task that the program which started the host has set already.
     tf_config: str = ""
+    #: TensorFlow's own choice of Keras; None where nothing sets it.
+    legacy_keras: str | None = None
 
 
 class TrainingEnvironment(NamedTuple):
@@ -65,6 +67,8 @@ class TrainingEnvironment(NamedTuple):
     ssh: Ssh | None = None
     #: This machine's own name; on SageMaker it can differ from the host's name in the job.
     node: str = ""
+    #: Directories from which the interpreter imports; none for a plan of another machine, whose packages are unknown.
+    import_path: tuple[str, ...] = ()
     #: A directory of this launcher alone, created when it runs.
     scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
     #: For the preview of a host: the texts of its source's files. None: they are in the code directory.
@@ -136,6 +140,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
         python_path=environ.get("PYTHONPATH", ""),
         framework_module=environ.get("SAGEMAKER_TRAINING_MODULE", ""),
         tf_config=environ.get("TF_CONFIG", ""),
+        legacy_keras=environ.get(contract.LEGACY_KERAS_VARIABLE),
     )
     return TrainingEnvironment(
         base_dir=base_dir,
@@ -163,6 +168,7 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
         mpirun=programs.find_mpirun(here.python, path) if is_mpi else None,
         ssh=programs.find_ssh(path) if over_ssh else None,
         node=os.uname().nodename,
+        import_path=tuple(sys.path),
     )
 
 

@@ -125,7 +125,7 @@ def describe(
     hide = create_redaction(environment)
     output = without_ignored(output)
     where = f"{host}, {process}: {_status_text(status)}"
-    hint = hide(_hint(output, status, spec))
+    hint = hide(_hint(environment, output, status, spec))
     if len(hint) > _LONGEST_HINT:
         # Never cut: a part of a hint may state as a fact what the whole hint only supposes.
         hint = ""
@@ -230,7 +230,8 @@ def _exit_code(status: int) -> int:
     return status or LAUNCHER_FAILED
 
 
-def _hint(output: str, status: int, spec: ProcessSpec) -> str:
+def _hint(environment: TrainingEnvironment, output: str, status: int, spec: ProcessSpec) -> str:
+    from scriptmode_runtime.environment.keras import advise
     from scriptmode_runtime.report.hints import hint
 
-    return hint(output, _exit_code(status), spec)
+    return hint(output, _exit_code(status), spec, advise(environment))

@@ -155,15 +155,15 @@ _TABLE = (
     ),
     _Row(
         r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)",
-        "Keras 3 cannot fit on several workers: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
+        "Keras 3 cannot fit on several workers: {keras}, or write the loop",
     ),
     _Row(
         r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset",
-        "Keras 3 cannot fit with parameter servers: install tf-keras and set TF_USE_LEGACY_KERAS=1; a loop calls that",
+        "Keras 3 cannot fit with parameter servers: {keras}; a loop calls that",
     ),
     _Row(
         r"module 'keras[\w.]{0,80}' has no attribute 'experimental'",
-        "Keras 3 has no DatasetCreator: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
+        "Keras 3 has no DatasetCreator: {keras}, or write the loop",
     ),
     _Row(
         r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
@@ -218,8 +218,11 @@ _TABLE = (
 _BEFORE = 2000
 
 
-def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
-    """Return the advice for the last match in the output, else for the exit code, else ""."""
+def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-keras") -> str:
+    """Return the advice for the last match in the output, else for the exit code, else "".
+
+    ``keras`` is the advice for programs that need Keras 2.
+    """
     text = _last_words(output)
     daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, ""
@@ -233,7 +236,7 @@ def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
                 best, advice, words = end, row.advice, found.groups("")
         if not row.pattern:
             advice = row.advice
-    return advice.format(*words, python=_python(spec), ports=_ports(spec))
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=keras)
 
 
 def _reach(end: int, daemons: list[tuple[int, int]]) -> int:

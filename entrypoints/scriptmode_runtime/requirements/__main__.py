@@ -11,9 +11,8 @@ import sys
 import time
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.requirements import content, overlay
+from scriptmode_runtime.requirements import LINK, content, overlay
 from scriptmode_runtime.requirements.environment_cache import (
-    LINK,
     WAIT_SECONDS,
     CachedEnvironment,
     EnvironmentCache,

@@ -23,12 +23,11 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.requirements import LINK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: The link from a host's overlay to the environment that it uses.
-LINK = "cached"
 #: Environments that no job has used for this long are removed by the next installation.
 UNUSED_SECONDS = 30 * 24 * 3600.0
 #: The size of all environments above which the least recently used are removed by the next installation.

@@ -29,7 +29,8 @@ class Task(NamedTuple):
 
     def trainer(self, command: Command, env: Mapping[str, str]) -> ProcessSpec:
         """Return the process that runs the script as this task."""
-        return ProcessSpec(self.role, command.argv, {**command.env, "TF_CONFIG": self.config, **env}, command.cwd)
+        variables = {**command.env, **command.task_env, "TF_CONFIG": self.config, **env}
+        return ProcessSpec(self.role, command.argv, variables, command.cwd)
 
 
 def tasks(

@@ -17,11 +17,12 @@ import scriptmode
 from scriptmode.doctor.check import OK, Check, ok, problem, warning
 from scriptmode.installation import install_command
 from scriptmode.programs import ProgramError, run_program, stream_program
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_LEGACY = "TF_USE_LEGACY_KERAS"
+_LEGACY = contract.LEGACY_KERAS_VARIABLE
 #: The first Python release without wheels of the tested TensorFlow releases (pyproject.toml, "tensorflow").
 _BEYOND_TENSORFLOW = (3, 14)
 _KERAS_3 = 3
@@ -168,7 +169,7 @@ def _tensorflow(found: Mapping[str, Any], _: str) -> Check:
     return ok(f"{found['version']} at {Path(found['file']).parent}")
 
 
-def _keras(found: Mapping[str, Any], _: str) -> Check:
+def _keras(found: Mapping[str, Any], tensorflow: str) -> Check:
     legacy = os.environ.get(_LEGACY)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
@@ -180,9 +181,9 @@ def _keras(found: Mapping[str, Any], _: str) -> Check:
     if int(str(found["version"]).partition(".")[0]) < _KERAS_3:
         return ok(which)
     with suppress(metadata.PackageNotFoundError):
-        return ok(f"{which}; tf-keras {metadata.version('tf-keras')} where a job sets {_LEGACY}=1")
+        return ok(f"{which}; tf-keras {metadata.version('tf-keras')} on several workers and with parameter servers")
     what = f"{which}: Keras 3, whose fit() does not train with parameter servers or on several workers"
-    return warning(what, f"pip install tf-keras, and give such jobs environment={{'{_LEGACY}': '1'}}")
+    return warning(what, f"pip install tf-keras=={'.'.join(tensorflow.split('.')[:2])}.*")
 
 
 def _horovod(found: Mapping[str, Any], tensorflow: str) -> Check:

@@ -1,0 +1,75 @@
+"""The Keras of a host's TensorFlow: Keras 3 from TensorFlow 2.16 on, or Keras 2 of the package tf-keras.
+
+Keras 3 cannot ``fit`` a model on several workers or with parameter servers. Versions come from the directory names of
+installed packages, because the import of `importlib.metadata` takes longer than the launcher itself.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.requirements import LINK, OVERLAY_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode_runtime.environment import TrainingEnvironment
+
+_TRUE = ("1", "true", "True")
+_STRATEGIES = (contract.MULTI_WORKER_MIRRORED, contract.PARAMETER_SERVER)
+#: Each version of tf-keras is for the TensorFlow of that version, and this one is the first with Keras 3.
+_FIRST = (2, 16)
+_DISTRIBUTIONS = ("tensorflow", "tensorflow_cpu", "tensorflow_gpu", "tensorflow_rocm", "intel_tensorflow")
+
+
+def find_legacy_keras(here: TrainingEnvironment) -> str:
+    """Return the version of the tf-keras that the tasks of this job use in place of Keras 3, or "".
+
+    It is "" if the job sets the variable itself, to whatever value.
+    """
+    if here.strategy not in _STRATEGIES or here.inherited.legacy_keras is not None:
+        return ""
+    version = _find_version(here, "tf_keras")
+    return version if _release(version) >= _FIRST else ""
+
+
+def advise(here: TrainingEnvironment) -> str:
+    """Return what to change so that a script that failed with Keras 3 uses Keras 2."""
+    if find_legacy_keras(here) or here.inherited.legacy_keras in _TRUE:
+        return "train with tf.keras, which is Keras 2 here, not with keras"
+    if _release(_find_version(here, "tf_keras")) >= _FIRST:
+        return f"set {contract.LEGACY_KERAS_VARIABLE}=1 and train with tf.keras"
+    release = next(filter(None, (_release(_find_version(here, name)) for name in _DISTRIBUTIONS)), ())
+    version = "=={}.{}.*".format(*release) if release else " of TensorFlow's version"
+    return f"add tf-keras{version} to requirements.txt and train with tf.keras"
+
+
+def _find_version(here: TrainingEnvironment, name: str) -> str:
+    """Return the version of an installed distribution, or ""."""
+    start, end = f"{name}-", ".dist-info"
+    for folder in _folders(here):
+        try:
+            entries = os.listdir(folder)
+        except OSError:  # such as the zip file of the standard library
+            continue
+        for entry in entries:
+            if entry.startswith(start) and entry.endswith(end):
+                return entry[len(start) : -len(end)]
+    return ""
+
+
+def _folders(here: TrainingEnvironment) -> Iterator[str]:
+    """Yield the directories of packages: those of this host's requirements, then those of its interpreter."""
+    overlay = here.path(OVERLAY_DIR)
+    for folder in (overlay, os.path.join(overlay, LINK)):
+        yield from glob.iglob(os.path.join(glob.escape(folder), "lib", "python*", "site-packages"))
+    yield from here.import_path
+
+
+def _release(version: str) -> tuple[int, ...]:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else ()
