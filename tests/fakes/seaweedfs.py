@@ -2,12 +2,15 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from scriptmode.serve.object_store import remove_sockets
+
+from .host_folders import free_ports
 
 ACCESS_KEY, SECRET_KEY = "testing", "testing-secret"
 #: May only list another bucket.
@@ -19,7 +22,7 @@ WRITE_KEY, WRITE_SECRET = "write", "write-secret"
 @contextmanager
 def running(folder):
     """Run a server that keeps its files in ``folder``; yield its endpoint and a boto3 client of it."""
-    ports = _free_ports(8)
+    ports = free_ports(8)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(_weed(folder, ports), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
     endpoint = f"http://127.0.0.1:{ports[6]}"
@@ -29,9 +32,7 @@ def running(folder):
         # After SIGTERM it takes half a minute to end.
         process.kill()
         process.wait()
-        for socket_file in Path("/tmp").glob("seaweedfs-*.sock"):
-            if any(str(port) in socket_file.name for port in ports):
-                socket_file.unlink()
+        remove_sockets(ports[1::2])
 
 
 def _weed(folder, ports):
@@ -44,16 +45,8 @@ def _weed(folder, ports):
             "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         },
-        {
-            "name": "weak",
-            "credentials": [{"accessKey": WEAK_KEY, "secretKey": WEAK_SECRET}],
-            "actions": ["List:other"],
-        },
-        {
-            "name": "write",
-            "credentials": [{"accessKey": WRITE_KEY, "secretKey": WRITE_SECRET}],
-            "actions": ["Write"],
-        },
+        {"name": "weak", "credentials": [{"accessKey": WEAK_KEY, "secretKey": WEAK_SECRET}], "actions": ["List:other"]},
+        {"name": "write", "credentials": [{"accessKey": WRITE_KEY, "secretKey": WRITE_SECRET}], "actions": ["Write"]},
     ]
     (folder / "identities.json").write_text(json.dumps({"identities": identities}))
     options = {
@@ -64,23 +57,18 @@ def _weed(folder, ports):
         "master.volumeSizeLimitMB": 64,
         # Seven for each bucket.
         "volume.max": 350,
-        "master.port": ports[0],
-        "master.port.grpc": ports[1],
-        "volume.port": ports[2],
-        "volume.port.grpc": ports[3],
         "filer": "true",
-        "filer.port": ports[4],
-        "filer.port.grpc": ports[5],
-        "filer.localSocket": folder / "filer.sock",
+        "filer.localSocket": "filer.sock",
         "s3": "true",
-        "s3.port": ports[6],
-        "s3.port.grpc": ports[7],
+        "s3.localSocket": "s3.sock",
         "s3.port.iceberg": 0,
         "s3.port.lance": 0,
         "s3.config": folder / "identities.json",
         "s3.iam": "false",
     }
-    return (program, "server", *(f"-{name}={value}" for name, value in options.items()))
+    for number, service in enumerate(("master", "volume", "filer", "s3")):
+        options.update({f"{service}.port": ports[2 * number], f"{service}.port.grpc": ports[2 * number + 1]})
+    return (program, "-logtostderr=true", "server", *(f"-{name}={value}" for name, value in options.items()))
 
 
 def _connect(endpoint, process, log):
@@ -102,19 +90,9 @@ def _connect(endpoint, process, log):
             client.create_bucket(Bucket="ready")
             return client.put_object(Bucket="ready", Key="ready", Body=b"ready")
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while not ready():
         assert process.poll() is None, log.read_text()[-2000:]
         assert time.monotonic() < deadline, "the S3 server does not come up"
         time.sleep(0.1)
     return client
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

@@ -1,9 +1,11 @@
 """S3 of `scriptmode serve`: on disk, and that of another server."""
 
 import io
+import json
 import os
 import signal
 import urllib.request
+from pathlib import Path
 
 import pytest
 from fakes.processes import processes_naming, until
@@ -20,7 +22,7 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         s3.put_object(Bucket="data", Key="in/a b ü.txt", Body=b"hello", Metadata={"who": "me"})
         s3.upload_fileobj(io.BytesIO(large), "data", "large")
         signed = s3.generate_presigned_url("get_object", Params={"Bucket": "data", "Key": "large"})
-        with urllib.request.urlopen(signed, timeout=30) as answer:
+        with urllib.request.urlopen(signed, timeout=600) as answer:
             assert answer.read() == large
         channel = {
             "ChannelName": "train",
@@ -51,6 +53,33 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
     until(lambda: not processes_naming(f"{tmp_path}/data/objects"))
     with serving(tmp_path) as api:
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
+
+
+def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
+    folder, temporary = tmp_path / ("longer than the path of a socket may be " * 3), tmp_path / "temporary"
+    folder.mkdir()
+    temporary.mkdir()
+
+    def sockets():
+        """Return the sockets that SeaweedFS opens at fixed paths."""
+        ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["grpc_ports"]
+        return [found for port in ports for found in Path("/tmp").glob(f"seaweedfs-*-{port}.sock")]
+
+    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
+        api.client("s3").create_bucket(Bucket="data")
+        ended = api.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
+        assert ended["TrainingJobStatus"] == "Completed"
+        killed = sockets()
+        assert len(killed) == 4
+        for process in (api.server.process.pid, *processes_naming(f"{folder}/data/objects")):
+            os.kill(process, signal.SIGKILL)
+        api.server.process.wait()
+        api.names.clear()
+    with serving(folder, environment={"TMPDIR": str(temporary)}) as api:
+        assert api.client("s3").list_objects_v2(Bucket="data")["KeyCount"] > 0
+        stopped = sockets()
+        assert len(stopped) == 4
+    assert not [path for path in (*killed, *stopped, *temporary.iterdir()) if path.exists()]
 
 
 def test_another_s3_server_checks_the_signatures_of_the_clients(tmp_path, s3_server):

@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
 from scriptmode.data_dir import make_private
@@ -24,10 +25,13 @@ from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PROGRAM = "weed"
 _HOST = "127.0.0.1"
-#: Of the master, the volume server, the filer and S3; each has one for gRPC, too.
-_PORTS = 8
+#: Each has a port for HTTP and then one for gRPC.
+_SERVICES = ("master", "volume", "filer", "s3")
 #: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
 ENCRYPTION_HEADERS = frozenset(
     f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
@@ -58,6 +62,7 @@ class ObjectStore:
         self._process: ProcessIdentity | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._master_port = 0
+        self._grpc_ports: list[int] = []
         #: The URL of S3, known once it was started.
         self.url = ""
 
@@ -72,7 +77,7 @@ class ObjectStore:
             if self._find_running():
                 return
             ports = _free_ports()
-            self.url, self._master_port = f"http://{_HOST}:{ports[6]}", ports[0]
+            self.url, self._master_port, self._grpc_ports = f"http://{_HOST}:{ports[6]}", ports[0], ports[1::2]
             with (self._folder / "log").open("wb") as log:
                 self._child = subprocess.Popen(
                     self._command(ports),
@@ -84,7 +89,12 @@ class ObjectStore:
                 )
             self._process = process_tree.identify(self._child.pid)
             if self._process is not None:
-                content = {"url": self.url, "master_port": self._master_port, "process": self._process._asdict()}
+                content = {
+                    "url": self.url,
+                    "master_port": self._master_port,
+                    "grpc_ports": self._grpc_ports,
+                    "process": self._process._asdict(),
+                }
                 replace_file(self._record, json.dumps(content).encode())
         except OSError as error:
             raise PlatformError(
@@ -119,6 +129,7 @@ class ObjectStore:
             process_tree.send_signal(self._process, signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
+        remove_sockets(self._grpc_ports)
         with suppress(OSError):
             self._record.unlink()
 
@@ -127,9 +138,12 @@ class ObjectStore:
             content = regular_files.read_json(self._record)
             process = ProcessIdentity(**content["process"])
             self.url, self._master_port = str(content["url"]), int(content["master_port"])
+            self._grpc_ports = list(map(int, content.get("grpc_ports", ())))
         except (OSError, ValueError, TypeError, KeyError):
             return False
         self._process = process if process_tree.is_running(process) else None
+        if self._process is None:
+            remove_sockets(self._grpc_ports)
         return self._process is not None
 
     def _command(self, ports: list[int]) -> tuple[str, ...]:
@@ -148,19 +162,29 @@ class ObjectStore:
             "filer": "true",
             "filer.port": ports[4],
             "filer.port.grpc": ports[5],
-            "filer.localSocket": str(self._folder / "filer.sock"),
+            # In the working directory: the path of a socket has 107 characters at most (unix(7)).
+            "filer.localSocket": "filer.sock",
             "s3": "true",
             "s3.port": ports[6],
             "s3.port.grpc": ports[7],
+            "s3.localSocket": "s3.sock",
             "s3.port.iceberg": 0,
             "s3.port.lance": 0,
             "s3.iam": "false",
         }
-        return (self._program, "server", *(f"-{name}={value}" for name, value in options.items()))
+        # Otherwise it also writes files of its log into the directory for temporary files.
+        return (self._program, "-logtostderr=true", "server", *(f"-{name}={each}" for name, each in options.items()))
+
+
+def remove_sockets(grpc_ports: Iterable[int]) -> None:
+    """Remove the sockets of a killed SeaweedFS, which have these names in /tmp whatever its options and TMPDIR are."""
+    for service, port in zip(_SERVICES, grpc_ports):
+        with suppress(OSError):
+            Path(f"/tmp/seaweedfs-{service}-grpc-{port}.sock").unlink()  # noqa: S108 - SeaweedFS's choice
 
 
 def _free_ports() -> list[int]:
-    sockets = [socket.socket() for _ in range(_PORTS)]
+    sockets = [socket.socket() for _ in range(2 * len(_SERVICES))]
     try:
         for each in sockets:
             each.bind((_HOST, 0))
