@@ -97,7 +97,7 @@ class Logs:
         log = self._stream(str(arguments.get("logStreamName", ""))).log
         limit = _limit(arguments, MOST_LINES)
         since, until = _span(arguments)
-        first, last = log.times.offset_at(since), log.end()
+        first, last = log.start_at(since), log.end()
         token = arguments.get("nextToken")
         if token is None:
             is_forwards = bool(arguments.get("startFromHead"))
@@ -181,7 +181,7 @@ class Logs:
 
 
 def _tagged(stream: _Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, _Stream]]:
-    start = max(offsets.get(stream.name, 0), stream.log.times.offset_at(since))
+    start = max(offsets.get(stream.name, 0), stream.log.start_at(since))
     return ((line, stream) for line in stream.log.forwards(start))
 
 

@@ -60,6 +60,12 @@ class LogFile:
                 yield self._line(offset, end, content)
                 offset = end
 
+    def start_at(self, moment: int) -> int:
+        """Return the offset of the first line that may be as new as ``moment``, in milliseconds."""
+        # The log may have been measured in the middle of a line: go back to where it begins.
+        end = self.times.end_before(moment)
+        return self.start_of_page(end, 1) if end else 0
+
     def start_of_page(self, end: int, limit: int) -> int:
         """Return where a page begins whose last line ends at the offset ``end``."""
         with open_regular(self.path) as file:

@@ -85,8 +85,8 @@ class LogTimes:
         """Return the time, in milliseconds since the epoch, of a line that ends before the offset ``end``."""
         return self._times[min(bisect_left(self._ends, end), len(self._times) - 1)]
 
-    def offset_at(self, moment: int) -> int:
-        """Return an offset before which each line is older than ``moment``."""
+    def end_before(self, moment: int) -> int:
+        """Return the length that the log had before ``moment``."""
         before = bisect_left(self._times, moment)
         return self._ends[before - 1] if before else 0
 
