@@ -81,7 +81,8 @@ def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
             if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
                 started = client.api.exec_create(each["Id"], list(argv), stdin=True)
                 stream = client.api.exec_start(started, socket=True)
-                with closing(stream), _forwarded_interrupts(stream):
+                # The stream is a file over a socket, which stays open after it.
+                with closing(getattr(stream, "_sock", stream)), closing(stream), _forwarded_interrupts(stream):
                     for descriptor, output in _frames(stream):
                         _write(descriptor, output)
                 return int(client.api.exec_inspect(started)["ExitCode"])
