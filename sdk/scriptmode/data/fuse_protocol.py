@@ -3,13 +3,9 @@
 Pure. Layouts and numbers are those of Linux's ``include/uapi/linux/fuse.h``, whose ABI only ever grows; version 7.23
 (Linux 3.15) is the oldest supported.
 
-It is here because a library costs more. ``python -m tests.benchmarks mounts`` measures mfusepy 3.1 over libfuse3 3.14
-against it (medians of 5 pairs, two runs on two busy cores). The server, which shares its cores with the training, takes
-1.2 to 1.3 times the CPU for random reads, 1.4 to 1.6 for 512 MiB in sequence, 2.0 to 2.3 for 64 readers, 1.6 for small
-files, and 7 to 8 for a listing with attributes, which mfusepy cannot return with the names. It takes 1.3 to 1.4 times
-as long for 64 readers, 1.5 for small files, 1.6 to 2.1 for the listing; with one reader the time depends on the
-machine's other load (0.4 to 1.3). libfuse's high-level interface also keeps a thread for each pending read: as many
-slow objects delay all others.
+It is here because a library costs more CPU of the cores that the server shares with the training: a binding such as
+mfusepy adds a call through ctypes and a copy to each read, and cannot return a listing with its attributes. libfuse's
+high-level interface also keeps a thread for each pending read: as many slow objects delay all others.
 """
 
 from __future__ import annotations
