@@ -2,13 +2,11 @@
 
 import hashlib
 import http.client
-import io
 import json
 import os
 import shutil
 import socket
 import subprocess
-import tarfile
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -17,16 +15,25 @@ from pathlib import Path
 
 import pytest
 from containers.estimator_jobs import PROGRAMS, ContainerJob
+from fakes.archives import packed
 
 from scriptmode import MPI
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, docker_client, package_indexes
 
 ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+_USE = {"settings/use.sh": ROOT / "container" / "settings" / "use.sh"}
 #: What AWS's image is made from.
-RECIPE = {
-    "Dockerfile": Path(__file__).parent / "aws_image" / "Dockerfile",
+AWS_IMAGE = {
+    **_USE,
+    "Dockerfile": HERE / "aws_image" / "Dockerfile",
     "difference.sh": ROOT / "container" / "difference.sh",
-    "settings/use.sh": ROOT / "container" / "settings" / "use.sh",
+}
+#: What an image with the runtime alone is made from.
+RUNTIME_IMAGE = {
+    **_USE,
+    "Dockerfile": HERE / "runtime_image" / "Dockerfile",
+    **{f"{path.relative_to(ROOT / 'entrypoints')}": path for path in (ROOT / "entrypoints").rglob("*.py")},
 }
 #: Neither root nor a user that the image knows.
 STRANGER = "12345:12345"
@@ -108,7 +115,7 @@ def make_image(base_image):
         dockerfile = dockerfile.replace("FROM BASE\n", f"FROM {base_image}\n")
         image = f"scriptmode-test:{name}"
         docker_client.build(
-            docker_client.Build(packed({"Dockerfile": dockerfile})), image, on_line=docker_client.ignore_line
+            docker_client.Build(packed({"Dockerfile": dockerfile}, "w")), image, on_line=docker_client.ignore_line
         )
         return image
 
@@ -118,13 +125,24 @@ def make_image(base_image):
 @pytest.fixture(scope="session")
 def aws_image(base_image):
     """AWS's image, built once for what it is made from; that takes some minutes."""
-    files = {name: path.read_bytes() for name, path in RECIPE.items()}
-    name = f"scriptmode-test-aws:{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
-    if not docker_client.has_image(name):
+    return built_once("scriptmode-test-aws", AWS_IMAGE, base_image)
+
+
+@pytest.fixture(scope="session")
+def runtime_image(base_image):
+    """Name of an image with Python and the runtime alone, built once for what it is made from, in seconds."""
+    return built_once("scriptmode-test-runtime", RUNTIME_IMAGE, base_image)
+
+
+def built_once(name, recipe, base):
+    """Build an image of files, with this machine's package indexes, unless it is there; return its name."""
+    files = {path: source.read_bytes() for path, source in recipe.items()}
+    image = f"{name}:{hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:12]}"
+    if not docker_client.has_image(image):
         settings = {f"settings/{name}": content for name, content in package_indexes.index_settings(os.environ).items()}
-        arguments = {**package_indexes.proxy_variables(os.environ), "BASE": base_image}
-        docker_client.build(docker_client.Build(packed({**files, **settings}), arguments), name, on_line=print)
-    return name
+        arguments = {**package_indexes.proxy_variables(os.environ), "BASE": base}
+        docker_client.build(docker_client.Build(packed({**files, **settings}, "w"), arguments), image, on_line=print)
+    return image
 
 
 @pytest.fixture(scope="session")
@@ -136,13 +154,9 @@ def foreign_jobs(aws_image, tmp_path_factory):
 
     def start(**fields):
         return ContainerJob(
-            data_dir,
-            entry_point="of_anyone.py",
-            source_dir=str(PROGRAMS),
-            image_uri=aws_image,
-            inputs={"train": data.as_uri()},
-            **fields,
-        )
+            data_dir, entry_point="of_anyone.py", source_dir=str(PROGRAMS), image_uri=aws_image,
+            inputs={"train": data.as_uri()}, **fields,
+        )  # fmt: skip
 
     started = {
         "mpi": start(distribution=MPI(processes_per_host=1)),
@@ -152,18 +166,6 @@ def foreign_jobs(aws_image, tmp_path_factory):
     yield started
     for job in started.values():
         job.close()
-
-
-def packed(files):
-    """Return the context of a build, a tar."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as tar:
-        for name, text in files.items():
-            body = text if isinstance(text, bytes) else text.encode()
-            member = tarfile.TarInfo(name)
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-    return content.getvalue()
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ def registry(tmp_path):
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen((program, "serve", tmp_path / "config.yml"), stdout=log, stderr=log)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 600
         while not answer(address, "/v2/"):
             assert process.poll() is None, (tmp_path / "log").read_text()
             assert time.monotonic() < deadline

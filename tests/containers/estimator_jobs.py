@@ -31,18 +31,8 @@ class ContainerJob:
     def until_ended(self):
         """Wait for the end; return the status."""
         return until(
-            lambda: self.job.ended and self.job.status, 150, lambda: f"{self.job.describe()}\n{self.log()[-3000:]}"
+            lambda: self.job.ended and self.job.status, describe=lambda: f"{self.job.describe()}\n{self.log()[-3000:]}"
         )
-
-    def container(self, host):
-        """Docker's name of a host."""
-        (found,) = self._listed("ps", "--filter", f"name=-{host}-", "--format", "{{.Names}}")
-        return found
-
-    def network(self):
-        """Docker's name of the network."""
-        (found,) = self._listed("network", "ls", "--format", "{{.Name}}")
-        return found
 
     def left(self):
         """Containers and networks of the job, whatever they do."""

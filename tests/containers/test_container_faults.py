@@ -1,129 +1,39 @@
-"""A container that is killed, paused or cut off, under every strategy: the job fails, says which, and nothing is left.
+"""A container that is paused or cut off, a job beside another of its name, a client that ends amid its command.
 
-Each run has every pair of a strategy, a fault and a target; ``--thorough`` has every combination.
+`engines` kills containers; `faults.matrix` has these faults under every strategy, with hosts that are namespaces.
 """
 
-import itertools
 import re
+import signal
+import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from containers.conftest import docker
-from containers.estimator_jobs import ContainerJob
-from covering import covering
+from fakes.command_line import PROGRAM, program
+from fakes.container_jobs import ContainerJobs
+from fakes.processes import until
 from fakes.promptness import soon
-from faults.cells import PROGRAMS
-from faults.layouts import BETWEEN_GRAPH, COORDINATOR, MIRRORED, MPI_5_PEERS, MPI_5_SSH
-from processes.launchers import until
 
-from scriptmode import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(1200)]
 
-#: Seconds of silence after which a host counts as lost: few where the fault is silence, else more than a job takes.
-HOST_TIMEOUT, LONG_HOST_TIMEOUT = 4.0, 120.0
-#: Seconds from when a fault can be noticed to the end of the job, with other jobs running; and how long it is waited for.
-BOUND, LONG_BOUND = 10.0, 90.0
-AT_ONCE = 4
-DISTRIBUTIONS = {
-    BETWEEN_GRAPH.name: (BETWEEN_GRAPH, ParameterServer()),
-    COORDINATOR.name: (COORDINATOR, ParameterServer(coordinator=True)),
-    MIRRORED.name: (MIRRORED, MultiWorkerMirrored()),
-    "mpi": (MPI_5_PEERS, MPI(processes_per_host=2)),
-    "mpi over ssh": (MPI_5_SSH, MPI(processes_per_host=2)),
-}
-
-
-class Fault(NamedTuple):
-    """What happens to a container."""
-
-    #: Docker's words, before the names of what they are for.
-    words: tuple[str, ...]
-    #: The FailureReason's first line as a regular expression.
-    reason: str
-    #: Seconds after which it can be noticed.
-    noticed: float = 0.0
-
-
+#: Seconds of silence after which a host counts as lost, and from then to the end of the job.
+HOST_TIMEOUT, BOUND = 4.0, 10.0
+MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+TRAINS = """
+    import time
+    open("/opt/ml/model/before the fault", "w").close()
+    print("up", flush=True)
+    time.sleep(600)
+"""
+#: Docker's words, and the reason's first line as a regular expression.
 FAULTS = {
-    "killed": Fault(
-        ("kill",), "AlgorithmError: {host}: (the host's launcher was killed by SIGKILL|its launcher was lost).*"
-    ),
-    "paused": Fault(("pause",), "AlgorithmError: {host}: its launcher was lost.*", HOST_TIMEOUT),
-    "cut off": Fault(
-        ("network", "disconnect", "--force"), "InternalServerError: {host}: disconnected from .*", HOST_TIMEOUT
-    ),
+    "paused": (("pause",), "AlgorithmError: {}: its launcher was lost.*"),
+    "cut off": (("network", "disconnect", "--force"), "InternalServerError: {}: disconnected from .*"),
 }
-TARGETS = {"first host": 0, "another host": 1}
-
-
-class FaultyJob:
-    """A job of trainers without TensorFlow, and the container that something happens to."""
-
-    def __init__(self, image, folder, layout, fault, target):
-        self._layout, distribution = DISTRIBUTIONS[layout]
-        self._fault = FAULTS[fault]
-        self.target = f"algo-{TARGETS[target] + 1}"
-        self._hosts = [f"algo-{number + 1}" for number in range(self._layout.hosts)]
-        host_timeout = HOST_TIMEOUT if self._fault.noticed else LONG_HOST_TIMEOUT
-        variables = {"SCRIPTMODE_HOST_TIMEOUT_SECONDS": f"{host_timeout:g}", "SCRIPTMODE_STOP_GRACE_SECONDS": "10"}
-        self._job = ContainerJob(
-            folder,
-            entry_point="trainer.py",
-            source_dir=str(PROGRAMS),
-            image_uri=image,
-            instance_count=self._layout.hosts,
-            distribution=distribution,
-            environment={**variables, **self._layout.variables},
-            hyperparameters={"fault": "none", "where": "nobody"},
-        )
-
-    def await_training(self):
-        """Wait until every trainer trains and the hosts know each other: until then no host notices a missing one."""
-        wanted = [f"training as {trainer}" for trainer in self._layout.trainers]
-
-        def training():
-            assert not self._job.job.ended, self._job.job.failure_reason
-            log = self._job.log()
-            return all(text in log for text in wanted)
-
-        until(training, 200, self._tell)
-        asked = docker("inspect", "--format", "{{.State.Pid}}", self._job.container(self._hosts[0]))
-        until(lambda: joined(asked.stdout.strip()) == len(self._hosts) - 1, LONG_BOUND, self._tell)
-
-    def inflict(self):
-        """Do it; return when it was done."""
-        words = self._fault.words
-        network = [self._job.network()] if words[0] == "network" else []
-        words = [*words, *network, self._job.container(self.target)]
-        # The kernel does not freeze every busy container at the first attempt.
-        until(lambda: docker(*words).returncode == 0, LONG_BOUND, lambda: docker(*words).stdout)
-        return time.monotonic()
-
-    def end(self, since):
-        """Wait for the end of the job; return the seconds since then."""
-        until(lambda: self._job.job.ended, LONG_BOUND, self._tell)
-        return time.monotonic() - since
-
-    def check(self):
-        """Assert what is said and that nothing is left or lost."""
-        reason = self._job.job.failure_reason
-        assert self._job.job.status == "Failed"
-        assert re.fullmatch(self._fault.reason.format(host=self.target), reason.partition("\n")[0]), reason
-        assert self._job.left() == []
-        kept = {path.name for path in self._job.folder.hosts.glob("*/model/before the fault*")}
-        assert kept == {f"before the fault, {trainer}" for trainer in self._layout.trainers}
-
-    def close(self):
-        """End it, whatever became of it."""
-        self._job.close()
-
-    def _tell(self):
-        return f"{self._job.job.describe()}\n{self._job.log()[-3000:]}"
 
 
 def joined(pid):
@@ -134,41 +44,76 @@ def joined(pid):
     return sum(row[1].endswith(here) and row[3] == established for row in rows)
 
 
-@pytest.fixture(scope="module")
-def outcomes(request, built, tmp_path_factory):
-    """Run the cells that were selected, a few at once, because most of them wait most of the time."""
-    image, folder = built("2.15.1"), tmp_path_factory.mktemp("data")
-
-    def run(cell):
-        job = FaultyJob(image, folder, *cell)
-        try:
-            job.await_training()
-            seconds = job.end(job.inflict())
-            job.check()
-        finally:
-            job.close()
-        return seconds
-
-    asked = [item.callspec.params for item in request.session.items if item.module is request.module]
-    cells = [(each["layout"], each["fault"], each["target"]) for each in asked]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        results = {cell: pool.submit(run, cell) for cell in cells}
-        # A cell that is asked for again, because it was late, is run again.
-        yield lambda *cell: (results.pop(cell, None) or pool.submit(run, cell)).result()
-        pool.shutdown(cancel_futures=True)
-
-
-CELLS = list(itertools.product(DISTRIBUTIONS, FAULTS, TARGETS))
-EACH_RUN = covering(CELLS, lambda cell: set(itertools.combinations(cell, 2)))
-
-
 @pytest.mark.prompt
-@pytest.mark.parametrize(
-    ("layout", "fault", "target"),
-    [pytest.param(*cell, marks=[] if cell in EACH_RUN else [pytest.mark.thorough]) for cell in CELLS],
-)
-def test_a_container_fails_the_job_and_leaves_nothing(layout, fault, target, outcomes, record_property):
-    seconds = outcomes(layout, fault, target)
-    record_property("seconds", seconds)
-    soon(seconds, FAULTS[fault].noticed + BOUND)
-    print(f"{layout}, {target} {fault}: Failed, everything removed, after {seconds:.2f} s")
+@pytest.mark.parametrize("host", ["algo-1", "algo-2"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_container_fails_the_job_and_leaves_nothing(tmp_path, runtime_image, fault, host):
+    words, reason = FAULTS[fault]
+    jobs = ContainerJobs(tmp_path, runtime_image, stop_grace=10.0)
+    more = {"Environment": {"SCRIPTMODE_HOST_TIMEOUT_SECONDS": f"{HOST_TIMEOUT:g}"}}
+    name = jobs.start(TRAINS, hosts=3, hyperparameters=MIRRORED, max_run=600, more=more)
+    jobs.until_up(name)
+    first = docker("inspect", "--format", "{{.State.Pid}}", jobs.container(name, "algo-1")).stdout.strip()
+    until(lambda: joined(first) == 2)
+    network = [jobs.network(name)] if words[0] == "network" else []
+    # The kernel does not freeze every busy container at the first attempt.
+    until(lambda: docker(*words, *network, jobs.container(name, host)).returncode == 0)
+    begun = time.monotonic()
+    description = jobs.wait(name)
+    soon(time.monotonic() - begun, HOST_TIMEOUT + BOUND)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert re.match(reason.format(host), description["FailureReason"]), description["FailureReason"]
+    until(lambda: not jobs.remains(name))
+    assert len(list(jobs.job_folder(name).hosts.glob("*/model/before the fault"))) == 3
+    jobs.close()
+
+
+SAVES = """
+    import os, signal, sys, time
+    def save(*_):
+        with open("/opt/ml/model/saved", "w") as file:
+            file.write("in time")
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    time.sleep(60)
+"""
+#: Longer than containers take to start on a busy machine.
+SOON = 30.0
+
+
+@pytest.fixture
+def jobs(tmp_path, runtime_image):
+    jobs = ContainerJobs(tmp_path, runtime_image, stop_grace=20.0)
+    yield jobs
+    jobs.close()
+
+
+def test_two_jobs_of_one_name_run_side_by_side(jobs, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = ContainerJobs(tmp_path / "other", jobs.image)
+    assert jobs.start(SAVES) == other.start(SAVES) == "job-1"
+    jobs.until_up("job-1")
+    other.until_up("job-1")
+    jobs.platform.stop("job-1")
+    assert jobs.wait("job-1")["TrainingJobStatus"] == "Stopped"
+    assert len(other.left()) == 2
+    other.platform.stop("job-1")
+    assert other.model(other.wait("job-1")) == {"saved": b"in time"}
+    other.close()
+
+
+def test_a_command_in_a_container_ends_with_the_client_that_started_it(jobs, monkeypatch):
+    name = jobs.start(TRAINS)
+    jobs.until_up(name)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+    script = "trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.1; done"
+    words = (PROGRAM, "exec", name, "--", "sh", "-c", script)
+    shown = ("exec", name, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    for number, output in ((signal.SIGINT, "interrupted\n"), (signal.SIGKILL, "")):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout.readline() == "up\n"
+            client.send_signal(number)
+            rest, _ = client.communicate(timeout=SOON)
+        assert (rest, client.returncode) == (output, 9 if output else -signal.SIGKILL)
+        until(lambda: "echo interrupted" not in program(*shown).stdout, SOON)

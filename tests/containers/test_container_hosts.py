@@ -3,16 +3,22 @@
 import json
 import os
 import textwrap
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from containers.conftest import STRANGER
 from fakes import wheels
 from fakes.container_jobs import MEET, ContainerJobs
-from fakes.local_jobs import channel, unpacked
+from fakes.local_jobs import channel
 from fakes.processes import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing-secret", "AWS_SESSION_TOKEN": "testing-token",
+}  # fmt: skip
+REQUIRES = {"requirements.txt": f"./{wheels.NAME}\n", wheels.NAME: wheels.extra()}
 LOOK = """
     import fcntl, json, struct, sys
     import extra
@@ -28,12 +34,9 @@ LOOK = """
 
     with open("/opt/ml/input/config/hyperparameters.json") as file:
         hyperparameters = json.load(file)
-    with open("/opt/ml/checkpoints/deep/old") as file:
-        restored = file.read()
-    hosts = json.loads(os.environ["SM_HOSTS"])
     host = os.environ["SM_CURRENT_HOST"]
     found = {
-        "argv": sys.argv[1:], "environ": dict(os.environ), "hyperparameters": hyperparameters, "restored": restored,
+        "environ": dict(os.environ), "hyperparameters": hyperparameters,
         "hostname": socket.gethostname(), "extra": extra.NUMBER, "root": os.path.ismount("/opt/ml"),
         "addresses": {name: socket.gethostbyname(name) for name in json.loads(os.environ["SM_HOSTS"])},
         "interfaces": sorted(os.listdir("/sys/class/net")), "eth0": address("eth0"), "shm": size("/dev/shm"),
@@ -41,118 +44,79 @@ LOOK = """
     }
     with open(f"/opt/ml/model/{host}.json", "w") as file:
         json.dump(found, file)
-    with open(os.path.join(os.environ["SM_OUTPUT_DATA_DIR"], host), "w") as file:
-        file.write("output")
-    with open(f"/opt/ml/checkpoints/deep/{host}", "w") as file:
-        file.write("new")
     model_dir = sys.argv[sys.argv.index("--model_dir") + 1][len("file://"):]
     with open(os.path.join(model_dir, host), "w") as file:
         file.write("model")
-    print("trained on", host)
     partner.sendall(b".")
     partner.recv(1)
 """
 
 
-class Look:
-    """A job of two hosts that looked around and left something everywhere."""
-
-    def __init__(self, folder, image):
-        self.folder = folder
-        (folder / "kept" / "deep").mkdir(parents=True)
-        (folder / "kept" / "deep" / "old").write_text("from before")
-        self.jobs = ContainerJobs(folder, image)
-        files = {"requirements.txt": f"./{wheels.NAME}\n", wheels.NAME: wheels.extra()}
-        hyperparameters = {"dir": "/opt/ml/output", "lr": 0.1, "model_dir": f"file://{folder}/model dir"}
-        more = {
-            "Environment": {"OUT": "/opt/ml/model", "ASKED": "a b\n'c'"},
-            "CheckpointConfig": {"S3Uri": f"file://{folder}/kept"},
-        }
-        request = self.jobs.request(
-            MEET + textwrap.dedent(LOOK), hosts=2, hyperparameters=hyperparameters, more=more, files=files
-        )
-        self.jobs.platform.create(request)
-        self.name = request["TrainingJobName"]
-        self.description = self.jobs.wait(self.name)
-        assert self.description["TrainingJobStatus"] == "Completed", self.description["FailureReason"]
-        found = self.jobs.model(self.description)
-        self.hosts = {name[: -len(".json")]: json.loads(content) for name, content in found.items()}
+class Found(NamedTuple):
+    hosts: dict
+    log: list
+    model_dir: Path
 
 
 @pytest.fixture(scope="module")
-def look(tmp_path_factory, built):
+def look(tmp_path_factory, runtime_image):
+    """A job of two hosts that looked around and left something everywhere; with the directory of its model."""
+    folder = tmp_path_factory.mktemp("look")
+    jobs = ContainerJobs(folder, runtime_image)
+    given = {"dir": "/opt/ml/output", "lr": 0.1, "model_dir": f"file://{folder}/model dir"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
-        patch.setenv("AWS_SESSION_TOKEN", "testing-token")
-        patch.setenv("OF_THE_CALLER", "private")
-        looked = Look(tmp_path_factory.mktemp("look"), built("2.15.1"))
-    yield looked
-    looked.jobs.close()
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        name = jobs.start(MEET + textwrap.dedent(LOOK), hosts=2, hyperparameters=given, files=REQUIRES)
+    description = jobs.completed(name)
+    hosts = {file[: -len(".json")]: json.loads(content) for file, content in jobs.model(description).items()}
+    yield Found(hosts, jobs.lines(name), folder / "model dir")
+    jobs.close()
 
 
-def test_hosts_know_each_other_by_their_names(look):
-    assert list(look.hosts) == ["algo-1", "algo-2"]
+def test_a_host_has_its_own_name_network_and_opt_ml_and_half_of_the_machines_memory_to_share(look):
+    page = os.sysconf("SC_PAGE_SIZE")
     for name, host in look.hosts.items():
-        assert host["hostname"] == host["environ"]["SM_CURRENT_HOST"] == name
-        assert json.loads(host["environ"]["SM_HOSTS"]) == ["algo-1", "algo-2"]
-        assert host["addresses"] == look.hosts["algo-1"]["addresses"]
+        assert (host["hostname"], host["interfaces"]) == (name, ["eth0", "lo"])
         assert host["addresses"][name] == host["eth0"]
-    assert len(set(look.hosts["algo-1"]["addresses"].values())) == 2
+        assert (host["root"], host["user"]) == (True, 0)
+        # Of whole pages.
+        assert (host["shm"] + page - 1) // page == (os.sysconf("SC_PHYS_PAGES") + 1) // 2
 
 
-def test_the_network_interface_is_the_containers(look):
-    for host in look.hosts.values():
-        assert host["environ"]["SM_NETWORK_INTERFACE_NAME"] == "eth0"
-        assert host["interfaces"] == ["eth0", "lo"]
-
-
-def test_the_environment_is_the_requests_and_nothing_of_the_callers_but_credentials(look):
+def test_the_environment_has_nothing_of_the_callers_but_credentials(look):
+    of_the_image = {"PATH", "HOME", "LANG", "PWD", "HOSTNAME", "PYTHONUNBUFFERED"}
     for host in look.hosts.values():
         environ = host["environ"]
-        assert (environ["OUT"], environ["ASKED"]) == ("/opt/ml/model", "a b\n'c'")
-        assert (environ["TRAINING_JOB_NAME"], environ["AWS_REGION"]) == (look.name, "us-east-1")
-        assert environ["AWS_ACCESS_KEY_ID"] == "testing"
-        assert environ["AWS_SECRET_ACCESS_KEY"] == "testing-secret"
-        assert environ["AWS_SESSION_TOKEN"] == "testing-token"
-        of_the_image = {"PATH", "HOME", "LANG", "PWD", "HOSTNAME", "PYTHONUNBUFFERED"}
+        assert {name: environ[name] for name in CREDENTIALS} == CREDENTIALS
         same = {name for name in set(environ) & set(os.environ) if environ[name] == os.environ[name]}
         assert {name for name in same if not name.startswith("AWS_")} <= of_the_image
-        assert "OF_THE_CALLER" not in environ
-
-
-def test_opt_ml_is_the_real_root(look):
-    for host in look.hosts.values():
-        assert host["root"]
-        assert host["environ"]["SM_MODEL_DIR"] == "/opt/ml/model"
-        assert host["environ"]["SM_INPUT_DIR"] == "/opt/ml/input"
-        assert host["hyperparameters"]["dir"] == '"/opt/ml/output"'
-        assert host["argv"][:2] == ["--dir", "/opt/ml/output"]
-        assert host["user"] == 0
-
-
-def test_requirements_are_installed_and_the_source_comes_from_this_machine(look):
-    assert {host["extra"] for host in look.hosts.values()} == {7}
-    submitted = look.description["HyperParameters"]["sagemaker_submit_directory"]
-    assert submitted.startswith('"file:///')
-    seen = look.hosts["algo-1"]["hyperparameters"]["sagemaker_submit_directory"]
-    assert seen.startswith('"/opt/ml/input/')
 
 
 def test_one_host_installs_the_requirements_and_the_other_uses_its_environment(look):
-    lines = [line.partition(": ")[2] for line in look.jobs.lines(look.name)]
+    lines = [line.partition(": ")[2] for line in look.log]
     assert len([line for line in lines if line.startswith("scriptmode: installing the requirements into")]) == 1
     assert len([line for line in lines if line.startswith("scriptmode: using the cached environment")]) == 1
-    assert {host["environ"]["PATH"].partition(":")[0] for host in look.hosts.values()} == {"/opt/ml/overlay/bin"}
+    for host in look.hosts.values():
+        assert (host["extra"], host["environ"]["PATH"].partition(":")[0]) == (7, "/opt/ml/overlay/bin")
+        assert host["hyperparameters"]["sagemaker_submit_directory"].startswith('"/opt/ml/input/')
 
 
-def test_a_later_job_of_an_image_with_another_user_uses_the_environment(tmp_path, built, make_image):
-    image = make_image("user", f"FROM {built('2.15.1')}\nUSER {STRANGER}\n")
-    jobs = ContainerJobs(tmp_path, image)
-    files = {"requirements.txt": f"./{wheels.NAME}\n", wheels.NAME: wheels.extra()}
+def test_what_is_written_to_model_dir_is_on_this_machine(look):
+    assert sorted(path.name for path in look.model_dir.iterdir()) == ["algo-1", "algo-2"]
+
+
+@pytest.fixture(scope="module")
+def strangers_image(runtime_image, make_image):
+    """An image whose user is neither root nor the caller."""
+    return make_image("stranger", f"FROM {runtime_image}\nUSER {STRANGER}\n")
+
+
+def test_a_later_job_of_an_image_with_another_user_uses_the_environment(tmp_path, strangers_image):
+    jobs = ContainerJobs(tmp_path, strangers_image)
     found = []
     for _ in range(2):
-        name = jobs.start("import extra, os; print('found', extra.NUMBER, os.getuid())", files=files)
+        name = jobs.start("import extra, os; print('found', extra.NUMBER, os.getuid())", files=REQUIRES)
         assert jobs.wait(name)["TrainingJobStatus"] == "Completed", jobs.lines(name)
         found.append("\n".join(jobs.lines(name)))
         shared = [path for path in (jobs.data_dir / "environments").rglob("*") if path.lstat().st_uid != os.geteuid()]
@@ -160,37 +124,6 @@ def test_a_later_job_of_an_image_with_another_user_uses_the_environment(tmp_path
     assert all("found 7 12345" in log for log in found)
     assert ["using the cached environment" in log for log in found] == [False, True]
     jobs.close()
-
-
-def test_shared_memory_is_half_of_the_machines_memory(look):
-    page = os.sysconf("SC_PAGE_SIZE")
-    half = page * os.sysconf("SC_PHYS_PAGES") // 2
-    # Of whole pages.
-    assert {(host["shm"] + page - 1) // page for host in look.hosts.values()} == {(half + page - 1) // page}
-
-
-def test_checkpoints_are_restored_and_saved(look):
-    assert {host["restored"] for host in look.hosts.values()} == {"from before"}
-    kept = sorted(path.name for path in (look.folder / "kept" / "deep").iterdir())
-    assert kept == ["algo-1", "algo-2", "old"]
-
-
-def test_output_and_log_are_delivered(look):
-    archive = look.description["ModelArtifacts"]["S3ModelArtifacts"].replace("model.tar.gz", "output.tar.gz")
-    assert unpacked(archive[len("file://") :]) == {"algo-1": b"output", "algo-2": b"output"}
-    lines = look.jobs.lines(look.name)
-    assert [line for line in lines if "trained on" in line] == [
-        "algo-1: trained on algo-1",
-        "algo-2: trained on algo-2",
-    ]
-
-
-def test_what_is_written_to_model_dir_is_on_this_machine(look):
-    assert sorted(path.name for path in (look.folder / "model dir").iterdir()) == ["algo-1", "algo-2"]
-
-
-def test_a_job_that_ended_leaves_nothing_in_docker(look):
-    assert look.jobs.left() == []
 
 
 STRANGE = """
@@ -210,11 +143,6 @@ STRANGE = """
         file.write("model")
     sys.exit(int(sys.argv[4]))
 """
-
-
-@pytest.fixture(scope="module")
-def strangers_image(built, make_image):
-    return make_image("stranger", f"FROM {built('2.15.1')}\nUSER {STRANGER}\n")
 
 
 @pytest.mark.parametrize("code", [0, 3], ids=["completed", "failed"])

@@ -38,29 +38,11 @@ FROM BASE
 RUN printf '#!/bin/sh\ncp /opt/ml/input/config/hyperparameters.json /opt/ml/model/told\necho "trained by $0 $*"\n' \
     > /usr/local/bin/train && chmod +x /usr/local/bin/train
 """
-#: Every process of it starts others for ever; the script itself until it may not.
-FORK_BOMB = """
-    import os, subprocess
-    subprocess.Popen(["bash", "-c", "f() { f | f & }; f; wait"], stderr=subprocess.DEVNULL)
-    children = []
-    while True:
-        children.append(subprocess.Popen(["sleep", "600"]))
-"""
 #: The bomb's own processes are all that runs.
-ENDLESS_FORK_BOMB = """
+FORK_BOMB = """
     import subprocess
     print("begun", flush=True)
     subprocess.run(["bash", "-c", "f() { f | f & }; while :; do f; sleep 1; done"], stderr=subprocess.DEVNULL)
-"""
-#: Ranks of MPI, each with a pool of threads that all run at once.
-MANY = """
-    import os, threading
-    together = threading.Barrier(THREADS + 1)
-    pool = [threading.Thread(target=together.wait) for _ in range(THREADS)]
-    for thread in pool:
-        thread.start()
-    together.wait()
-    print("rank", os.environ["OMPI_COMM_WORLD_RANK"], "had", len(pool), "threads", flush=True)
 """
 #: An image whose user is not root, and a program that belongs to root and gives its user root's rights.
 PRIVILEGES = r"""
@@ -86,9 +68,9 @@ print("source", os.path.dirname(os.path.abspath(__file__)), os.listdir("/opt/ml/
 """
 
 
-def test_a_host_has_its_share_of_the_machine_and_not_more(tmp_path, built, monkeypatch):
+def test_a_host_has_its_share_of_the_machine_and_not_more(tmp_path, runtime_image, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_CONTAINER_LIMITS", "cpus=0.5,memory=1g,shm_size=32m")
-    jobs = ContainerJobs(tmp_path, built("2.15.1"), container_limits={"memory": "300m"})
+    jobs = ContainerJobs(tmp_path, runtime_image, container_limits={"memory": "300m"})
     description = jobs.run(LIMITED)
     lines = jobs.lines("job-1")
     assert f"algo-1: shm {32 * MIB}" in lines
@@ -109,11 +91,11 @@ def estimator(folder, **arguments):
     return Estimator(**{"instance_type": "local", "instance_count": 1, "platform": platform, **arguments})
 
 
-def test_isolated_hosts_reach_each_other_and_nothing_else(tmp_path, built):
+def test_isolated_hosts_reach_each_other_and_nothing_else(tmp_path, runtime_image):
     with socket.create_server(("", 0)) as listening:
         (tmp_path / "isolated.py").write_text(MEET + ISOLATED.replace("PORT", str(listening.getsockname()[1])))
         made = estimator(
-            tmp_path, entry_point=str(tmp_path / "isolated.py"), image_uri=built("2.15.1"), instance_count=2,
+            tmp_path, entry_point=str(tmp_path / "isolated.py"), image_uri=runtime_image, instance_count=2,
             enable_network_isolation=True,
         )  # fmt: skip
         job = made.fit(logs=False)
@@ -124,45 +106,21 @@ def test_isolated_hosts_reach_each_other_and_nothing_else(tmp_path, built):
     assert "algo-1: source /opt/ml/code ['sourcedir.tar.gz']" in said
 
 
-def test_a_fork_bomb_fails_its_job_and_says_why(tmp_path, built):
-    jobs = ContainerJobs(tmp_path, built("2.21.0"), container_limits={"pids": 200})
-    description = jobs.run(FORK_BOMB)
-    assert description["TrainingJobStatus"] == "Failed"
-    reason = description["FailureReason"]
-    assert "BlockingIOError: [Errno 11] Resource temporarily unavailable" in reason, reason
-    assert "This host cannot start more processes and threads" in reason
-    jobs.close()
-
-
-def test_a_fork_bomb_leaves_the_machine_usable_and_can_be_stopped(tmp_path, built):
-    jobs = ContainerJobs(tmp_path, built("2.21.0"), container_limits={"pids": 200}, stop_grace=2)
-    name = jobs.start(ENDLESS_FORK_BOMB)
+def test_a_fork_bomb_leaves_the_machine_usable_and_can_be_stopped(tmp_path, runtime_image):
+    jobs = ContainerJobs(tmp_path, runtime_image, container_limits={"pids": 200}, stop_grace=2)
+    name = jobs.start(FORK_BOMB)
     jobs.until_line(name, "begun")
     count = ("docker", "stats", "--no-stream", "--format", "{{.PIDs}}", jobs.container(name, "algo-1"))
     # Docker and this test start processes beside it.
-    assert until(lambda: int(subprocess.run(count, check=True, capture_output=True, timeout=30).stdout) > 150, 60)
-    assert int(subprocess.run(count, check=True, capture_output=True, timeout=30).stdout) <= 200
+    assert until(lambda: int(subprocess.run(count, check=True, capture_output=True, timeout=600).stdout) > 150)
+    assert int(subprocess.run(count, check=True, capture_output=True, timeout=600).stdout) <= 200
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
     jobs.close()
 
 
-def test_many_ranks_with_many_threads_each_are_within_the_limit(tmp_path, built):
-    jobs = ContainerJobs(tmp_path, built("2.21.0"))
-    ranks, threads = 16, 200
-    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": ranks}
-    options = {"sagemaker_mpi_custom_mpi_options": "--oversubscribe"}
-    description = jobs.run(MANY.replace("THREADS", str(threads)), hyperparameters={**mpi, **options})
-    assert description["TrainingJobStatus"] == "Completed", description["FailureReason"]
-    lines = jobs.lines("job-1")
-    assert sum(line.endswith(f"had {threads} threads") for line in lines) == ranks, lines
-    jobs.close()
-
-
 @pytest.mark.parametrize(
-    ("limits", "user"),
-    [({}, 12345), ({"no_new_privileges": True}, 12345), ({"no_new_privileges": False}, 0)],
-    ids=["by default", "asked for", "allowed"],
+    ("limits", "user"), [({}, 12345), ({"no_new_privileges": False}, 0)], ids=["by default", "allowed"]
 )
 def test_a_program_gives_its_user_more_rights_only_where_that_is_allowed(tmp_path, make_image, limits, user):
     platform = LocalPlatform(data_dir=tmp_path / "data", container_limits=limits)

@@ -48,7 +48,7 @@ def start(then, model_dir):
 fails = start("sys.exit(3)", f"{home}/old model")
 killed = start("time.sleep(60)", f"{home}/model of the killed")
 completes = start("", f"{home}/new model")
-until(lambda: "algo-1: up" in jobs.lines(killed), 30)
+until(lambda: "algo-1: up" in jobs.lines(killed), 120)
 os.kill(jobs.agent(killed).pid, signal.SIGKILL)
 until(lambda: jobs.ended(killed))
 ended = [jobs.wait(name) for name in (completes, fails, killed)]
@@ -64,13 +64,13 @@ print(json.dumps([[{key: job.get(key) for key in ("TrainingJobStatus", "FailureR
 
 
 @pytest.fixture(scope="module")
-def left(built):
+def left(runtime_image):
     with plain_user.folder_of_the_user() as folder:
         (folder / "old model").mkdir()
         (folder / "old model" / "of another").write_text("theirs")
         (folder / "old model").chmod(0o777)
         os.chown(folder / "old model", plain_user.UID, -1)
-        said = plain_user.run(CLIENT, str(folder), built("2.15.1"), home=folder)
+        said = plain_user.run(CLIENT, str(folder), runtime_image, home=folder)
         yield folder, *json.loads(said.splitlines()[-1])
 
 

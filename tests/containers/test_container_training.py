@@ -1,6 +1,5 @@
 """The demo's programs on hosts that are containers: real TensorFlow clusters and a real Horovod ring across them."""
 
-import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +41,7 @@ TRAININGS = {
 #: tf.estimator is in the older TensorFlow alone.
 CELLS = [("2.15.1", layout) for layout in TRAININGS] + [("2.21.0", layout) for layout in list(TRAININGS)[:3]]
 #: The notebook of Keras 3 trains these layouts on containers in each run, with TensorFlow 2.21, and hosts that are
-#: processes train them with 2.15: in tests/processes/test_training_programs.py and in the notebook that compares layouts.
+#: processes train them with 2.15: in tests/engines/test_training.py and in the notebook that compares layouts.
 IN_A_NOTEBOOK = [
     (version, layout) for version in ("2.15.1", "2.21.0") for layout in ("parameter_server", "multi_worker_mirrored")
 ]
@@ -80,15 +79,11 @@ def trained(request, built, code, tmp_path_factory):
         version, layout = cell
         _, distribution, _, steps, environment = TRAININGS[layout]
         job = ContainerJob(
-            data_dir,
-            entry_point="recorded.py",
-            source_dir=str(code),
-            image_uri=built(version),
-            distribution=distribution,
-            environment={"PROGRAM": TRAININGS[layout].program, **environment},
+            data_dir, entry_point="recorded.py", source_dir=str(code), image_uri=built(version),
+            distribution=distribution, environment={"PROGRAM": TRAININGS[layout].program, **environment},
             hyperparameters={"epochs": 1, "steps-per-epoch": steps},
             inputs={"train": (DATA / "train").as_uri(), "eval": (DATA / "eval").as_uri()},
-        )
+        )  # fmt: skip
         started.append(job)
         job.job.wait()
         return job
@@ -125,6 +120,8 @@ def scores(trained, built, code):
 @each
 def test_two_containers_train_one_model(version, layout, trained, scores):
     job = trained[version, layout]()
+    if layout == "horovod":
+        check_ranks(job, "ssh")
     said = dict(re.findall(r"(\S+)=(\S+)", job.log().rpartition("summary:")[2].partition("\n")[0]))
     assert (said["layout"], said["trainers"]) == (layout, str(TRAININGS[layout].trainers))
     score = scores(version)[layout]
@@ -134,71 +131,13 @@ def test_two_containers_train_one_model(version, layout, trained, scores):
     assert job.left() == []
 
 
-@each
-def test_every_process_is_given_what_is_its_hosts(version, layout, trained):
-    for name, seen in trained[version, layout]().records().items():
-        host, variables = name.split()[0], seen["variables"]
-        assert seen["host"] == variables["SM_CURRENT_HOST"] == variables["CURRENT_HOST"] == host
-        assert json.loads(variables["SM_HOSTS"]) == HOSTS
-        assert json.loads(variables["SM_RESOURCE_CONFIG"])["current_host"] == host
-        assert variables["SM_NETWORK_INTERFACE_NAME"] == "eth0"
-        assert variables["SM_CHANNEL_TRAIN"] == "/opt/ml/input/data/train"
-        assert variables["SM_MODEL_DIR"] == "/opt/ml/model"
-        assert len(set(seen["addresses"].values())) == len(HOSTS)
-        assert {"--epochs", "1", "--steps-per-epoch"} <= set(seen["arguments"])
-
-
-def at(port, hosts=HOSTS):
-    return [f"{host}:{port}" for host in hosts]
-
-
-#: By layout: the cluster, and each trainer's task by its host.
-TF_CONFIGS = {
-    "parameter_server": (
-        {"chief": at(2221, HOSTS[:1]), "ps": at(2223), "worker": at(2222)},
-        {"algo-1": ("chief", 0)},
-    ),
-    "multi_worker_mirrored": ({"worker": at(8890)}, {"algo-1": ("worker", 0), "algo-2": ("worker", 1)}),
-    "parameter_server_estimator": (
-        {"master": at(2222, HOSTS[:1]), "ps": at(2223), "worker": at(2222, HOSTS[1:])},
-        {"algo-1": ("master", 0), "algo-2": ("worker", 0)},
-    ),
-    "horovod": ({}, {}),
-}
-
-
-@each
-def test_tf_config_names_the_containers_and_the_default_ports(version, layout, trained):
-    records = trained[version, layout]().records()
-    cluster, tasks = TF_CONFIGS[layout]
-    given = {name.split()[0]: seen["variables"].get("TF_CONFIG") for name, seen in records.items()}
-    if not tasks:
-        assert set(given.values()) == {None}
-        return
-    assert {host: json.loads(text) for host, text in given.items()} == {
-        host: {"cluster": cluster, "environment": "cloud", "task": {"type": kind, "index": index}}
-        for host, (kind, index) in tasks.items()
-    }
-
-
 def check_ranks(job, launcher):
     """Assert that each host had two ranks of its own, and by what those of the second one came up."""
     records = job.records()
-    assert {name: seen["host"] for name, seen in records.items()} == {
-        "algo-1 0": "algo-1",
-        "algo-1 1": "algo-1",
-        "algo-2 2": "algo-2",
-        "algo-2 3": "algo-2",
-    }
-    beside_sshd = {
-        name for name, seen in records.items() if any(words.startswith("sshd:") for words in seen["processes"])
-    }
+    expected = {"algo-1 0": "algo-1", "algo-1 1": "algo-1", "algo-2 2": "algo-2", "algo-2 3": "algo-2"}
+    assert {name: seen["host"] for name, seen in records.items()} == expected
+    beside_sshd = {name for name, seen in records.items() if "sshd:" in " ".join(seen["processes"])}
     assert beside_sshd == ({"algo-2 2", "algo-2 3"} if launcher == "ssh" else set())
-
-
-@pytest.mark.parametrize(("version", "layout"), [cell for cell in CELLS if cell[1] == "horovod"])
-def test_horovods_ranks_on_the_other_container_come_up_over_ssh(version, layout, trained):
-    check_ranks(trained[version, layout](), "ssh")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`.ci/docker` sees that a daemon answers, and leaves one alone that it did not start."""
+"""`.ci/docker` and the doctor see that a daemon answers; the script leaves one alone that it did not start."""
 
 import os
 import subprocess
@@ -6,10 +6,12 @@ import subprocess
 import pytest
 from containers.conftest import ROOT, docker
 
+from scriptmode.doctor import machine_checks
+
 
 def script(*words, **environment):
     return subprocess.run(
-        (ROOT / ".ci" / "docker", *words), check=False, capture_output=True, text=True, timeout=100,
+        (ROOT / ".ci" / "docker", *words), check=False, capture_output=True, text=True, timeout=600,
         env={**os.environ, **environment},
     )  # fmt: skip
 
@@ -31,3 +33,20 @@ def test_a_command_runs_and_the_daemon_goes_on(docker_daemon):
     ran = script("run", "sh", "-c", "docker version >/dev/null && exit 3")
     assert (ran.returncode, ran.stderr) == (3, "")
     assert docker("version").returncode == 0
+
+
+@pytest.mark.docker
+def test_a_daemon_that_answers_is_told_with_its_version(docker_daemon):
+    (check,) = machine_checks.docker()
+    assert " answers, " in check.found
+    assert check.found[0].isdigit()
+    # Without an image of this project's the next step is to build one.
+    assert (check.outcome, check.advice) in [("ok", ""), ("warning", "scriptmode image build")]
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_an_image_of_this_project_is_named(image):
+    (check,) = machine_checks.docker()
+    assert check.outcome == "ok"
+    assert image in check.found

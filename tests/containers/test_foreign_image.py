@@ -16,10 +16,7 @@ def test_the_image_has_nothing_of_this_project(aws_image):
     assert "scriptmode:" not in said
     assert "cannot access '/opt/scriptmode'" in said
     packages = dict(line.split("==") for line in said.splitlines() if "==" in line)
-    assert {name: packages.get(name) for name in ("sagemaker_training", "sagemaker_tensorflow_training")} == {
-        "sagemaker_training": "4.8.3",
-        "sagemaker_tensorflow_training": "20.5.0",
-    }
+    assert (packages["sagemaker_training"], packages["sagemaker_tensorflow_training"]) == ("4.8.3", "20.5.0")
     assert not [name for name in packages if "scriptmode" in name or "horovod" in name]
 
 
@@ -44,4 +41,14 @@ def test_a_script_that_fails_in_it_fails_the_job_with_what_awss_launcher_says(fo
     assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 7\n")
     assert "of_anyone.py --ends-with 7" in reason
     assert 'ErrorMessage ""' not in reason
+    assert job.left() == []
+
+
+def test_two_hosts_train_by_awss_own_mpi_launch(foreign_jobs):
+    job = foreign_jobs["mpi"]
+    assert job.until_ended() == "Completed", job.job.failure_reason
+    assert set(job.records()) == {"algo-1 0", "algo-2 1"}
+    assert {seen["host"] for seen in job.records().values()} == {"algo-1", "algo-2"}
+    assert job.log().count("Reporting training SUCCESS") == 2
+    assert set(unpacked(job.delivered())) == {"weights 0", "weights 1"}
     assert job.left() == []

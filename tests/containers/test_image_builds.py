@@ -8,7 +8,8 @@ import subprocess
 import uuid
 
 import pytest
-from containers.conftest import ROOT, docker, packed
+from containers.conftest import ROOT, docker
+from fakes.archives import packed
 
 from scriptmode.containers import build_image, docker_client, image_recipe, package_indexes, push_image, refresh_image
 from scriptmode.errors import ContainerError
@@ -27,13 +28,6 @@ RUN LAST
 FROM BASE
 COPY --from=packages /result /result
 """
-#: What its first stage makes differs each time that it runs.
-RANDOM = """
-FROM BASE AS system
-RUN cat /proc/sys/kernel/random/uuid > /made
-FROM BASE
-COPY --from=system /made /made
-"""
 #: Every file below a folder with all that an image keeps of it, as one line.
 LISTED = "cd {} && find . -exec stat --format '%n %A %u %g %Y %s' {{}} + | sort; find . -type f -exec sha256sum {{}} + | sort"
 
@@ -44,12 +38,12 @@ def in_image(image, script):
     return done.stdout
 
 
-def layers(image):
-    return json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+def inspected(image, field):
+    return json.loads(docker("image", "inspect", "--format", f"{{{{json {field}}}}}", image).stdout)
 
 
 def labels(image):
-    return json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).stdout)
+    return inspected(image, ".Config.Labels")
 
 
 @pytest.mark.parametrize(("last", "fails"), [("true", False), ("exit 3", True)], ids=["built", "failed"])
@@ -57,7 +51,7 @@ def test_no_image_keeps_credentials_of_package_indexes(last, fails, base_image):
     # Of this build alone: others may run.
     mark = f"scriptmode-test.{uuid.uuid4()}"
     dockerfile = WITH_SETTINGS.replace("FROM BASE", f"FROM {base_image}").replace("LAST", last).replace("MARK", mark)
-    context = packed({"Dockerfile": dockerfile, "settings/pip.conf": f"https://name:{SECRET}@index.example"})
+    context = packed({"Dockerfile": dockerfile, "settings/pip.conf": f"https://name:{SECRET}@index.example"}, "w")
     wanted = docker_client.Build(context, discarded=mark)
     name = "scriptmode-test:without-credentials"
     said = []
@@ -71,34 +65,18 @@ def test_no_image_keeps_credentials_of_package_indexes(last, fails, base_image):
     stages = ("image", "ls", "--all", "--quiet", "--filter", f"label={mark}")
     assert docker(*stages).stdout == "", said
     docker_client.build(
-        docker_client.Build(packed({"Dockerfile": f"FROM {base_image}\nLABEL {mark}=settings\n"})), name, on_line=print
+        docker_client.Build(packed({"Dockerfile": f"FROM {base_image}\nLABEL {mark}=settings\n"}, "w")),
+        name,
+        on_line=print,
     )
     assert docker(*stages).stdout != ""
-
-
-def test_a_stage_that_is_built_again_is_used_from_then_on(base_image):
-    context = packed({"Dockerfile": RANDOM.replace("FROM BASE", f"FROM {base_image}")})
-    name = "scriptmode-test:refreshed"
-
-    def built(**more):
-        docker_client.build(
-            docker_client.Build(context, **more), "" if more else name, on_line=docker_client.ignore_line
-        )
-        return in_image(name, "cat /made")
-
-    first = built()
-    assert built() == first
-    built(target="system", uses_cache=False)
-    second = built()
-    assert second != first
-    assert built() == second
 
 
 def test_a_context_without_the_runtime_fails_at_once_and_says_what_to_do(base_image, tmp_path):
     shutil.copytree(ROOT / "container", tmp_path / "container", ignore=shutil.ignore_patterns("scriptmode_runtime"))
     words = ("docker", "build", "--build-arg", f"BASE={base_image}", tmp_path / "container")
     environ = {**os.environ, "DOCKER_BUILDKIT": "0"}
-    done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=100, env=environ)
+    done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=600, env=environ)
     assert done.returncode != 0
     said = done.stdout + done.stderr
     assert "the build context lacks the directory scriptmode_runtime: build with 'scriptmode image build'" in said
@@ -108,7 +86,7 @@ def test_a_context_without_the_runtime_fails_at_once_and_says_what_to_do(base_im
 def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_image, built):
     default = built("2.21.0")
     assert labels(default)["org.opencontainers.image.base.name"] == base_image
-    identifier = docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
+    identifier = inspected(base_image, ".Id")
     name = push_image(f"{registry}/debian:12", base_image)
     digest = re.search(r"Digest: (sha256:\w+)", docker("pull", name).stdout)[1]
     docker("image", "rm", name)
@@ -120,7 +98,7 @@ def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_imag
         assert recorded["org.opencontainers.image.base.digest"] == digest
         assert recorded["scriptmode.base"] == identifier
         assert image != default
-        assert layers(image)[0] == layers(base_image)[0]
+        assert inspected(image, ".RootFS.Layers")[0] == inspected(base_image, ".RootFS.Layers")[0]
     finally:
         docker("image", "rm", image, base)
 
@@ -133,17 +111,12 @@ def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_file
     if base_image == image_recipe.LOCAL_BASE:
         assert [line for line in said if "base_image.sh --refresh" in line]
     assert any("Setting up openssh-server" in line for line in said)
-    refreshed = labels(image)
-    assert refreshed["scriptmode.base"] == docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
+    assert labels(image)["scriptmode.base"] == inspected(base_image, ".Id")
 
     wanted = image_recipe.resolve_recipe("2.21.0")
     context = wanted.context(package_indexes.index_settings(os.environ))
-    arguments = {
-        **wanted.arguments,
-        **package_indexes.proxy_variables(os.environ),
-        "BASE": base_image,
-        "DEVELOPMENT_BASE": base_image,
-    }
+    bases = {"BASE": base_image, "DEVELOPMENT_BASE": base_image}
+    arguments = {**wanted.arguments, **package_indexes.proxy_variables(os.environ), **bases}
     listed = []
     for uses_cache in (True, False):
         stage = docker_client.Build(context, arguments, target=image_recipe.DEBIAN_STAGE, uses_cache=uses_cache)

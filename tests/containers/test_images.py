@@ -26,13 +26,6 @@ from scriptmode_runtime.tensorflow import binary, operations
 assert operations.load()
 print("reader", binary.IN_WHEEL)
 """
-LEGACY_KERAS = """
-import os
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
-import tensorflow as tf, tf_keras
-assert tf.keras.layers.Dense is tf_keras.layers.Dense
-print("Keras", tf_keras.__version__)
-"""
 #: Counts compiled files; none may be older than its source, or be compiled again at each start. (PEP 552)
 COMPILED = """
 import importlib.util, pathlib, struct, sys
@@ -61,15 +54,8 @@ def test_tensorflow_and_horovod_are_there_for(user, image, tensorflow_version):
     assert f"TensorFlow {tensorflow_version} mpi True ranks 1" in in_image(image, "python", "-c", IMPORTS, user=user)
 
 
-def test_keras_2_is_there(image):
-    assert "Keras 2." in in_image(image, "python", "-c", LEGACY_KERAS)
-
-
-def test_the_pipe_reader_needs_no_compiler(image):
+def test_there_is_no_compiler_and_the_pipe_reader_needs_none(image):
     assert "reader /opt/scriptmode/" in in_image(image, "python", "-c", PIPE_READER, user=STRANGER)
-
-
-def test_there_is_no_compiler(image):
     found = in_image(image, "sh", "-c", f"for name in {' '.join(COMPILERS)}; do command -v $name; done; true")
     assert found == ""
     assert in_image(image, "sh", "-c", "find / -xdev -name 'cc1*' -o -xdev -name 'libclang*'") == ""
@@ -85,12 +71,8 @@ def test_there_are_no_keys(image):
 
 
 def test_nothing_of_the_machine_that_built_it_is_there(image):
-    files = in_image(
-        image,
-        "sh",
-        "-c",
-        "ls -d /settings /stage /lock.txt /scriptmode_runtime /difference /before /packages.txt /var/lib/apt/lists/* || true",
-    )
+    paths = "/settings /stage /lock.txt /scriptmode_runtime /difference /before /packages.txt /var/lib/apt/lists/*"
+    files = in_image(image, "sh", "-c", f"ls -d {paths} || true")
     assert not [line for line in files.splitlines() if "No such file" not in line]
     history = docker("history", "--no-trunc", image).stdout
     assert "settings" not in history
@@ -141,20 +123,14 @@ def test_compiled_python_files_belong_to_their_sources(image):
     assert int(in_image(image, "python", "-c", COMPILED)) > 5000
 
 
-def test_it_says_what_it_is(image, tensorflow_version):
+def test_it_says_what_it_is_and_is_not_large(image, tensorflow_version):
     labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).stdout)
     assert labels["scriptmode.tensorflow"] == tensorflow_version
     assert labels["org.opencontainers.image.version"] == image.partition(":")[2]
     assert labels["org.opencontainers.image.base.name"] in ("debian:bookworm-slim", "scriptmode-base:bookworm")
     assert labels["scriptmode.base"].startswith("sha256:")
     assert tensorflow_version in labels["org.opencontainers.image.description"]
-
-
-def test_it_is_not_large(image, tensorflow_version, record_property):
-    size = int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout) / 1e6
-    record_property("megabytes", size)
-    print(f"{image}: {size:,.0f} MB")
-    assert size < 1900
+    assert int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout) / 1e6 < 1900
 
 
 def test_ssh_is_there_and_every_program_finds_its_libraries(image):

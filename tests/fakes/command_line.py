@@ -14,7 +14,7 @@ from scriptmode.cli import scriptmode
 PROGRAM = str(Path(sys.executable).with_name("scriptmode"))
 
 
-def program(*words, timeout=60, **options):
+def program(*words, timeout=600, **options):
     """Run the real program to its end."""
     return subprocess.run(
         [PROGRAM, *words], check=False, capture_output=True, text=True, timeout=timeout, env=os.environ, **options

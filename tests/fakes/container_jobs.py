@@ -14,10 +14,10 @@ import os, socket, time
 
 def meet():
     if os.environ["SM_CURRENT_HOST"] == "algo-1":
-        with socket.create_server(("", 7777)) as server:
-            server.settimeout(100)
+        with socket.create_server(("algo-1", 7777)) as server:
+            server.settimeout(600)
             return server.accept()[0]
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 600
     while True:
         try:
             return socket.create_connection(("algo-1", 7777), 5)
@@ -32,23 +32,38 @@ partner = meet()
 class ContainerJobs(LocalJobs):
     """Starts jobs on containers of ``image`` and knows what they left in Docker, too."""
 
+    instance_type = "local"
+
     def __init__(self, folder, image, **platform):
         super().__init__(folder, **platform)
         self.image = image
 
-    def request(self, script, *, image=None, more=None, files=None, **fields):
-        """A request; ``more`` is put in the place of its fields, ``files`` beside the script."""
+    def request(self, script, *, image=None, **fields):
         request = super().request(script, **fields)
-        if files:
-            self.source(script, **files)
         request["AlgorithmSpecification"]["TrainingImage"] = image or self.image
-        request["ResourceConfig"]["InstanceType"] = "local"
-        return {**request, **(more or {})}
+        return request
+
+    def estimator_arguments(self):
+        return {**super().estimator_arguments(), "image_uri": self.image}
+
+    def kill_host(self, name, host):
+        subprocess.run(("docker", "kill", self.container(name, host)), check=True, timeout=60, capture_output=True)
+
+    def remains(self, name):
+        label = f"{self.job_folder(name).path}"
+        return [*super().remains(name), *(line for line in self.left() if line.startswith(label))]
 
     def container(self, name, host):
         """What Docker calls a host of a job."""
         label = f"{LABEL}={self.job_folder(name).path}"
         (found,) = listed("ps", "--filter", f"label={label}", "--filter", f"name={name}-{host}-", "--format", "{{.ID}}")
+        return found
+
+    def network(self, name):
+        """What Docker calls the network of a job."""
+        (found,) = listed(
+            "network", "ls", "--filter", f"label={LABEL}={self.job_folder(name).path}", "--format", "{{.ID}}"
+        )
         return found
 
     def left(self):
@@ -64,8 +79,8 @@ class ContainerJobs(LocalJobs):
 
 
 def listed(*words):
-    """The lines that docker says."""
-    said = subprocess.run(
-        ("docker", *words), check=True, timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    """Return the lines that a command of Docker prints."""
+    done = subprocess.run(
+        ("docker", *words), check=True, timeout=600, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
-    return said.stdout.splitlines()
+    return done.stdout.splitlines()

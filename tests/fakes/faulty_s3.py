@@ -8,7 +8,6 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
 from typing import TYPE_CHECKING, Callable
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -63,8 +62,6 @@ class FaultyS3:
 
     contents: dict[str, bytes] = field(default_factory=dict)
     fault: Callable[[Request], Fault | None] = lambda _: None
-    #: Keys (sorted) and sizes that are listed beside the contents, made when they are asked for.
-    listing: Callable[[str], object] | None = None
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[Request] = field(default_factory=list)
     heeds_if_match: bool = True
@@ -212,20 +209,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, query):
         server, prefix, after = self.server_of, query.get("prefix", ""), query.get("continuation-token", "")
-        if server.listing is None:
-            known = sorted(server.contents, key=str.encode)
-            entries = ((key, len(server.contents[key])) for key in known if key.startswith(prefix) and key > after)
-        else:
-            entries = server.listing(after)
-        page = list(islice(entries, 1000))
+        known = sorted(server.contents, key=str.encode)
+        page = [key for key in known if key.startswith(prefix) and key > after][:1000]
         rows = "".join(
             f"<Contents><Key>{escape(quote(key))}</Key><LastModified>2015-10-21T07:28:00.000Z</LastModified>"
-            f"<ETag>{escape(server.etag(key)) if key in server.contents else '&quot;e&quot;'}</ETag>"
-            f"<Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
-            for key, size in page
+            f"<ETag>{escape(server.etag(key))}</ETag><Size>{len(server.contents[key])}</Size>"
+            "<StorageClass>STANDARD</StorageClass></Contents>"
+            for key in page
         )
         more = len(page) == 1000
-        token = f"<NextContinuationToken>{escape(page[-1][0])}</NextContinuationToken>" if more else ""
+        token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         body = (
             f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>{token}"
             f"{rows}</ListBucketResult>"

@@ -1,13 +1,17 @@
 """Real jobs of the local platform: requests written by hand, real agents, plain Python scripts."""
 
-import io
+import os
 import shutil
+import signal
 import tarfile
 import textwrap
 from pathlib import Path
 
+from fakes.archives import packed
 from fakes.processes import processes_naming, until
+from fakes.promptness import GENEROUS
 
+from scriptmode.data import mounts
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import encode
@@ -29,7 +33,7 @@ def damaged_manifest(folder):
     return found
 
 
-def request_for(name, *, source="", hosts=1, channels=(), hyperparameters=None, max_run=60, output="file:///out"):
+def request_for(name, *, source="", hosts=1, channels=(), hyperparameters=None, max_run=600, output="file:///out"):
     """A CreateTrainingJob request as a client would write it."""
     script_mode = {"sagemaker_program": "train.py", "sagemaker_submit_directory": source, **(hyperparameters or {})}
     request = {
@@ -46,38 +50,68 @@ def request_for(name, *, source="", hosts=1, channels=(), hyperparameters=None, 
     return request
 
 
+#: Ignores SIGTERM, and makes its output directory again whenever it is removed.
+KEEPS_WRITING = """
+    import os, signal, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    folder = os.environ["SM_OUTPUT_DATA_DIR"]
+    print("up", flush=True)
+    while True:
+        os.makedirs(folder, exist_ok=True)
+        time.sleep(0.01)
+"""
+
+
 class LocalJobs:
-    """Starts jobs in a data directory of its own and knows what they left."""
+    """Starts jobs in a data directory of its own and knows what they left. A subclass does so on hosts of another kind.
+
+    Args:
+        folder: Directory of all jobs, which their hosts' machines see.
+        platform: Options of the platform.
+    """
+
+    instance_type = "local_process"
 
     def __init__(self, folder, **platform):
         self.folder = Path(folder)
         self.data_dir = self.folder / "data dir"
-        self.platform = LocalPlatform(data_dir=self.data_dir, **platform)
+        self.platform = self.open(**platform)
         self.count = 0
+
+    def open(self, **options):
+        """Return a platform of these jobs with other options."""
+        return LocalPlatform(data_dir=self.data_dir, **options)
+
+    def estimator_arguments(self):
+        """Return the arguments of an `Estimator` that choose these hosts."""
+        return {"instance_type": self.instance_type}
 
     def source(self, script, **files):
         """Store a script (and files) as the source archive of ``sagemaker_submit_directory``."""
         content = {"train.py": textwrap.dedent(script), **files}
         archive = self.folder / f"source-{self.count}.tar.gz"
-        with tarfile.open(archive, "w:gz") as tar:
-            for name, text in content.items():
-                body = text if isinstance(text, bytes) else text.encode()
-                member = tarfile.TarInfo(name)
-                member.size = len(body)
-                tar.addfile(member, io.BytesIO(body))
+        archive.write_bytes(packed(content))
         return f"file://{archive}"
 
-    def request(self, script, **fields):
+    def request(self, script, *, more=None, files=None, metrics=None, **fields):
+        """A request; ``more`` is put in the place of its fields, ``files`` beside the script, ``metrics`` are regexes."""
         self.count += 1
         output = f"file://{self.data_dir}/jobs"
-        return request_for(f"job-{self.count}", source=self.source(script), **{"output": output, **fields})
+        source = self.source(script, **(files or {}))
+        request = request_for(f"job-{self.count}", source=source, **{"output": output, **fields})
+        request["ResourceConfig"]["InstanceType"] = self.instance_type
+        if metrics:
+            definitions = [{"Name": key, "Regex": regex} for key, regex in metrics.items()]
+            request["AlgorithmSpecification"]["MetricDefinitions"] = definitions
+        return {**request, **(more or {})}
 
-    def start(self, script, **fields):
+    def start(self, script, *, grace=None, **fields):
+        """Start a job, with another grace than the platform's if given; return its name."""
         request = self.request(script, **fields)
-        self.platform.create(request)
+        (self.platform if grace is None else self.open(stop_grace=grace)).create(request)
         return request["TrainingJobName"]
 
-    def wait(self, name, seconds=120.0):
+    def wait(self, name, seconds=GENEROUS):
         return until(lambda: self.ended(name), seconds)
 
     def ended(self, name):
@@ -103,6 +137,23 @@ class LocalJobs:
     def until_line(self, name, text):
         return until(lambda: [line for line in self.lines(name) if text in line])
 
+    def until_up(self, name, text="up"):
+        """Wait until each host has written a line with the text; return these lines."""
+        hosts = self.platform.describe(name)["ResourceConfig"]["InstanceCount"]
+
+        def found():
+            assert not self.ended(name), self.why(name)
+            lines = [line for line in self.lines(name) if text in line]
+            return lines if len({line.partition(":")[0] for line in lines}) == hosts else None
+
+        return until(found)
+
+    def completed(self, name):
+        """Wait for the end of a job that must complete; return its description."""
+        description = self.wait(name)
+        assert description["TrainingJobStatus"] == "Completed", self.why(name)
+        return description
+
     def job_folder(self, name):
         return JobFolder(self.data_dir / "jobs" / name)
 
@@ -116,9 +167,36 @@ class LocalJobs:
     def agent(self, name):
         return self.job_folder(name).read_processes()["agent"]
 
-    def processes(self):
-        """Every process that belongs to a host of any of these jobs."""
-        return processes_naming(f"SAGEMAKER_BASE_DIR={self.data_dir}/jobs/")
+    def pid(self, name, label):
+        """Wait until a process of a job is recorded, such as ``algo-1`` or ``agent of algo-1``; return its number."""
+        return until(lambda: self.job_folder(name).read_processes().get(label)).pid
+
+    def kill(self, name, label="agent", number=signal.SIGKILL):
+        """Send a signal to a recorded process of a job, by default to its agent."""
+        os.kill(self.pid(name, label), number)
+
+    def kill_host(self, name, host):
+        """Kill a host of a job with all that runs on it, from outside."""
+        self.kill(name, host)
+
+    def processes(self, name=""):
+        """Every process that belongs to a host of a job, or of any of these jobs."""
+        return processes_naming(f"SAGEMAKER_BASE_DIR={self.data_dir}/jobs/{name}{'/' if name else ''}")
+
+    def remains(self, name):
+        """What a job has outside its directory: processes, those of its agents too, and mounts."""
+        folder = self.job_folder(name).path
+        found = [pid for end in "/\0" for pid in processes_naming(f"{folder}{end}")]
+        return [*found, *self.mounted(name)]
+
+    def mounted(self, name):
+        """The channels of a job that are mounted on its hosts' machines."""
+        return mounts.mounted_below(self.job_folder(name).path)
+
+    def why(self, name):
+        """What a test shows of a job that ended otherwise than it should."""
+        reason = self.platform.describe(name).get("FailureReason")
+        return "\n".join([str(reason), *self.lines(name), self.job_folder(name).agent_log.read_text()])
 
     def model(self, description):
         """The files of a job's model.tar.gz."""
@@ -126,7 +204,7 @@ class LocalJobs:
 
     def close(self):
         """Stop what runs; nothing may be left."""
-        self.platform = LocalPlatform(data_dir=self.data_dir)
+        self.platform = self.open()
         for summary in self.platform.list():
             self.platform.stop(summary["TrainingJobName"])
         until(lambda: all(job["TrainingJobStatus"] in ENDED for job in self.platform.list()))

@@ -3,17 +3,9 @@
 import json
 
 _TYPES = {
-    "structure": dict,
-    "map": dict,
-    "list": list,
-    "string": str,
-    "boolean": bool,
-    "integer": int,
-    "long": int,
-    "float": (int, float),
-    "double": (int, float),
-    "timestamp": (int, float),
-}
+    "structure": dict, "map": dict, "list": list, "string": str, "boolean": bool, "integer": int, "long": int,
+    "float": (int, float), "double": (int, float), "timestamp": (int, float),
+}  # fmt: skip
 
 
 def problems(shape, value, path="the answer"):

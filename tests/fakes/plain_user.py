@@ -26,7 +26,7 @@ def folder_of_the_user():
         shutil.rmtree(path)
 
 
-def run(program, *arguments, home, timeout=100):
+def run(program, *arguments, home, timeout=600):
     """Run a program as the user; give what it wrote to its standard output."""
     environment = {
         **{name: value for name, value in os.environ.items() if name in ("PATH", "DOCKER_HOST")},

@@ -5,12 +5,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from .promptness import GENEROUS, TooLateError, stretched
 
-def until(condition, seconds=60.0):
-    """Poll until ``condition()`` gives something true; give that."""
-    deadline = time.monotonic() + seconds
+
+def until(condition, seconds=GENEROUS, describe=lambda: "not reached"):
+    """Poll until ``condition()`` gives something true; return that. A limit in ``seconds`` is for ``prompt`` tests."""
+    deadline = time.monotonic() + stretched(seconds)
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
+        if time.monotonic() >= deadline:
+            raise TooLateError(f"{describe()} within {seconds} s")
         time.sleep(0.01)
     return found
 

@@ -1,4 +1,4 @@
-"""AWS in memory: a boto3 session that records every call and answers it without the network."""
+"""AWS in memory: a boto3 session that records training jobs and answers calls without the network."""
 
 from __future__ import annotations
 
@@ -36,22 +36,17 @@ ANSWERS = {
 }
 
 
-class UnexpectedCallError(Exception):
-    """An operation that nothing here answers."""
-
-
 class _Body(io.BytesIO):
     def stream(self, **_options):
         yield self.read()
 
 
 class RecordedAws:
-    """``calls`` are the operations in order, ``training_jobs`` the CreateTrainingJob requests."""
+    """``training_jobs`` are the CreateTrainingJob requests in order."""
 
     def __init__(self):
         import boto3
 
-        self.calls = []
         self.training_jobs = []
         self.session = boto3.Session(aws_access_key_id="recorded", aws_secret_access_key="recorded", region_name=REGION)
         self.session.events.register("before-parameter-build.sagemaker.CreateTrainingJob", self._note_job)
@@ -64,8 +59,7 @@ class RecordedAws:
         from botocore.awsrequest import AWSResponse
 
         operation = event_name.partition(".")[2]
-        self.calls.append(operation)
         if operation not in ANSWERS:
-            raise UnexpectedCallError(f"{operation}: {request.method} {request.url}")
+            raise AssertionError(f"{operation}: {request.method} {request.url}")
         status, text = ANSWERS[operation]
         return AWSResponse(request.url, status, {"ETag": '"1"'}, _Body(text.encode()))

@@ -1,7 +1,7 @@
 """Slurm without a cluster: its commands on a PATH, jobs that play histories, and batch scripts that really run.
 
     fake = FakeSlurm(folder)
-    fake.play({"state": "PENDING", "reason": "Resources", "asks": 2}, {"state": "RUNNING"})
+    fake.play({"state": "PENDING", "reason": "Resources", "seconds": 2}, {"state": "RUNNING"})
     subprocess.run(["sbatch", "--wrap=sleep 1"], env=fake.environment)
 
 ``slurm_commands.jobs`` says what a history may hold. Jobs go on when a command asks, or a method of the fake is called:
@@ -17,7 +17,7 @@ from pathlib import Path
 from fakes.processes import until
 from fakes.slurm_commands import jobs, steps
 
-COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "srun")
+COMMANDS = ("sbatch", "squeue", "sacct", "scontrol", "scancel")
 
 
 class FakeSlurm:
@@ -50,7 +50,7 @@ class FakeSlurm:
         with jobs.opened(self.folder) as state:
             job = state["jobs"][str(number)]
             job["history"] = list(history)
-            jobs.go_on(state, job)
+            jobs.enter_next(state, job)
 
     def refuse(self, text):
         """Let the next submission fail with this text, such as "Invalid qos specification"."""
@@ -61,16 +61,6 @@ class FakeSlurm:
         """Let slurmctld answer, or not; jobs run on."""
         with jobs.opened(self.folder) as state:
             state["is_down"] = not reachable
-
-    def set_node(self, name, node_state):
-        """Set the state that a node shows."""
-        with jobs.opened(self.folder) as state:
-            state.setdefault("nodes", {})[name] = node_state
-
-    def advance(self, seconds):
-        """Set the cluster's clock forward."""
-        with jobs.opened(self.folder) as state:
-            state["offset"] += seconds
 
     def purge(self, number):
         """Let slurmctld forget an ended job, as it does after MinJobAge; accounting keeps it."""
@@ -87,16 +77,15 @@ class FakeSlurm:
         with jobs.opened(self.folder) as state:
             return [int(number) for number in state["jobs"]]
 
-    def reaches(self, number, *names, seconds=30):
+    def reaches(self, number, *names, seconds=600):
         """Wait until a job is in one of the states; return it."""
         until(lambda: self.job(number)["state"] in names, seconds)
         return self.job(number)
 
-    def asks(self, *names, since=0.0):
-        """Return the commands that were run, as ``(name, time, arguments)``."""
+    def asks(self, since):
+        """Return the commands that were run since a time, as ``(name, time, arguments)``."""
         with jobs.opened(self.folder) as state:
-            found = [tuple(each) for each in state["asks"]]
-        return [each for each in found if each[1] >= since and (not names or each[0] in names)]
+            return [tuple(each) for each in state["asks"] if each[1] >= since]
 
     def processes(self, number):
         """Return the processes of a job's current run."""

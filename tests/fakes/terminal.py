@@ -5,8 +5,9 @@ import os
 import struct
 import subprocess
 import termios
-from contextlib import suppress
+from contextlib import closing, suppress
 
+from fakes.processes import until
 from pyte import ByteStream, HistoryScreen
 
 
@@ -21,7 +22,9 @@ class Terminal:
         os.set_blocking(self._ours, False)
         #: The bytes that were read.
         self.raw = bytearray()
-        environment = {**os.environ, "TERM": "xterm-256color", **variables}
+        # The variable, which readline sets for every child, would hide the terminal's width.
+        inherited = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        environment = {**inherited, "TERM": "xterm-256color", **variables}
         self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, **options)
         os.close(theirs)
 
@@ -47,6 +50,16 @@ class Terminal:
                 return False
         return True
 
+    def wait(self):
+        """Read until the command has ended; return its exit code."""
+        until(lambda: (self.read(), self.process.poll() is not None)[1])
+        until(lambda: not self.read())
+        return self.process.returncode
+
+    def text(self):
+        """What was read, with the escape sequences."""
+        return self.raw.decode(errors="replace").replace("\r\n", "\n")
+
     def feed(self, written):
         """Show what another program writes."""
         self._stream.feed(written)
@@ -66,3 +79,10 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._ours)
+
+
+def in_terminal(command, variables=None, columns=80):
+    """Return what a command writes to a terminal until its end."""
+    with closing(Terminal(columns, 24, command, variables or {})) as terminal:
+        terminal.wait()
+        return terminal.text()

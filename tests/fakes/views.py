@@ -8,6 +8,7 @@ from ctypes import CDLL
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fakes.installed import require_mounts
 from fakes.processes import until
 
 from scriptmode.data.fast_file import ObjectTree
@@ -65,6 +66,7 @@ class Views:
         self.begun = []
 
     def begin(self, make, place):
+        require_mounts()
         view = FuseMount(make, place, Tasks(self.lock))
         self.begun.append(view)
         return view

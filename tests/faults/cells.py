@@ -62,7 +62,7 @@ class Job:
             variables["SCRIPTMODE_HANG_SECONDS"] = str(HANG_SECONDS)
         self.runs = [host.train(python=layout.python, **variables) for host in self.hosts]
         for trainer, host in layout.trainers.items():
-            self.runs[host].says(f"training as {trainer}", 100)
+            self.runs[host].says(f"training as {trainer}")
         # Until a host was admitted its loss is not noticed.
         until(lambda: self.hosts[0].admitted() == len(self.hosts) - 1, LONG_BOUND)
         self.files = self._files()
@@ -93,7 +93,6 @@ class Job:
         return run.pid if process.label == "launcher" else run.find(process.is_it)
 
     def tell(self, word):
-        """Say a word to all trainers."""
         for host in self.hosts:
             (host.ml / "input" / word).touch()
 
@@ -129,7 +128,6 @@ class Job:
         return code
 
     def close(self):
-        """Leave clean hosts."""
         for host in self.hosts:
             host.clear()
         if self._group:

@@ -9,7 +9,6 @@ VALUES = [
     None, True, 0, -1, 7, 10**19, -(10**18), 1.5, 1e300, float("inf"), float("nan"), "", "x", "../../x", "\ud800", "\x1b]0;x\x07",
     "file:///nowhere", "s3://", [], ["x"], [[[]]], {}, {"x": 1}, {"": None},
 ]  # fmt: skip
-HUGE = "9" * 5000
 
 
 def erase(path):
@@ -20,104 +19,80 @@ def erase(path):
         path.unlink(missing_ok=True)
 
 
-def replaced(content):
-    def damage(path, _):
+def replaced(put):
+    """Return the damage that puts something else, by ``put(path)``, in a file's place."""
+    return lambda path, _: (erase(path), put(path))
+
+
+def content(change):
+    """Return the damage that makes other bytes, by ``change(bytes, rng)``, of a file's."""
+
+    def damage(path, rng):
+        changed = change(path.read_bytes() if path.is_file() else b"{}", rng)
         erase(path)
-        path.write_bytes(content)
+        path.write_bytes(changed)
 
     return damage
 
 
-def truncated(path, rng):
-    content = path.read_bytes() if path.is_file() else b"{}"
-    erase(path)
-    path.write_bytes(content[: rng.randrange(max(1, len(content)))])
+def record(change):
+    """Return the damage that makes another text, by ``change(value, rng)``, of a record in JSON."""
+
+    def change_text(text, rng):
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = {"x": 1}
+        return change(value, rng).encode()
+
+    return content(change_text)
 
 
-def noise(path, rng):
-    erase(path)
-    path.write_bytes(rng.randbytes(rng.randrange(1, 4000)))
-
-
-def flipped(path, rng):
-    content = bytearray(path.read_bytes() if path.is_file() else b"{}")
+def flipped(text, rng):
+    changed = bytearray(text)
     for _ in range(3):
-        if content:
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-    erase(path)
-    path.write_bytes(content)
+        if changed:
+            changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
 
 
-def missing(path, _):
-    erase(path)
+def mutated(value, rng):
+    """Put another value in the place of one of a record's."""
+    places = list(_places(value))
+    if not places:
+        return json.dumps(rng.choice(VALUES))
+    parent, key = rng.choice(places)
+    if rng.random() < 0.2:
+        del parent[key]
+    else:
+        parent[key] = rng.choice(VALUES)
+    return json.dumps(value)
 
 
-def directory(path, _):
-    erase(path)
+def with_huge_numbers(value, _):
+    """Make every number of a record one that no integer and no clock can hold."""
+    root = [value]
+    for parent, key in _places(root):
+        if isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
+            parent[key] = "HUGE"
+    return json.dumps(root[0]).replace('"HUGE"', "9" * 5000)
+
+
+def nested(value, rng):
+    """Nest one value of a record, as deep as the parser just takes."""
+    parent, key = rng.choice(list(_places(value)) or [([0], 0)])
+    parent[key] = "NESTED"
+    return json.dumps(value).replace('"NESTED"', "[" * 900 + "]" * 900)
+
+
+def directory(path):
     path.mkdir()
     (path / "x").write_text("x")
 
 
-def fifo(path, _):
-    erase(path)
-    os.mkfifo(path)
-
-
-def link(target):
-    def damage(path, _):
-        erase(path)
-        path.symlink_to(target)
-
-    return damage
-
-
-def sparse(path, _):
-    erase(path)
+def sparse(path):
     with path.open("wb") as file:
         file.truncate(2**27)
-
-
-def mutated(path, rng):
-    """Put another value in the place of one of a record's."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        content = {}
-    places = list(_places(content))
-    if not places:
-        content = rng.choice(VALUES)
-    else:
-        parent, key = rng.choice(places)
-        if rng.random() < 0.2:
-            del parent[key]
-        else:
-            parent[key] = rng.choice(VALUES)
-    erase(path)
-    path.write_text(json.dumps(content))
-
-
-def numbers(path, _):
-    """Make every number of a record one that no integer and no clock can hold."""
-    text = path.read_text(errors="replace") if path.is_file() else "0"
-    try:
-        content = json.loads(text)
-    except ValueError:
-        content = 0
-    erase(path)
-    path.write_text(json.dumps(_with_numbers(content)).replace('"HUGE"', HUGE))
-
-
-def nested(path, rng):
-    """Nest one value of a record, as deep as the parser just takes."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        content = {"x": 1}
-    places = list(_places(content)) or [([0], 0)]
-    parent, key = rng.choice(places)
-    parent[key] = "NESTED"
-    erase(path)
-    path.write_text(json.dumps(content).replace('"NESTED"', "[" * 900 + "]" * 900))
 
 
 def drafts(path, _):
@@ -127,29 +102,26 @@ def drafts(path, _):
 
 
 KINDS = {
-    "empty": replaced(b""),
-    "NUL bytes": replaced(bytes(4096)),
-    "truncated": truncated,
-    "noise": noise,
-    "flipped bits": flipped,
-    "not UTF-8": replaced(b'{"name": "\xff\xfe"}'),
-    "a list": replaced(b"[]"),
-    "an object": replaced(b"{}"),
-    "a string": replaced(b'"x"'),
-    "null": replaced(b"null"),
-    "very deep": replaced(b"[" * 200_000),
-    "nested": nested,
-    "huge numbers": numbers,
-    "mutated": mutated,
-    "mutated again": mutated,
-    "mutated once more": mutated,
-    "missing": missing,
-    "a directory": directory,
-    "a FIFO": fifo,
-    "a dangling link": link("nowhere"),
-    "a link to itself": link("state.json"),
-    "a device": link("/dev/zero"),
-    "128 MB of nothing": sparse,
+    "empty": content(lambda *_: b""),
+    "NUL bytes": content(lambda *_: bytes(4096)),
+    "truncated": content(lambda text, rng: text[: rng.randrange(max(1, len(text)))]),
+    "noise": content(lambda _, rng: rng.randbytes(rng.randrange(1, 4000))),
+    "flipped bits": content(flipped),
+    "not UTF-8": content(lambda *_: b'{"name": "\xff\xfe"}'),
+    "a list": content(lambda *_: b"[]"),
+    "a string": content(lambda *_: b'"x"'),
+    "very deep": content(lambda *_: b"[" * 200_000),
+    "nested": record(nested),
+    "huge numbers": record(with_huge_numbers),
+    "mutated": record(mutated),
+    "mutated again": record(mutated),
+    "missing": lambda path, _: erase(path),
+    "a directory": replaced(directory),
+    "a FIFO": replaced(os.mkfifo),
+    "a dangling link": replaced(lambda path: path.symlink_to("nowhere")),
+    "a link to itself": replaced(lambda path: path.symlink_to("state.json")),
+    "a device": replaced(lambda path: path.symlink_to("/dev/zero")),
+    "128 MB of nothing": replaced(sparse),
     "a draft beside": drafts,
 }
 
@@ -161,11 +133,3 @@ def _places(value):
     ):
         yield value, key
         yield from _places(each)
-
-
-def _with_numbers(value):
-    if isinstance(value, dict):
-        return {key: _with_numbers(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_with_numbers(each) for each in value]
-    return "HUGE" if isinstance(value, (int, float)) and not isinstance(value, bool) else value

@@ -46,7 +46,6 @@ class PowerCut:
         _run(*self._mounting())
 
     def close(self):
-        """Take the file system away."""
         self._kill()
         self._unmount()
 
@@ -112,7 +111,7 @@ def _require(*programs):
     if os.geteuid() != 0:
         pytest.skip("mounting a disk of the test's own needs root")
     for program in programs:
-        assert shutil.which(program, path=_path()), f"{program} is missing; run .ci/packages"
+        assert shutil.which(program, path=_path()), f"{program} is missing; run .ci/packages all"
 
 
 def _mount_or_skip(*words):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from fakes.host_folders import write_files, write_host
+from fakes.promptness import GENEROUS
 from faults import processes
 from faults.namespaces import INTERFACE, Namespaces
 from processes.launchers import ENTRYPOINTS, until
@@ -40,7 +41,6 @@ class Cluster:
         return self.hosts[:count]
 
     def close(self):
-        """End all of it."""
         for host in self.hosts:
             host.end()
         self.namespaces.close()
@@ -59,13 +59,11 @@ class Host:
         self._linked = True
 
     def end(self):
-        """End what runs."""
         if self.run:
             self.run.close()
             self.run = None
 
     def clear(self, room=ROOM):
-        """End what runs and forget what was written."""
         self.end()
         self.link(up=True)
         self._namespaces.fresh(self.name, room)
@@ -90,7 +88,6 @@ class Host:
         return self.run
 
     def link(self, *, up):
-        """Connect or cut this host's network."""
         if up != self._linked:
             self._namespaces.link(self.name, "up" if up else "down")
             self._linked = up
@@ -124,18 +121,15 @@ class Run:
 
     @property
     def output(self):
-        """All it wrote."""
         return self.log.read_text(errors="replace")
 
     @property
     def failure(self):
-        """The failure file."""
         path = self._ml / "output" / "failure"
         return path.read_text() if path.exists() else ""
 
     @property
     def ended(self):
-        """Whether it ended."""
         return self._process.poll() is not None
 
     @property
@@ -144,18 +138,17 @@ class Run:
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=GENEROUS):
         """Wait for its end; give its exit code."""
         until(lambda: self.ended, seconds, lambda: f"{self.host} did not end in {seconds} s:\n{self.output}")
         return self.code
 
-    def says(self, text, seconds=60):
+    def says(self, text, seconds=GENEROUS):
         """Wait until the log holds a text."""
         until(lambda: text in self.output or self.ended, seconds, lambda: f"{self.host} is late:\n{self.output}")
         assert text in self.output, f"{self.host} does not say {text!r}:\n{self.output}"
 
     def processes(self):
-        """All processes of this run."""
         return [pid for pid in processes.running() if processes.namespace(pid) == self.namespace]
 
     def find(self, role):
@@ -171,14 +164,12 @@ class Run:
         os.kill(pid or self.pid, number)
 
     def kill(self):
-        """Kill every process at once."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     def close(self):
-        """End it and all below it."""
         self.kill()
-        self._process.wait(10)
+        self._process.wait(600)
 
     def _first(self):
         """Find process 1 of the new namespace: the end of the chain nsenter, unshare, train."""

@@ -8,8 +8,6 @@ from faults import processes
 
 
 class Process(NamedTuple):
-    """One process of a job."""
-
     #: Position of its host.
     host: int
     #: As a failure file names it.
@@ -24,7 +22,6 @@ class Process(NamedTuple):
     task: str = ""
 
     def is_it(self, pid):
-        """Whether a running process is this one."""
         words, variables = processes.words(pid), processes.variables(pid)
         if self.trainer:
             rank = variables.get("OMPI_COMM_WORLD_RANK")
@@ -38,8 +35,6 @@ class Process(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """One column of the matrix."""
-
     name: str
     hosts: int
     hyperparameters: dict[str, object]

@@ -2,18 +2,8 @@
 
 from typing import NamedTuple
 
-from faults.layouts import (
-    BETWEEN_GRAPH,
-    COORDINATOR,
-    MIRRORED,
-    MPI_4_PEERS,
-    MPI_4_SSH,
-    MPI_5_PEERS,
-    MPI_5_SSH,
-    SINGLE,
-    Layout,
-    Process,
-)
+from faults import layouts
+from faults.layouts import BETWEEN_GRAPH, COORDINATOR, MIRRORED, MPI_4_SSH, MPI_5_PEERS, MPI_5_SSH, SINGLE
 
 #: Seconds without output after which a job counts as hung, where a trainer is stopped.
 HANG_SECONDS = 5.0
@@ -28,8 +18,6 @@ ANY = -1
 
 
 class Fault(NamedTuple):
-    """One thing that goes wrong."""
-
     name: str
     #: The job's exit code, and the first line of its failure file as a regular expression; 0 is success.
     code: int = 0
@@ -68,29 +56,18 @@ GONE = Fault("host gone", 1, _LOST, noticed=HOST_TIMEOUT)
 CUT = Fault("network cut", 1, _LOST, noticed=HOST_TIMEOUT)
 
 OF_TRAINERS = (
-    RAISES,
-    EXITS,
-    KILLED,
-    STOPPED,
-    OUT_OF_MEMORY,
-    MEMORY_ERROR,
-    DISK_FULL,
-    CLOSES_STDOUT,
-    FORKS_DAEMONS,
-    AMONG_DAEMONS,
+    RAISES, EXITS, KILLED, STOPPED, OUT_OF_MEMORY, MEMORY_ERROR, DISK_FULL, CLOSES_STDOUT, FORKS_DAEMONS, AMONG_DAEMONS,
     IGNORES_TERM,
-)
+)  # fmt: skip
 OF_SERVERS = (KILLED, STOPPED)
 OF_LAUNCHERS = (TOLD_TO_STOP, LAUNCHER_KILLED, LAUNCHER_STOPPED, GONE, CUT)
 
 
 class Cell(NamedTuple):
-    """One cell of the matrix."""
-
     fault: Fault
     name: str
-    process: Process
-    layout: Layout
+    process: layouts.Process
+    layout: layouts.Layout
     #: What trains, with TensorFlow; "" trains without.
     program: str = ""
 
@@ -101,7 +78,6 @@ class Cell(NamedTuple):
 
     @property
     def row(self):
-        """What happens to whom."""
         return f"{self.fault.name}, {self.name}{' with TensorFlow' if self.program else ''}"
 
     @property
@@ -155,7 +131,7 @@ TABLE = (
     (MPI_4_SSH, "ssh connection", (CONNECTION_KILLED,)),
     *(
         (layout, name, (LAUNCHER_KILLED if "launcher" in name else KILLED,))
-        for layout in (MPI_5_SSH, MPI_4_PEERS)
+        for layout in (MPI_5_SSH, layouts.MPI_4_PEERS)
         for name in ("rank 0", "rank k", "mpirun", "daemon", "launcher", "other launcher")
     ),
     (MPI_5_SSH, "sshd", (KILLED,)),

@@ -48,12 +48,10 @@ def takes(pid, number):
 
 
 def words(pid):
-    """The command line of a process."""
     return _strings(pid, "cmdline")
 
 
 def variables(pid):
-    """The variables a process was started with."""
     return dict(text.partition("=")[::2] for text in _strings(pid, "environ"))
 
 

@@ -1,5 +1,6 @@
 """A disk that gets full below a local job, at any moment: the reason is the disk or the script's own, and stays so."""
 
+import itertools
 import os
 import signal
 import time
@@ -12,7 +13,7 @@ from faults.disks import fill, small_disk
 from scriptmode import DataError
 from scriptmode_runtime.processes import process_tree
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 #: Takes the last byte of the disk of a folder.
 FILL = """
     import os, pathlib, time
@@ -26,6 +27,13 @@ FILL = """
                 except OSError as error:
                     print(error, flush=True)
     {then}
+"""
+WAITS = """
+    import pathlib, os, time
+    print("up", flush=True)
+    go = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent / "go"
+    while not go.exists():
+        time.sleep(0.01)
 """
 MEBIBYTE = 1 << 20
 
@@ -92,18 +100,11 @@ def test_a_disk_that_is_full_before_the_start_is_named_and_nothing_is_left(jobs)
     works_again(jobs)
 
 
-SIZES = [48, 72, 80, 88, 96, 112, 128, 160, 224]
+#: In which the file systems take turns.
+SIZES = (48, 72, 80, 88, 96, 112, 128, 160, 224)
 
 
-@pytest.mark.parametrize(
-    ("kibibytes", "file_system"),
-    [
-        # The file systems take turns, unless the run is thorough.
-        pytest.param(size, name, marks=[] if (row + column) % 2 == 0 else [pytest.mark.thorough])
-        for row, size in enumerate(SIZES)
-        for column, name in enumerate(("tmpfs", "ext4"))
-    ],
-)
+@pytest.mark.parametrize(("kibibytes", "file_system"), [*zip(SIZES, itertools.cycle(("tmpfs", "ext4")))])
 def test_a_disk_with_little_space_ends_a_job_with_the_true_reason_wherever_it_gets_full(jobs, kibibytes):
     jobs.data_dir.mkdir()
     filler = fill(jobs.folder, kibibytes * 1024)
@@ -157,13 +158,7 @@ def test_a_script_that_fills_the_disk_and_completes_cannot_deliver(jobs):
 
 
 def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(jobs):
-    name = jobs.start("""
-        import pathlib, os, time
-        print("up", flush=True)
-        go = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent / "go"
-        while not go.exists():
-            time.sleep(0.01)
-    """)
+    name = jobs.start(WAITS)
     jobs.until_line(name, "up")
     filler = fill(jobs.folder)
     time.sleep(1.0)  # the agent records progress and state meanwhile
@@ -173,10 +168,11 @@ def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(
     assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
 
 
-def test_a_job_is_stopped_on_a_full_disk(jobs):
-    name = jobs.start(FILL.format(then="fill(os.environ['SM_OUTPUT_DATA_DIR']); time.sleep(60)"))
-    jobs.until_line(name, "up")
-    until(lambda: os.statvfs(jobs.folder).f_bavail == 0)
+def test_a_job_is_stopped_on_a_full_disk(jobs, tmp_path_factory):
+    full = tmp_path_factory.mktemp("elsewhere") / "full"
+    then = f"fill(os.environ['SM_OUTPUT_DATA_DIR']); pathlib.Path({str(full)!r}).touch(); time.sleep(600)"
+    name = jobs.start(FILL.format(then=then))
+    until(full.exists)
     jobs.platform.stop(name)
     # What was saved cannot be delivered: the reason says so.
     failed_for_the_disk(jobs, jobs.wait(name))
@@ -223,3 +219,25 @@ def test_every_inode_can_be_taken_at_the_end(tmp_path):
         description = jobs.run(FILL.format(then=then))
         assert description["FailureReason"].endswith(", exit code: 9")
         stays(jobs, description)
+
+
+@pytest.fixture
+def other_jobs(tmp_path):
+    """Jobs whose data directory is on no disk of its own."""
+    local_jobs = LocalJobs(tmp_path)
+    yield local_jobs
+    local_jobs.close()
+
+
+def test_what_cannot_be_removed_is_a_warning_in_the_agents_log(other_jobs):
+    jobs = other_jobs
+    name = jobs.start(WAITS)
+    jobs.until_line(name, "up")
+    folder = jobs.job_folder(name)
+    with small_disk(folder.host("algo-1") / "mounted", "tmpfs"):
+        (folder.host("algo-1") / "go").touch()
+        description = jobs.completed(name)
+        until(lambda: not processes_naming(str(folder.path)))
+        assert jobs.platform.describe(name) == description
+        assert "warning: " in (log := folder.agent_log.read_text())
+        assert f"{folder.hosts} is not needed any more and cannot be removed: " in log

@@ -2,7 +2,7 @@
 
 Each file of a folder has each kind of damage in turn, of a job that ended and of one whose agent died. The two records
 without which there is no job meet every verb, the other files ``list``, ``describe`` and a few others. The damage and
-the few are seeded: a failure names the seed. ``--thorough`` has both kinds of job for each damage of each file; else
+the few are seeded: a failure names the seed. ``--tier thorough`` has both kinds of job for each damage of each file; else
 they take turns in the files that are not records.
 """
 
@@ -14,7 +14,7 @@ import signal
 from contextlib import contextmanager
 
 import pytest
-from fakes.command_line import invoke, program
+from fakes.command_line import invoke
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from faults.damage import KINDS, erase
@@ -26,7 +26,7 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.activity import write_usage
 from scriptmode_runtime.processes import process_tree
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 SEED = 8
 SECONDS = 20
 VICTIM, GOOD = "victim", "good"
@@ -57,11 +57,7 @@ SCRIPT = """
 def store(memory_folder):
     """A data directory with a job that completed, its description, and a copy of it to be damaged."""
     jobs = LocalJobs(memory_folder)
-    request = jobs.request(SCRIPT)
-    request["TrainingJobName"] = GOOD
-    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
-    jobs.platform.create(request)
-    assert jobs.wait(GOOD)["TrainingJobStatus"] == "Completed"
+    jobs.completed(jobs.start(SCRIPT, metrics={"loss": "loss=([0-9.]+)"}, more={"TrainingJobName": GOOD}))
     until(lambda: not process_tree.is_running(jobs.agent(GOOD)))
     (jobs.job_folder(GOOD).path / "progress.json").write_text(
         json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
@@ -140,7 +136,7 @@ def baseline(store, monkeypatch):
 def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytestconfig):
     for number, (kind, damage) in enumerate(KINDS.items()):
         rng = random.Random(f"{SEED} {file} {kind}")
-        both = file in RECORDS or pytestconfig.option.thorough
+        both = file in RECORDS or pytestconfig.option.tier == "thorough"
         for is_left in (False, True) if both else (bool((number + FILES.index(file)) % 2),):
             all_of_them = file in RECORDS and is_left == bool(number % 2)
             for verb in VERBS if all_of_them else ("describe", "list", *rng.sample(VERBS[4:], 3)):
@@ -176,19 +172,6 @@ def test_the_index_of_ended_jobs_is_read_or_written_again(kind, store, baseline,
         KINDS[kind](store.data_dir / "ended-jobs.json", random.Random(f"{SEED} {kind} {attempt}"))
         assert set(check_others(baseline, f"{kind}, {attempt}")) == {GOOD, VICTIM}
     erase(store.data_dir / "ended-jobs.json")
-
-
-@pytest.mark.parametrize("file", ["state.json", "processes.json", "logs/algo-1.log", "agent.lock"])
-@pytest.mark.parametrize("kind", ["empty", "a FIFO", "very deep"])
-def test_the_installed_program_reports_damage_without_a_traceback(file, kind, victim):
-    path = victim(is_left=True)
-    KINDS[kind](path / file, random.Random(SEED))
-    for verb in ("list", "logs", "stop"):
-        done = program(*words(verb, None), timeout=SECONDS)
-        assert "Traceback" not in done.stderr
-        assert done.returncode in (0, 1)
-    assert GOOD in program("list").stdout
-    assert program("rm", "--force", VICTIM).stdout == "training job victim is deleted\n"
 
 
 @pytest.mark.parametrize("kind", ["empty", "noise", "a directory", "mutated"])

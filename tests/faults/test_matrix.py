@@ -3,7 +3,7 @@
 A cell of the matrix is a fault, the process that it happens to, and a strategy (with its launcher). Each run has every
 pair of those that the matrix has: every fault in every process, every fault under every strategy, every process under
 every strategy. A bug that needs no more than two of the three to show up is found by each run; all cells, with every
-combination of three, are run by ``make test-all`` (``pytest --thorough``). The choice is made by `covering` from the
+combination of three, are run by ``make test-thorough`` (``pytest --tier thorough``). The choice is made by `covering` from the
 table alone, so it is the same in each run, and a new row, column or cell of the table is in it at once.
 """
 
@@ -13,7 +13,7 @@ from fakes.promptness import soon
 from faults.layouts import BETWEEN_GRAPH, COORDINATOR
 from faults.matrix import CELLS, TENSORFLOW
 
-pytestmark = [pytest.mark.slow, pytest.mark.prompt]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.prompt]
 
 
 def pairs(cell):
@@ -43,20 +43,7 @@ def test_each_run_has_every_row_every_column_and_every_pair():
         assert set().union(*map(pairs, chosen)) == set().union(*map(pairs, cells))
 
 
-@pytest.mark.parametrize("cell", parameters(CELLS))
-def test_a_fault_ends_the_job_as_it_should(cell, outcomes, record_property):
-    check(cell, outcomes, record_property)
-
-
-@pytest.mark.parametrize("cell", parameters(TENSORFLOW))
-def test_a_fault_ends_a_training_with_tensorflow_as_it_should(cell, outcomes, record_property):
-    check(cell, outcomes, record_property)
-
-
-def check(cell, outcomes, record_property):
-    record_property("row", cell.row)
-    record_property("column", cell.layout.name)
-    code, seconds = outcomes.of(cell)
-    record_property("code", code)
-    record_property("seconds", seconds)
+@pytest.mark.parametrize("cell", [*parameters(CELLS), *parameters(TENSORFLOW)])
+def test_a_fault_ends_the_job_as_it_should(cell, outcomes):
+    _, seconds = outcomes.of(cell)
     soon(seconds, cell.bound)

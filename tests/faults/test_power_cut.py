@@ -8,7 +8,7 @@ from fakes.local_jobs import ENDED, LocalJobs, unpacked
 from fakes.processes import until
 from faults.disks import JOURNAL_LOST, JOURNAL_WRITTEN, power_cut
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 JOURNALS = pytest.mark.parametrize(
     "journal", [pytest.param(JOURNAL_LOST, id="journal lost"), pytest.param(JOURNAL_WRITTEN, id="journal written")]
 )
@@ -24,8 +24,8 @@ PROGRAM = f"""
     save(os.environ["SM_MODEL_DIR"], "deep/w")
     save(os.environ["SM_OUTPUT_DATA_DIR"], "d")
     for step in range(3):
-        save("{{checkpoints}}", f"step-{{{{step}}}}/c")
-        save("{{checkpoints}}", f"i-{{{{step}}}}")
+        save("/opt/ml/checkpoints", f"step-{{{{step}}}}/c")
+        save("/opt/ml/checkpoints", f"i-{{{{step}}}}")
     {{then}}
     print("trained", flush=True)
 """
@@ -44,17 +44,12 @@ def jobs(disk):
 
 def start(jobs, then="pass", compression="GZIP", output="jobs"):
     """Start a job that leaves a model, output and checkpoints; give its name."""
-    request = jobs.request("")
-    # The script's checkpoints are those of the host that is a process.
-    checkpoints = jobs.data_dir / "jobs" / request["TrainingJobName"] / "hosts" / "algo-1" / "checkpoints"
-    script = PROGRAM.format(checkpoints=checkpoints, then=then)
-    jobs.count -= 1
-    request = jobs.request(script)
     where = f"{jobs.data_dir}/jobs" if output == "jobs" else f"{jobs.folder}/{output}"
-    request["OutputDataConfig"] = {"S3OutputPath": f"file://{where}", "CompressionType": compression}
-    request["CheckpointConfig"] = {"S3Uri": f"file://{jobs.folder}/kept/below"}
-    jobs.platform.create(request)
-    return request["TrainingJobName"]
+    more = {
+        "OutputDataConfig": {"S3OutputPath": f"file://{where}", "CompressionType": compression},
+        "CheckpointConfig": {"S3Uri": f"file://{jobs.folder}/kept/below"},
+    }
+    return jobs.start(PROGRAM.format(then=then), more=more)
 
 
 def whole(path):
@@ -87,18 +82,14 @@ def check(jobs, name):
 
 
 @JOURNALS
-def test_a_job_that_was_created_is_there(disk, jobs, journal):
+@pytest.mark.parametrize("line", ["", "up"], ids=["when it was created", "in its first seconds"])
+def test_a_job_that_is_cut_off_is_there_and_failed(disk, jobs, journal, line):
     name = start(jobs, then="time.sleep(60)")
+    assert not line or jobs.until_line(name, line)
     disk.cut(journal)
-    assert check(jobs, name)["TrainingJobStatus"] == "Failed"
-
-
-@JOURNALS
-def test_a_job_that_is_cut_off_in_its_first_seconds_is_a_failed_one(disk, jobs, journal):
-    name = start(jobs, then="time.sleep(60)")
-    jobs.until_line(name, "up")
-    disk.cut(journal)
-    assert "agent" in check(jobs, name)["FailureReason"]
+    description = check(jobs, name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert not line or "agent" in description["FailureReason"]
 
 
 @JOURNALS

@@ -1,7 +1,7 @@
 """Kill or stop any process of any job at any moment: the job ends, its reason is true, nothing is left over.
 
 Each run draws other jobs: many runs together find what one run of many jobs would. ``SCRIPTMODE_VICTIMS`` is the number
-of jobs (a few by default, more with ``--thorough``); ``SCRIPTMODE_VICTIMS_SEED`` repeats those of an earlier run.
+of jobs (a few by default, more with ``--tier thorough``); ``SCRIPTMODE_VICTIMS_SEED`` repeats those of an earlier run.
 """
 
 import os
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from faults.victims import Run, make_data, plan_of
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.mpi, pytest.mark.slow]
 _WANTED = os.environ.get("SCRIPTMODE_VICTIMS")
 #: Jobs of each run, and those of a thorough one.
 FEW, MANY = (int(_WANTED), int(_WANTED)) if _WANTED else (8, 24)
@@ -37,7 +37,7 @@ def results(request, tmp_path_factory):
         yield {number: pool.submit(happen, number) for number in wanted}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "number", [*range(FEW), *(pytest.param(number, marks=pytest.mark.thorough) for number in range(FEW, MANY))]
 )

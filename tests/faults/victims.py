@@ -79,28 +79,19 @@ class Plan(NamedTuple):
 
 
 def plan_of(seed):
-    """Return the plan that a seed stands for."""
     chance = random.Random(seed)
     layout = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
     phase = chance.choice(PHASES)
+    channels = tuple(name for name in _CHANNELS if chance.random() < 0.5 or (name, phase) == ("files", "Downloading"))
     return Plan(
-        seed=seed,
-        layout=layout,
-        channels=tuple(
-            name for name in _CHANNELS if chance.random() < 0.5 or (name, phase) == ("files", "Downloading")
-        ),
-        phase=phase,
+        seed, layout, channels, phase,
         delay=chance.choice((0.0, chance.uniform(0, 0.05), chance.uniform(0, 0.6))),
-        role=chance.random(),
-        number=chance.random(),
-        paused=chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 2.0))),
-        seconds=chance.uniform(0.5, 2.0),
-    )
+        role=chance.random(), number=chance.random(),
+        paused=chance.choice((0.0, 0.0, 0.0, chance.uniform(0.1, 2.0))), seconds=chance.uniform(0.5, 2.0),
+    )  # fmt: skip
 
 
 class Run:
-    """One job that a plan happens to."""
-
     def __init__(self, plan, folder, data):
         self.plan = plan
         self.jobs = LocalJobs(folder, stop_grace=5.0)
@@ -116,12 +107,11 @@ class Run:
         self.name = self._start()
         self._await_phase()
         self._strike()
-        description = until(self._ended, BOUND, lambda: "the job has no end")
+        description = until(lambda: self.jobs.ended(self.name), BOUND, lambda: "the job has no end")
         self._check(description)
         return description
 
     def close(self):
-        """End what a failed test left."""
         for identity in self._known.values():
             if identity and process_tree.is_running(identity):
                 with suppress(ProcessLookupError):
@@ -133,30 +123,21 @@ class Run:
         plan = self.plan
         hosts, parameters = LAYOUTS[plan.layout]
         modes = {"files": {}, "pipe": {"InputMode": "Pipe"}, "fast": {"InputMode": "FastFile"}}
-        request = self.jobs.request(
-            PROGRAM,
-            hosts=hosts,
-            hyperparameters={**parameters, "seconds": plan.seconds},
-            channels=[channel(name, f"file://{self._data / name}", **modes[name]) for name in plan.channels],
-        )
-        request["CheckpointConfig"] = {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}
-        request["Environment"] = {
-            "TMPDIR": str(self.tmpdir),
-            "SCRIPTMODE_HOST_TIMEOUT_SECONDS": str(HOST_TIMEOUT),
-            "TF_CPP_MIN_LOG_LEVEL": "2",
+        channels = [channel(name, f"file://{self._data / name}", **modes[name]) for name in plan.channels]
+        timeout = {"SCRIPTMODE_HOST_TIMEOUT_SECONDS": str(HOST_TIMEOUT)}
+        more = {
+            "CheckpointConfig": {"S3Uri": f"file://{self.jobs.folder}/checkpoints"},
+            "Environment": {"TMPDIR": str(self.tmpdir), "TF_CPP_MIN_LOG_LEVEL": "2", **timeout},
         }
-        self.jobs.platform.create(request)
-        return request["TrainingJobName"]
-
-    def _describe(self):
-        return self.jobs.platform.describe(self.name)
+        parameters = {**parameters, "seconds": plan.seconds}
+        return self.jobs.start(PROGRAM, hosts=hosts, hyperparameters=parameters, channels=channels, more=more)
 
     def _await_phase(self):
         wanted = "Training" if self.plan.phase == "Stopping" else self.plan.phase
         began = time.monotonic()
 
         def there():
-            described = self._describe()
+            described = self.jobs.platform.describe(self.name)
             passed = [each["Status"] for each in described["SecondaryStatusTransitions"]]
             return wanted in passed or described["TrainingJobStatus"] in ENDED
 
@@ -178,7 +159,7 @@ class Run:
                     role = "host agent" if recorded and pid == recorded.pid else role_of(pid)
                     by_role.setdefault(role, []).append(pid)
         self._known = {pid: process_tree.identify(pid) for pids in by_role.values() for pid in pids}
-        self.before = self._describe()
+        self.before = self.jobs.platform.describe(self.name)
         if not by_role:
             return
         role = sorted(by_role)[int(self.plan.role * len(by_role))]
@@ -192,10 +173,6 @@ class Run:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-    def _ended(self):
-        described = self._describe()
-        return described if described["TrainingJobStatus"] in ENDED else None
-
     def _check(self, description):
         status, reason = description["TrainingJobStatus"], description.get("FailureReason", "")
         if self.before["TrainingJobStatus"] in ENDED:
@@ -207,7 +184,7 @@ class Run:
         else:
             self._check_reason(reason)
         until(lambda: not self._left(), TIDY, lambda: f"left: {self._left()}")
-        assert self._describe() == description, "an end changed"
+        assert self.jobs.platform.describe(self.name) == description, "an end changed"
         (summary,) = self.jobs.platform.list()
         assert (summary["TrainingJobName"], summary["TrainingJobStatus"]) == (self.name, status)
 

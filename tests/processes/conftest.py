@@ -26,6 +26,20 @@ def jobs_of_the_command(jobs, tmp_path, monkeypatch):
         jobs.platform.delete(name)
 
 
+@pytest.fixture(scope="module")
+def user_folder(tmp_path_factory):
+    """A user's current directory, with a data directory in it and without credentials of AWS."""
+    folder = tmp_path_factory.mktemp("user")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_CONFIG_FILE", str(folder / "no config"))
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
+        patch.chdir(folder)
+        yield folder
+
+
 @pytest.fixture
 def here(jobs_of_the_command, tmp_path, monkeypatch):
     """An empty current directory; the jobs that the command starts in it are deleted afterwards."""

@@ -45,8 +45,13 @@ print(cause.message if cause else "well")
 """
 
 
-def drive(*processes, prefix_lines=False, **kwargs):
+def drive(*processes, prefix_lines=False):
     """Run the first of the Python command lines as what trains, the others as services."""
+    return run(DRIVER, json.dumps([processes, prefix_lines]))
+
+
+def run(program, *arguments):
+    """Run a Python program that has the launcher's modules."""
     env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", DRIVER, json.dumps([processes, prefix_lines])]
-    return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, env=env, capture_output=True, timeout=600, check=False)

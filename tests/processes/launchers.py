@@ -4,9 +4,14 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from fakes.host_folders import write_host
+from fakes.processes import processes_naming, until
+from fakes.promptness import GENEROUS
+
+#: The processes whose command line or environment names a text.
+holding = processes_naming
 CHILDREN = Path(__file__).parent / "children"
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 _DROPPED = ("SM_", "SAGEMAKER_", "SCRIPTMODE_", "OMPI_", "PMIX_", "PRTE_", "TF_CONFIG")
@@ -15,6 +20,13 @@ _DROPPED = ("SM_", "SAGEMAKER_", "SCRIPTMODE_", "OMPI_", "PMIX_", "PRTE_", "TF_C
 def child(name):
     """The text of an ill-behaved child."""
     return (CHILDREN / name).read_text()
+
+
+def host(folder, script, **hyperparameters):
+    """Write the folder of a host that runs one Python script."""
+    return write_host(
+        Path(folder) / "algo-1", code={"train.py": script}, sagemaker_program="train.py", **hyperparameters
+    )
 
 
 class Launcher:
@@ -43,30 +55,26 @@ class Launcher:
         path = self.base / "output" / "failure"
         return path.read_text() if path.exists() else ""
 
-    def wait(self, timeout=60):
+    def wait(self, timeout=GENEROUS):
         return self.process.wait(timeout)
 
     def send(self, number):
         self.process.send_signal(number)
 
-    def says(self, text, timeout=60):
-        until(lambda: text in self.output, timeout, lambda: f"{text!r} not in {self.output}")
+    def says(self, text, timeout=GENEROUS):
+        """Wait until the output has a text; fail at once where the launcher ended without it."""
+
+        def said():
+            has_ended = self.process.poll() is not None  # before the output is read
+            assert text in self.output or not has_ended, f"ended with {self.process.returncode}: {self.output}"
+            return text in self.output
+
+        until(said, timeout, lambda: f"{text!r} not in {self.output}")
 
     def close(self):
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
-        self.process.wait(10)
-
-
-def until(reached, timeout=30, tell=lambda: "not reached"):
-    """Poll until ``reached()`` gives something true; give that."""
-    deadline = time.monotonic() + timeout
-    while True:
-        value = reached()
-        if value:
-            return value
-        assert time.monotonic() < deadline, tell()
-        time.sleep(0.01)
+        self.process.wait(GENEROUS)
 
 
 def alive(pid):
@@ -75,13 +83,3 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def holding(text):
-    """The processes whose environment holds ``text``."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if folder.name.isdigit() and text.encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return [pid for pid in found if alive(pid)]

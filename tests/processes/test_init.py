@@ -19,7 +19,7 @@ def test_the_job_runs_as_it_is(here):
     assert "copied 1 file" in program("cp", "first:model/model.weights.h5").stdout
 
 
-@pytest.mark.parametrize("name", ["train.py", "job.toml", "data/numbers.csv"])
+@pytest.mark.parametrize("name", ["train.py", "data/numbers.csv"])
 def test_nothing_is_written_where_a_file_exists(here, name):
     (here / "data").mkdir()
     (here / name).write_text("mine")
@@ -28,16 +28,3 @@ def test_nothing_is_written_where_a_file_exists(here, name):
     assert done.stderr == f"scriptmode: {name} exists already, and nothing was written; name another DIRECTORY\n"
     assert [path.name for path in here.rglob("*") if path.is_file()] == [name.rpartition("/")[2]]
     assert (here / name).read_text() == "mine"
-
-
-def test_files_that_exist_are_named_together(here):
-    assert program("init").returncode == 0
-    said = program("init").stderr
-    assert said.startswith("scriptmode: train.py, job.toml, data/numbers.csv exist already, and nothing was written")
-
-
-def test_a_directory_that_cannot_be_written_is_an_error(here):
-    (here / "file").touch()
-    done = program("init", "file/below")
-    assert done.returncode == 1
-    assert "file/below/train.py cannot be written: Not a directory; name another DIRECTORY" in done.stderr

@@ -1,7 +1,6 @@
 """``scriptmode cp`` and ``scriptmode exec``: files of jobs, and commands in the environment of their hosts."""
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -43,21 +42,15 @@ time.sleep(600 if sys.argv[-1] == "wait" else 0)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "train.py").write_text(TRAIN)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
-            patch.delenv(name, raising=False)
-        patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
-        patch.chdir(folder)
-        assert program("run", "train.py", "--job-name", "done").returncode == 0
-        words = ("--job-name", "live", "--instance-count", "2", "--no-wait", "--", "--then", "wait")
-        assert program("run", "train.py", *words).returncode == 0
-        job = TrainingJob.attach("live")
-        until(lambda: sum(event.message == "up" for event in job.logs()) == 2)
-        yield folder
-        program("rm", "--force", "live")
+def folder(user_folder):
+    (user_folder / "train.py").write_text(TRAIN)
+    assert program("run", "train.py", "--job-name", "done").returncode == 0
+    words = ("--job-name", "live", "--instance-count", "2", "--no-wait", "--", "--then", "wait")
+    assert program("run", "train.py", *words).returncode == 0
+    job = TrainingJob.attach("live")
+    until(lambda: sum(event.message == "up" for event in job.logs()) == 2)
+    yield user_folder
+    program("rm", "--force", "live")
 
 
 @pytest.fixture
@@ -104,13 +97,10 @@ def test_files_of_a_running_host_are_copied_and_no_others(here):
 WRONG = {
     "no area": ("live:", "the path is missing; use one of model, output, checkpoints, code, log"),
     "an area misspelled": ("live:modle", "training job live has no 'modle'; did you mean 'model'?"),
-    "a file misspelled": ("live:model/wieghts", "has no 'model/wieghts'; did you mean 'weights'?"),
     "another file": ("done:model/sub/zzz", "has no 'model/sub/zzz'; use one of deeper/, inside"),
-    "below a file": ("done:model/weights/x", "training job done has no 'model/weights/x'; use one of sub/, weights"),
     "a link that leads out": ("live:model/sub/outside", "'model/sub/outside' leads out of the directory of training job live"),
     "below a link that leads out": ("live:model/etc/passwd", "'model/etc/passwd' leads out of the directory"),
     "the directory above": ("live:model/../../../job.json", "leads out of the directory of training job live"),
-    "an absolute path": ("live:/etc/passwd", "leads out of the directory of training job live"),
     "no path": ("live", "'live' has no path; write live:PATH, where PATH is one of model, output, checkpoints"),
     "a FIFO": ("live:model/fifo", "'fifo' cannot be copied: it is not a regular file; copy a file that this user can read"),
     "no checkpoints": ("done:checkpoints", "training job done is Completed and has no checkpoints"),
@@ -177,33 +167,16 @@ def test_a_module_in_the_current_directory_does_not_hide_one_of_python(here):
 
 
 @pytest.mark.parametrize(
-    ("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("nothing-like-this", 127)]
-)
-def test_the_exit_code_is_that_of_the_command(here, command, code):
-    assert program("exec", "live", "--", "sh", "-c", command).returncode == code
-
-
-def test_a_program_that_the_host_has_not_is_named(here):
-    done = program("exec", "live", "--", "nothing-like-this")
-    assert done.returncode == 127
-    assert done.stderr == (
-        "scriptmode: nothing-like-this: No such file or directory; name a program that the host has\n"
-    )
-
-
-@pytest.mark.parametrize(
     ("words", "code", "message"),
     [
         (["live"], 2, "COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l"),
-        (["live", "ls"], 2, "write COMMAND after --"),
-        (["--", "ls"], 2, "JOB is missing"),
-        (["live", "--host", "algo-3", "--", "ls"], 2, "training job live has no host 'algo-3'; did you mean 'algo-"),
         (
-            ["done", "--", "ls"],
-            1,
-            "training job done is Completed, and its hosts do not run; start it again",
+            ["live", "--", "no-program"],
+            127,
+            "scriptmode: no-program: No such file or directory; name a program that the host",
         ),
-        (["lvie", "--", "ls"], 1, "no training job named 'lvie'"),
+        (["live", "--host", "algo-3", "--", "ls"], 2, "training job live has no host 'algo-3'; did you mean 'algo-"),
+        (["done", "--", "ls"], 1, "training job done is Completed, and its hosts do not run; start it again"),
     ],
 )
 def test_a_command_that_cannot_run_is_an_error(here, words, code, message):
@@ -212,7 +185,7 @@ def test_a_command_that_cannot_run_is_an_error(here, words, code, message):
     assert message in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+@pytest.mark.root
 def test_a_process_of_another_user_is_never_entered(tmp_path, capfd):
     job = Job(parse_request(request_for("job-1")), "arn", "us-east-1", sys.executable, 1.0)
     state = starting_state("job-1", "arn", time.time()).with_status("Training", time.time())

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import closing
 
 import pytest
 from fakes.command_line import PROGRAM, program
@@ -12,8 +13,6 @@ from fakes.terminal import Terminal
 
 from scriptmode import SpecError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_queue import JobQueue
-from scriptmode.platforms.local.store.job_store import JobStore
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
 
@@ -76,22 +75,12 @@ def test_ctrl_c_while_a_job_waits_tells_that_it_waits(jobs):
     first, second = queued(jobs), queued(jobs)
     until_training(jobs, first)
     until(lambda: positions(jobs) == {second: 1})
-    terminal = Terminal(150, 20, [PROGRAM, "logs", "-f", second], {})
-    until(lambda: terminal.read() and any("Waiting for other jobs" in line for line in terminal.shown()))
-    terminal.process.send_signal(signal.SIGINT)
-    until(lambda: not terminal.read())
-    said = " ".join(terminal.all_lines())
-    terminal.close()
+    with closing(Terminal(150, 20, [PROGRAM, "logs", "-f", second], {})) as terminal:
+        until(lambda: terminal.read() and any("Waiting for other jobs" in line for line in terminal.shown()))
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait()
+        said = " ".join(terminal.all_lines())
     assert f"Training job {second} is number 1 in the queue, and starts by itself. Follow it again: scriptmode" in said
-
-
-def test_no_more_than_the_given_number_of_jobs_run_at_once(jobs):
-    names = [queued(jobs, most=2) for _ in range(3)]
-    until_training(jobs, names[0])
-    until_training(jobs, names[1])
-    until(lambda: positions(jobs) == {names[2]: 1})
-    jobs.platform.stop(names[1])
-    until_training(jobs, names[2])
 
 
 def test_a_job_that_does_not_wait_counts_too(jobs):
@@ -127,18 +116,6 @@ def test_a_waiting_job_whose_agent_dies_lets_the_next_pass(jobs):
     until_training(jobs, third)
 
 
-def test_a_deleted_job_makes_room_also_for_a_job_of_its_name(jobs):
-    request = jobs.request(SLEEPS)
-    platform = LocalPlatform(data_dir=jobs.data_dir, queue=1)
-    for _ in range(2):
-        platform.create(request)
-        until_training(jobs, request["TrainingJobName"])
-        platform.delete(request["TrainingJobName"])
-    platform.create(request)
-    until_training(jobs, request["TrainingJobName"])
-    assert len(list((jobs.data_dir / "queue").iterdir())) == 1
-
-
 def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
     (tmp_path / "train.py").write_text(SLEEPS)
     for number, words in enumerate((["--queue", "train.py"], ["--queue", "2", "train.py"], ["--queue=1", "train.py"])):
@@ -158,7 +135,6 @@ def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
             ["train.py", "--queue", "--instance-type", "ml.m5.large"],
             "--queue 1: only jobs of this machine wait for one",
         ),
-        (["--queue=two", "train.py"], "'two' is not a whole number"),
     ],
 )
 def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
@@ -169,11 +145,7 @@ def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
     assert message in done.stderr
 
 
-@pytest.mark.parametrize("number", [0, -1, "2", 1.5])
+@pytest.mark.parametrize("number", [0, "2"])
 def test_a_wrong_number_of_the_platform_is_an_error(number):
     with pytest.raises(SpecError, match="queue is .*give the number of jobs that may run at once"):
         LocalPlatform(queue=number)
-
-
-def test_a_job_that_is_deleted_while_it_enters_the_queue_does_not_start(tmp_path):
-    assert not JobQueue(JobStore(tmp_path)).try_start("deleted", 1.0, most=1)

@@ -1,15 +1,16 @@
-"""The live view of a real job in terminals of several sizes, as a terminal emulator shows it."""
+"""The live view of real jobs in terminals of several sizes, as a terminal emulator shows it; progress bars in it."""
 
 import os
 import re
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from fakes.local_jobs import LocalJobs, channel
+from fakes.command_line import PROGRAM
+from fakes.local_jobs import SLEEPS, LocalJobs, channel
 from fakes.processes import until
+from fakes.promptness import soon
 from fakes.terminal import Terminal
 
 from scriptmode_runtime.processes import system
@@ -52,7 +53,7 @@ class Followed(Terminal):
         return [line for line in lines[heads[0] :] if line] if heads else []
 
 
-def until_read(terminals, condition, seconds=30.0):
+def until_read(terminals, condition, seconds=600.0):
     def ask():
         for terminal in terminals:
             terminal.read()
@@ -61,44 +62,49 @@ def until_read(terminals, condition, seconds=30.0):
     return until(ask, seconds)
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    """One job, followed in terminals of all sizes; what they showed under way, and how they stand at the end."""
-    folder = tmp_path_factory.mktemp("live view")
-    jobs = LocalJobs(folder)
-    (folder / "in").mkdir()
-    (folder / "in" / "data").write_bytes(b"x" * 3_000_000)
-    request = jobs.request(SCRIPT, hosts=2, channels=[channel("train", f"file://{folder}/in")])
-    request["Environment"] = {"END": str(folder / "end")}
-    request["AlgorithmSpecification"]["MetricDefinitions"] = [
-        {"Name": "loss", "Regex": "loss=([0-9.]+)\\."},
-    ]
-    jobs.platform.create(request)
-    name = request["TrainingJobName"]
-    terminals = {key: Followed(*size, jobs, name) for key, size in SIZES.items()}
-    try:
-        until_read(terminals.values(), lambda: all("Training" in "".join(each.panel()) for each in terminals.values()))
-        under_way = {key: each.panel() for key, each in terminals.items()}
-        resized = terminals["resized"]
-        panels = []
+class Session:
+    """One job, followed in terminals of all sizes: their panels under way, and how they stand at the end."""
+
+    def __init__(self, folder):
+        self.jobs = LocalJobs(folder)
+        (folder / "in").mkdir()
+        (folder / "in" / "data").write_bytes(b"x" * 3_000_000)
+        fields = {"channels": [channel("train", f"file://{folder}/in")], "metrics": {"loss": "loss=([0-9.]+)\\."}}
+        self.name = self.jobs.start(SCRIPT, hosts=2, more={"Environment": {"END": str(folder / "end")}}, **fields)
+        self.terminals = {key: Followed(*size, self.jobs, self.name) for key, size in SIZES.items()}
+        self.end = folder / "end"
+
+    def play(self):
+        """Resize one of the terminals, and end the job."""
+        terminals = self.terminals.values()
+        until_read(terminals, lambda: all("Training" in "".join(each.panel()) for each in terminals))
+        #: Columns, rows, and the panel.
+        self.panels = [(*size, self.terminals[key].panel()) for key, size in SIZES.items()]
+        resized = self.terminals["resized"]
         for columns, rows in ((40, 12), (30, 7), (100, 30)):
             resized.resize(columns, rows)
-            until_read(terminals.values(), lambda columns=columns: redrawn(resized, columns))
-            panels.append((columns, rows, resized.panel(), heads(resized)))
-        (folder / "end").touch()
-        for each in terminals.values():
-            until_read(terminals.values(), lambda each=each: each.process.poll() is not None)
-        until(lambda: not any(each.read() for each in terminals.values()))
-        yield jobs, name, terminals, under_way, panels
-    finally:
-        (folder / "end").touch()
-        for each in terminals.values():
+            until_read(terminals, lambda columns=columns: redrawn(resized, columns))
+            assert sum(line.startswith("──") for line in resized.shown()) == 1
+            self.panels.append((columns, rows, resized.panel()))
+        self.end.touch()
+        until_read(terminals, lambda: all(each.process.poll() is not None for each in terminals))
+        until(lambda: not any(each.read() for each in terminals))
+
+    def close(self):
+        self.end.touch()
+        for each in self.terminals.values():
             each.close()
-        jobs.close()
+        self.jobs.close()
 
 
-def heads(terminal):
-    return sum(line.startswith("──") for line in terminal.shown())
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    played = Session(tmp_path_factory.mktemp("live view"))
+    try:
+        played.play()
+        yield played
+    finally:
+        played.close()
 
 
 def redrawn(terminal, columns):
@@ -106,38 +112,31 @@ def redrawn(terminal, columns):
     return panel and len(panel[0]) == columns - 2 and len(panel) >= 2
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_panel_stays_below_the_log_and_leaves_it_half_the_screen(session, size):
-    _, _, _, under_way, _ = session
-    columns, rows = SIZES[size]
-    panel = under_way[size]
-    assert "Training" in panel[0]
-    assert 2 <= len(panel) <= rows // 2
-    assert all(len(line) <= columns - 2 for line in panel)
+def test_the_panel_has_at_most_half_of_a_terminal_of_any_size(session):
+    for columns, rows, panel in session.panels:
+        assert "Training" in panel[0]
+        assert 2 <= len(panel) <= rows // 2
+        assert all(len(line) <= columns - 2 for line in panel)
 
 
 def test_a_large_terminal_shows_hosts_data_metrics_and_history(session):
-    _, name, _, under_way, _ = session
-    said = "\n".join(under_way["200x60"])
-    assert f"── {name} ──" in said
-    assert re.search(r"^  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s$", said, re.MULTILINE)
-    assert re.search(r"^  train staged 3.0 MB$", said, re.MULTILINE)
-    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+ algo-1$", said, re.MULTILINE)
-    assert re.search(r"^  algo-2.* · (line \d+: loss|bar \d+)", said, re.MULTILINE)
-
-
-def test_a_terminal_that_changes_its_size_has_one_panel_of_its_own_size(session):
-    _, _, _, _, panels = session
-    for columns, rows, panel, count in panels:
-        assert count == 1
-        assert len(panel) <= rows // 2
-        assert all(len(line) <= columns - 2 for line in panel)
+    panel = next("\n".join(panel) for columns, _, panel in session.panels if columns == 200)
+    assert f"── {session.name} ──" in panel
+    assert re.search(r"^  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s$", panel, re.MULTILINE)
+    assert re.search(r"^  train staged 3.0 MB$", panel, re.MULTILINE)
+    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+ algo-1$", panel, re.MULTILINE)
+    assert re.search(r"^  algo-2.* · (line \d+: loss|bar \d+)", panel, re.MULTILINE)
+    *_, history, data, loss, end = [line for line in session.terminals["200x60"].shown() if line]
+    phases = (r"Starting \S+ s", r"Downloading \S+ s", r"Training \S+ s", r"Uploading \S+ s", "Completed")
+    assert re.fullmatch("  " + " \u203a ".join(phases), history)
+    assert data == "  train staged 3.0 MB"
+    assert loss.startswith("  loss 0.00")
+    assert ": Completed, " in end
 
 
 @pytest.mark.parametrize("size", ["80x24", "200x60"])
 def test_every_line_of_the_log_is_there_once_and_in_order(session, size):
-    _, _, terminals, _, _ = session
-    said = terminals[size].all_lines()
+    said = session.terminals[size].all_lines()
     for host in ("algo-1", "algo-2"):
         numbers = [int(found[1]) for line in said if (found := re.match(rf"{host} \| line (\d+): loss=\S+\.$", line))]
         assert len(numbers) > 150
@@ -147,44 +146,18 @@ def test_every_line_of_the_log_is_there_once_and_in_order(session, size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_panel_gives_way_to_one_summary(session, size):
-    _, name, terminals, _, _ = session
-    said = "".join(terminals[size].all_lines())
-    assert "──" not in "".join(terminals[size].shown())
-    assert terminals[size].process.returncode == 0
-    assert said.replace(" ", "").count(f"trainingjob{name}:Completed") == 1
-
-
-def test_the_panel_leaves_nothing_in_what_scrolled_away(session):
-    _, _, terminals, _, _ = session
-    for size in ("20x5", "40x12", "80x24", "200x60"):
-        assert not [line for line in terminals[size].all_lines() if line.startswith("──")], size
-
-
-def test_the_summary_has_history_data_and_metrics(session):
-    _, _, terminals, _, _ = session
-    *_, history, data, loss, end = [line for line in terminals["200x60"].shown() if line]
-    assert re.fullmatch(
-        r"  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s \u203a Uploading \S+ s \u203a Completed",
-        history,
-    )
-    assert data == "  train staged 3.0 MB"
-    assert loss.startswith("  loss 0.00")
-    assert ": Completed, " in end
-
-
-def test_colours_are_kept(session):
-    _, _, terminals, _, _ = session
-    screen = terminals["200x60"].screen
-    row = next(index for index, line in enumerate(screen.display) if "| line " in line)
-    column = screen.display[row].index("line ")
-    assert screen.buffer[row][column].fg == "red"
+def test_the_panel_gives_way_to_one_summary_and_leaves_nothing_in_what_scrolled_away(session, size):
+    terminal = session.terminals[size]
+    lines = terminal.shown() if size == "resized" else terminal.all_lines()
+    assert not [line for line in lines if line.startswith("──")]
+    assert terminal.process.returncode == 0
+    assert "".join(terminal.all_lines()).replace(" ", "").count(f"trainingjob{session.name}:Completed") == 1
 
 
 @pytest.fixture
 def watched(jobs):
     """A terminal with the panel of a job that sleeps, in a process group that a signal can stop."""
-    name = jobs.start("import time; print('up', flush=True); time.sleep(600)")
+    name = jobs.start(SLEEPS)
     terminal = Followed(100, 30, jobs, name, preexec_fn=os.setpgrp)
     try:
         until_read([terminal], lambda: any("algo-1 | up" in line for line in terminal.shown()) and terminal.panel())
@@ -193,19 +166,10 @@ def watched(jobs):
         terminal.close()
 
 
-def test_while_the_panel_is_shown_the_cursor_is_hidden_and_the_status_is_bold(watched):
-    assert watched.screen.cursor.hidden
-    head = next(index for index, line in enumerate(watched.shown()) if line.startswith("──"))
-    status = watched.screen.buffer[head][3]
-    assert (status.data, status.bold, status.fg) == ("T", True, "cyan")
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_that_ends_the_program_leaves_the_cursor_and_no_panel(watched, number):
     watched.process.send_signal(number)
-    until_read([watched], lambda: watched.process.poll() is not None)
-    until(lambda: not watched.read())
-    assert watched.process.returncode == -number
+    assert watched.wait() == -number
     assert not watched.screen.cursor.hidden
     assert not watched.panel()
 
@@ -226,63 +190,108 @@ def test_a_program_that_is_stopped_leaves_the_cursor_and_shows_the_panel_again(w
     assert sum(line.startswith("──") for line in lines) == 1
 
 
-def test_each_drawing_is_one_update_of_the_screen(watched):
+def test_each_drawing_is_one_update_of_the_screen_without_a_cursor(watched):
+    assert watched.screen.cursor.hidden
     watched.raw.clear()
     until_read([watched], lambda: watched.raw.count(b"\x1b[?2026l") > 2)
     drawings = bytes(watched.raw).split(b"\x1b[?2026l")[:-1]
     assert all(drawing.startswith(b"\x1b[?2026h") for drawing in drawings)
 
 
-def test_the_last_lines_are_shown_above_the_panel_and_metrics_are_found_in_all(jobs):
-    script = """
-        import time
-        for number in range(100):
-            print(f"loss={number / 100}", flush=True)
-        time.sleep(600)
-    """
-    request = jobs.request(script)
-    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
-    jobs.platform.create(request)
-    name = request["TrainingJobName"]
-    jobs.until_line(name, "loss=0.99")
-    command = [str(Path(sys.executable).with_name("scriptmode")), "logs", "-f", name, "--tail", "2"]
-    terminal = Terminal(100, 30, command, {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "PYTHONIOENCODING": "utf-8"})
-    try:
-        until_read([terminal], lambda: any(re.match(r"  loss +0\.99 ▁", line) for line in terminal.shown()))
-        lines = [line for line in terminal.shown() if line]
-        assert lines[:2] == ["algo-1 | loss=0.98", "algo-1 | loss=0.99"]
-        assert lines[2].startswith("── Training ")
-    finally:
-        terminal.close()
-
-
 def test_a_job_that_is_deleted_while_it_is_followed_is_not_called_running(watched, jobs):
     jobs.platform.delete("job-1")
-    until_read([watched], lambda: watched.process.poll() is not None)
-    until(lambda: not watched.read())
+    watched.wait()
     said = " ".join("".join(f"{line:<100}" for line in watched.all_lines()).split())
     assert "there is no training job 'job-1' any more" in said
     assert "is still running" not in said
     assert not watched.panel()
 
 
-def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
-    terminal = Followed(100, 30, jobs, name)
-    try:
-        until_read([terminal], lambda: any("algo-1 | up" in line for line in terminal.shown()) and terminal.panel())
-        terminal.process.send_signal(signal.SIGINT)
-        until_read([terminal], lambda: terminal.process.poll() is not None)
-        until(lambda: not terminal.read())
-    finally:
-        terminal.close()
-    said = terminal.all_lines()
-    assert not terminal.panel()
+def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(watched, jobs):
+    watched.process.send_signal(signal.SIGINT)
+    watched.wait()
+    said = [line for line in watched.all_lines() if line]
+    assert not watched.panel()
     assert any(
-        f"Training job {name} is still running. Follow it again: scriptmode logs -f {name}" in line for line in said
+        "Training job job-1 is still running. Follow it again: scriptmode logs -f job-1" in line for line in said
     )
     # A call is for interactive Python, which a script and a shell are not.
-    assert not any("TrainingJob.attach" in line for line in said)
-    assert [line for line in said if line][-1] == "KeyboardInterrupt"
-    assert not any("During handling" in line for line in said)
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert not any("TrainingJob.attach" in line or "During handling" in line for line in said)
+    assert said[-1] == "KeyboardInterrupt"
+    assert jobs.platform.describe("job-1")["TrainingJobStatus"] == "InProgress"
+
+
+#: Draws five states of a bar, and none more before the test has seen the fifth.
+WAIT = """
+import os, sys, time
+sys.path.insert(0, {packages!r})
+
+def drawn_five():
+    with open({folder!r} + "/drawn", "w") as file:
+        file.write(str(time.time()))
+    while not os.path.exists({folder!r} + "/seen"):
+        time.sleep(0.01)
+"""
+TQDM = """
+import tqdm
+for number in tqdm.tqdm(range(8), desc="train", mininterval=0):
+    if number == 5:
+        drawn_five()
+"""
+KERAS = """
+import numpy as np
+from tensorflow import keras
+
+class Waiting(keras.callbacks.Callback):
+    def on_train_batch_begin(self, batch, logs=None):
+        # Keras draws 20 states a second at most.
+        time.sleep(0.1)
+        if batch == 5:
+            drawn_five()
+
+model = keras.Sequential([keras.layers.Dense(1, input_shape=(4,))])
+model.compile("sgd", "mse")
+model.fit(np.ones((8, 4)), np.ones(8), batch_size=1, callbacks=[Waiting()])
+"""
+BARS = {
+    "tqdm": (TQDM, r"train: +62%\S*\s*\|.*\| 5/8 ", r"^algo-1 \| train: 100%.* 8/8 ", "([0-9]+)/8 "),
+    "keras": (KERAS, r"\b5/8 \S+ .*loss: ([0-9.]+)", r"^algo-1 \| 8/8 \S+ .*loss: ", "loss: ([0-9.]+)"),
+}
+
+
+@pytest.fixture(params=["tqdm", pytest.param("keras", marks=pytest.mark.tf)])
+def followed(jobs, tmp_path, request):
+    """A job whose bar is in its fifth state for as long as the test likes, and the terminal that follows it."""
+    script, bar, last, regex = BARS[request.param]
+    wait = WAIT.format(folder=str(tmp_path), packages=str(next(p for p in sys.path if p.endswith("site-packages"))))
+    name = jobs.start(wait + script, metrics={"value": regex})
+    variables = {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "PYTHONIOENCODING": "utf-8"}
+    terminal = Terminal(120, 30, [PROGRAM, "logs", "-f", name], variables)
+    try:
+        yield name, terminal, tmp_path, (bar, last)
+    finally:
+        (tmp_path / "seen").touch()
+        terminal.close()
+
+
+def shows(terminal, pattern, *, screen=True):
+    terminal.read()
+    return [line for line in (terminal.shown() if screen else terminal.all_lines()) if re.search(pattern, line)]
+
+
+@pytest.mark.prompt
+def test_each_state_of_a_progress_bar_is_on_the_screen_within_a_second_and_the_log_has_one_line(followed):
+    name, terminal, folder, (bar, last) = followed
+    until(lambda: shows(terminal, "^── Training"))
+    drawn = until(lambda: (folder / "drawn").exists() and (folder / "drawn").read_text())
+    (row,) = until(lambda: shows(terminal, f"^  algo-1 script .*· .*{bar}"))
+    soon(time.time() - float(drawn), 1.0)
+    assert "\r" not in row
+    # A metric's value is that of the present state.
+    shown = float(re.search(r"loss: ([0-9.]+)", row)[1]) if "loss" in row else 5.0
+    assert shows(terminal, rf"^  value +{shown:.4g} ")
+    assert not shows(terminal, r"^algo-1 \|.*5/8")
+    (folder / "seen").touch()
+    until(lambda: shows(terminal, last, screen=False))
+    until(lambda: shows(terminal, f"^training job {name}: Completed", screen=False))
+    assert len(shows(terminal, last, screen=False)) == 1

@@ -1,86 +1,64 @@
-"""Local jobs that fail: what is told, and how soon everything is over."""
+"""Local jobs that fail or lose something: what is told, and that everything of them ends."""
 
-import os
+import json
 import shutil
 import signal
-import time
+import subprocess
+import sys
 
 import pytest
-from fakes.local_jobs import channel, damaged_manifest
-from fakes.processes import recorded, until
-from fakes.promptness import soon
+from fakes.local_jobs import KEEPS_WRITING, SLEEPS, channel
+from fakes.processes import until
 
-from scriptmode import DataError, DataNotFoundError, Estimator, JobNotFoundError, SpecError
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
+from scriptmode.errors import JobExistsError
 from scriptmode_runtime.processes import process_tree
 
 
-def test_an_input_folder_without_files_is_refused_before_anything_starts(jobs):
-    (jobs.folder / "empty").mkdir()
-    with pytest.raises(DataNotFoundError, match="channel 'train': .*there is nothing in it; put files into it"):
-        jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
-    assert jobs.platform.list() == []
+def failure_of(jobs, script, **fields):
+    description = jobs.run(script, **fields)
+    with pytest.raises(TrainingJobFailed) as caught:
+        TrainingJob(description["TrainingJobName"], jobs.platform).wait()
+    return caught.value.failure
 
 
-def test_a_manifest_that_cannot_be_read_fails_the_job_with_its_channel(jobs):
-    description = jobs.run("pass", channels=[damaged_manifest(jobs.folder)])
-    assert description["TrainingJobStatus"] == "Failed"
-    assert description["FailureReason"].startswith("ClientError: Data download failed: channel 'train', file://")
-    assert description["ModelArtifacts"] == {"S3ModelArtifacts": ""}
-
-
-def test_a_failure_names_host_process_and_exit_code_and_ends_every_host(jobs):
-    description = jobs.run(
-        """
-        import os, sys, time
-        if os.environ["SM_CURRENT_HOST"] == "algo-2":
-            raise RuntimeError("the reason is here")
+@pytest.mark.mpi
+def test_a_failure_names_the_rank_that_failed(jobs):
+    script = """
+        import os, time
+        if os.environ["OMPI_COMM_WORLD_RANK"] == "3":
+            raise ValueError("no such rate")
         time.sleep(60)
-        """,
-        hosts=3,
-    )
-    assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
-    reason = description["FailureReason"]
-    assert reason.startswith("AlgorithmError: algo-2")
-    assert "RuntimeError: the reason is here" in reason
-    assert reason.endswith(", exit code: 1")
-    assert not jobs.processes()
+    """
+    switches = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    failure = failure_of(jobs, script, hosts=2, hyperparameters=switches)
+    assert (failure.host, failure.process, failure.exit_code) == ("algo-2", "rank 3", 1)
+    assert (failure.exception, failure.traceback.splitlines()[-1]) == ("ValueError", "ValueError: no such rate")
 
 
-def test_the_exit_code_is_the_scripts(jobs):
-    assert jobs.run("raise SystemExit(3)")["FailureReason"].endswith(", exit code: 3")
+def forge(**fields):
+    """Return a script that writes a record of a failure and kills its launcher, which can then not write its own."""
+    texts = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), "forged")
+    return f"""
+        import json, os
+        folder = os.environ["SM_OUTPUT_DIR"]
+        with open(os.path.join(folder, "failure.json"), "w") as file:
+            json.dump({ ({**texts, **fields})!r}, file)
+        with open(os.path.join(folder, "failure"), "w") as file:
+            file.write("my own words")
+        os.kill(os.getppid(), 9)
+    """
 
 
-def test_a_kill_is_not_reported_as_a_lack_of_memory_however_much_was_written_before(jobs):
-    description = jobs.run("""
-        import os
-        for number in range(40):
-            print(number, "x" * 60, flush=True)
-        os.kill(os.getpid(), 9)
-    """)
-    first, hint, *rest = description["FailureReason"].splitlines()
-    assert first == "AlgorithmError: algo-1, script: killed by SIGKILL"
-    assert hint.startswith("If it was not killed on purpose, memory ran out: ")
-    assert rest[-1] == f"39 {'x' * 60}, exit code: 137"
+@pytest.mark.parametrize("host", ["algo-9", "algo-1\n"])
+def test_a_record_that_names_another_host_is_not_believed(jobs, host):
+    assert failure_of(jobs, forge(host=host, exit_code=9)) == Failure("my own words", exit_code=137)
 
 
-def test_a_failed_job_delivers_its_output_and_keeps_its_sandbox(jobs):
-    jobs.run("""
-        import os
-        with open(os.path.join(os.environ["SM_OUTPUT_DATA_DIR"], "trace"), "w") as file:
-            file.write("t")
-        raise SystemExit(1)
-    """)
-    assert (jobs.data_dir / "jobs/job-1/output/output.tar.gz").exists()
-    assert not (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
-    assert (jobs.data_dir / "jobs/job-1/hosts/algo-1/output/failure").exists()
-
-
-def test_an_output_place_that_cannot_be_written_is_told_before_the_start(jobs):
-    (jobs.folder / "file").write_text("")
-    with pytest.raises(DataError, match="file/below' cannot be written: Not a directory"):
-        jobs.start("pass", output=f"file://{jobs.folder}/file/below")
-    assert jobs.platform.list() == []
+@pytest.mark.parametrize("exit_code", [1, None])
+def test_the_observed_exit_code_takes_precedence_over_the_recorded_one(jobs, exit_code):
+    failure = failure_of(jobs, forge(host="algo-1", exit_code=exit_code))
+    assert (failure.cause, failure.host, failure.exit_code, failure.signal) == ("forged", "algo-1", 137, "")
 
 
 def test_an_output_place_that_is_lost_under_way_fails_the_job_and_keeps_the_artifacts(jobs):
@@ -94,68 +72,12 @@ def test_an_output_place_that_is_lost_under_way_fails_the_job_and_keeps_the_arti
     assert (kept / "model.tar.gz").exists()
 
 
-def test_a_launcher_that_is_killed_is_a_failure_named_so(jobs):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(60)", hosts=2)
-    jobs.until_line(name, "algo-2: up")
-    launcher = recorded(jobs.job_folder(name))["algo-2"].pid
-    os.kill(launcher, signal.SIGKILL)
-    description = jobs.wait(name, 10)
-    assert description["TrainingJobStatus"] == "Failed"
-    assert "algo-2" in description["FailureReason"]
-    assert "SIGKILL" in description["FailureReason"]
-    assert description["FailureReason"].endswith("exit code: 137")
-    assert not jobs.processes()
-
-
-@pytest.mark.prompt
-def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
-    script = """
-        import os, signal, time
-        print("pid", os.getpid(), flush=True)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(60)
-    """
-    name = jobs.start(script, hosts=3)
-    for host in ("algo-1", "algo-2", "algo-3"):
-        jobs.until_line(name, f"{host}: pid")
-    rank = int(jobs.until_line(name, "algo-2: pid")[0].split()[-1])
-    begun = time.monotonic()
-    os.kill(rank, signal.SIGKILL)
-    description = jobs.wait(name)
-    soon(time.monotonic() - begun, 3.0)
-    assert not jobs.processes()
-    assert "SIGKILL" in description["FailureReason"]
-
-
-@pytest.mark.prompt
-def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
-    script = """
-        import os, signal, time
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        print("up", json.loads(os.environ["TF_CONFIG"])["task"], flush=True)
-        time.sleep(60)
-    """.replace("import os", "import json, os")
-    cluster = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    name = jobs.start(script, hosts=3, hyperparameters=cluster)
-    for host in ("algo-1", "algo-2", "algo-3"):
-        jobs.until_line(name, f"{host}: up")
-    launcher = recorded(jobs.job_folder(name))["algo-3"].pid
-    begun = time.monotonic()
-    os.kill(launcher, signal.SIGKILL)
-    description = jobs.wait(name)
-    soon(time.monotonic() - begun, 3.0)
-    assert not jobs.processes()
-    assert "algo-3" in description["FailureReason"]
-
-
 @pytest.mark.parametrize(
     ("program", "told"),
     [
         pytest.param("pass", 0, id="nothing, and names no place"),
         pytest.param("import os; os.environ['SM_MODEL_DIR']", 1, id="nothing, and names the variable"),
-        pytest.param("import sys; print('--model_dir' in sys.argv)", 1, id="nothing, and names the argument"),
         pytest.param("open('weights.keras', 'w').close()", 1, id="in its working directory"),
-        pytest.param("import os; os.mkdir(os.environ['SM_MODEL_DIR'] + '/only a folder')", 1, id="a folder"),
         pytest.param("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()", 0, id="a file"),
         pytest.param("raise SystemExit(1)", 0, id="nothing after a failure"),
     ],
@@ -188,48 +110,12 @@ def test_a_model_in_another_place_is_named_where_none_is_delivered(jobs, tmp_pat
     )
 
 
-def test_a_job_that_was_stopped_is_not_told_that_it_left_no_model(jobs):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
-    jobs.until_line(name, "up")
-    jobs.platform.stop(name)
-    jobs.wait(name)
-    assert not any("SM_MODEL_DIR" in line for line in jobs.lines(name))
-
-
-DEAF = """
-    import os, signal, time
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    folder = os.environ["SM_OUTPUT_DATA_DIR"]
-    print("up", flush=True)
-    while True:
-        os.makedirs(folder, exist_ok=True)
-        time.sleep(0.01)
-"""
-
 #: Seconds. The grace of these jobs is 20 s: ending later than this would mean that it was waited for.
 BELOW_THE_GRACE = 15.0
 
 
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param("import time; print('up', flush=True); time.sleep(600)", id="sleeps"), pytest.param(DEAF, id="deaf")],
-)
-def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs, program):
-    name = jobs.start(program, hosts=2)
-    jobs.until_line(name, "algo-2: up")
-    everything = list(recorded(jobs.job_folder(name)).values())
-    folder = jobs.job_folder(name).path
-    shutil.rmtree(folder, ignore_errors=True)
-    until(lambda: not any(process_tree.is_running(each) for each in everything), BELOW_THE_GRACE)
-    assert not jobs.processes()
-    assert not folder.exists()
-    assert jobs.platform.list() == []
-    with pytest.raises(JobNotFoundError):
-        jobs.platform.describe(name)
-
-
 def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grace(jobs):
-    name = jobs.start(DEAF)
+    name = jobs.start(KEEPS_WRITING)
     jobs.until_line(name, "up")
     jobs.platform.stop(name)
     until(lambda: jobs.job_folder(name).read_state().secondary == "Stopping")
@@ -247,37 +133,94 @@ def test_a_job_whose_folder_is_removed_while_it_downloads_ends(jobs):
     assert not jobs.job_folder(name).path.exists()
 
 
-def test_who_follows_a_job_whose_folder_is_removed_is_told(jobs):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(600)")
+def test_a_follower_of_a_removed_job_is_told_and_a_new_job_takes_its_name(jobs):
+    request = jobs.request(SLEEPS)
+    name = request["TrainingJobName"]
+    jobs.platform.create(request)
     events = jobs.platform.log_events(name, follow=True)
     next(event for event in events if event.message == "up")
     agent = jobs.agent(name)
     jobs.delete(name)
     with pytest.raises(JobNotFoundError, match=name):
         list(events)
-    until(lambda: not process_tree.is_running(agent))
-
-
-def test_a_new_job_takes_the_name_of_a_removed_one_and_is_left_alone_by_its_agent(jobs):
-    request = jobs.request("import time; print('up', flush=True); time.sleep(600)")
-    name = request["TrainingJobName"]
-    jobs.platform.create(request)
-    jobs.until_line(name, "up")
-    agent = jobs.agent(name)
-    jobs.delete(name)
     jobs.platform.create(request)
     until(lambda: not process_tree.is_running(agent))
     jobs.until_line(name, "up")
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
 
 
-def test_another_tensorflow_than_the_hosts_have_is_told(tmp_path):
-    (tmp_path / "train.py").touch()
-    made = Estimator(
-        entry_point=str(tmp_path / "train.py"),
-        instance_type="local_process",
-        framework_version="1.12",
-        platform=LocalPlatform(data_dir=tmp_path / "data"),
-    )
-    with pytest.raises(SpecError, match="framework_version is '1.12', but hosts that are processes run with"):
-        made.request()
+def test_a_daemon_that_hides_its_environment_ends_with_the_job_too(jobs):
+    name = jobs.start("""
+        import os, sys
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                code = "import os, time; print('hidden', os.getpid(), flush=True); time.sleep(60)"
+                os.execve(sys.executable, [sys.executable, "-c", code], {})
+            os._exit(0)
+        os.wait()
+        import time
+        time.sleep(0.5)
+    """)
+    pid = int(jobs.until_line(name, "hidden")[0].split()[-1])
+    jobs.completed(name)
+    assert process_tree.identify(pid) is None
+
+
+#: Records a job as its creator does, which is killed then.
+KILLED = """
+import json, os, pathlib, sys, time
+from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.request.parse import parse_request
+job = Job(parse_request(json.loads(sys.argv[2])), "arn", "us-east-1", sys.executable, 120.0)
+with JobStore(pathlib.Path(sys.argv[1])).create(job, starting_state(job.request.name, "arn", time.time())):
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("is_described", [False, True])
+def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_started_runs_the_job(jobs, is_described):
+    more = {"Environment": {"A": "1"}, "Tags": [{"Key": "team", "Value": "a"}]}
+    (jobs.folder / "in").write_text("1")
+    inputs = [channel("train", (jobs.folder / "in").as_uri())]
+    request = jobs.request("print('ran')", hyperparameters={"rate": 0.1}, channels=inputs, more=more)
+    name = request["TrainingJobName"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, jobs.data_dir, json.dumps(request)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    if is_described:
+        reason = jobs.platform.describe(name)["FailureReason"]
+        why = "the job's agent never started, because the process that created the job"
+        assert reason.startswith(f"InternalServerError: {why}")
+        assert f"start it again: scriptmode rerun {name}" in reason
+    with pytest.raises(JobExistsError):
+        jobs.platform.create({**request, "Environment": {"A": "2"}})
+    jobs.platform.create(request)
+    jobs.completed(name)
+    assert "algo-1: ran" in jobs.lines(name)
+    with pytest.raises(JobExistsError):
+        jobs.platform.create(request)
+
+
+def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, silent_s3):
+    name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
+    # The first connection was that of the check before the start.
+    silent_s3.accept()[0].close()
+    with silent_s3.accept()[0]:
+        jobs.kill(name)
+        until(lambda: not process_tree.is_running(jobs.agent(name)))
+    assert "in Downloading" in jobs.platform.describe(name)["FailureReason"]
+    assert not jobs.job_folder(name).channels.exists()
+
+
+def test_an_error_of_the_agent_fails_the_job_and_ends_its_hosts(jobs):
+    name = jobs.start(SLEEPS)
+    jobs.until_line(name, "up")
+    # Unexpected in a job's folder.
+    (jobs.job_folder(name).path / "output").write_text("a file where a folder belongs")
+    jobs.platform.stop(name)
+    description = jobs.wait(name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "output" in description["FailureReason"]
+    assert not jobs.processes()

@@ -1,24 +1,24 @@
-"""Jobs of the local platform whose inputs and outputs are in S3, against a real S3 server."""
+"""Jobs of the local platform whose sources, inputs, checkpoints and outputs are in S3: a real server, and a faulty one."""
 
+import base64
 import io
 import json
 import tarfile
+import zlib
 
 import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
+from fakes.processes import until
+from processes.launchers import CHILDREN
 
-from scriptmode.errors import CredentialsError, DataNotFoundError
+from scriptmode.errors import DataNotFoundError
 
 READ = """
-    import json, os
-    root = os.environ["SM_CHANNEL_TRAIN"]
-    found = {}
-    for folder, _, files in os.walk(root):
-        for file in files:
-            with open(os.path.join(folder, file), "rb") as opened:
-                found[os.path.relpath(os.path.join(folder, file), root)] = len(opened.read())
-    with open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]), "w") as file:
-        json.dump(found, file)
+    import json, os, pathlib
+    root = pathlib.Path(os.environ["SM_CHANNEL_TRAIN"])
+    found = {str(path.relative_to(root)): len(path.read_bytes()) for path in root.rglob("*") if path.is_file()}
+    pathlib.Path(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]).write_text(json.dumps(found))
 """
 
 
@@ -43,10 +43,11 @@ def stored(s3, bucket, key):
         return {name: tar.extractfile(name).read() for name in tar.getnames()}
 
 
-def test_a_job_reads_from_s3_and_writes_to_s3(jobs, s3, bucket):
-    description = jobs.run(
-        READ, hosts=2, channels=[channel("train", f"s3://{bucket}/train/")], output=f"s3://{bucket}/out"
-    )
+def test_a_job_reads_source_and_input_from_s3_and_writes_to_s3(jobs, s3, bucket):
+    s3.client.upload_file(jobs.source(READ).removeprefix("file://"), bucket, "source.tar.gz")
+    source = {"sagemaker_submit_directory": f"s3://{bucket}/source.tar.gz"}
+    channels = [channel("train", f"s3://{bucket}/train/")]
+    description = jobs.run("", hosts=2, hyperparameters=source, channels=channels, output=f"s3://{bucket}/out")
     assert description["TrainingJobStatus"] == "Completed", description
     assert description["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{bucket}/out/job-1/output/model.tar.gz"
     model = stored(s3, bucket, "out/job-1/output/model.tar.gz")
@@ -55,27 +56,30 @@ def test_a_job_reads_from_s3_and_writes_to_s3(jobs, s3, bucket):
     assert not (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
 
 
-def test_objects_in_s3_are_dealt_out_by_key(jobs, s3, bucket):
-    description = jobs.run(READ, hosts=3, channels=[channel("train", f"s3://{bucket}/train/", "ShardedByS3Key")])
-    shares = [list(json.loads(content)) for _, content in sorted(jobs.model(description).items())]
-    assert sorted(map(len, shares)) == [1, 1, 2]
-    assert sorted(name for share in shares for name in share) == ["a", "big", "empty", 'it\'s "b"/ü']
-
-
 @pytest.mark.parametrize(
-    ("uri", "cause"),
+    ("argument", "fields", "message"),
     [
-        ("s3://no-such-bucket/train", "there is no bucket 'no-such-bucket'"),
-        ("s3://training/nothing-here", "no object's key begins with it"),
-        ("s3://training/folder/", "no object's key begins with it"),
+        (
+            "inputs",
+            {"channels": [channel("train", "s3://no-such-bucket/train")]},
+            "there is no bucket 'no-such-bucket'; ",
+        ),
+        ("inputs", {"channels": [channel("train", "s3://training/nothing")]}, "no object's key begins with it; "),
+        ("inputs", {"channels": [channel("train", "s3://training/folder/")]}, "no object's key begins with it; "),
+        ("output_path", {"output": "s3://no-such-bucket/out"}, "there is no .*; "),
+        (
+            "source_dir",
+            {"hyperparameters": {"sagemaker_submit_directory": "s3://training/none.tar.gz"}},
+            "there is no .*; ",
+        ),
     ],
-    ids=["no bucket", "no object", "only a folder's mark"],
+    ids=["no bucket", "no object", "only a folder's mark", "no bucket for outputs", "no source"],
 )
-def test_a_missing_input_is_refused_before_the_job_with_channel_uri_and_cause(jobs, s3, bucket, uri, cause):
-    with pytest.raises(DataNotFoundError) as caught:
-        jobs.start(READ, channels=[channel("train", uri)])
-    assert str(caught.value).startswith(f"channel 'train': {uri}: {cause}; ")
-    assert caught.value.argument == "inputs"
+def test_what_is_missing_in_s3_is_an_error_before_the_job(jobs, s3, bucket, argument, fields, message):
+    place = "channel 'train'" if argument == "inputs" else argument
+    with pytest.raises(DataNotFoundError, match=f"^{place}: s3://.*: {message}") as caught:
+        jobs.start("pass", **fields)
+    assert caught.value.argument == argument
     assert not (jobs.data_dir / "jobs").exists()
 
 
@@ -86,28 +90,6 @@ def test_an_input_that_may_not_be_listed_fails_the_job_with_channel_uri_and_caus
     assert description["TrainingJobStatus"] == "Failed"
     told = f"ClientError: Data download failed: channel 'train', s3://{bucket}/train/: access denied"
     assert told in description["FailureReason"]
-
-
-@pytest.mark.parametrize(
-    ("argument", "fields"),
-    [
-        ("output_path", {"output": "s3://no-such-bucket/out"}),
-        ("source_dir", {"hyperparameters": {"sagemaker_submit_directory": "s3://training/no-such.tar.gz"}}),
-    ],
-)
-def test_a_missing_bucket_or_source_is_refused_before_the_job(jobs, s3, bucket, argument, fields):
-    with pytest.raises(DataNotFoundError, match=f"^{argument}: s3://.*: there is no .*; ") as caught:
-        jobs.start("pass", **fields)
-    assert caught.value.argument == argument
-    assert not (jobs.data_dir / "jobs").exists()
-
-
-def test_no_credentials_are_told_before_anything_is_written(jobs, no_credentials):
-    with pytest.raises(CredentialsError, match=r"s3://training/train: .*aws configure"):
-        jobs.start(READ, channels=[channel("train", "s3://training/train")])
-    with pytest.raises(CredentialsError, match="s3://training/out"):
-        jobs.start(READ, output="s3://training/out")
-    assert not (jobs.data_dir / "jobs").exists()
 
 
 def test_an_output_that_may_not_be_written_fails_the_job_and_keeps_the_artifacts(jobs, s3, bucket, monkeypatch):
@@ -122,6 +104,7 @@ def test_an_output_that_may_not_be_written_fails_the_job_and_keeps_the_artifacts
     assert (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
 
 
+@pytest.mark.prompt
 def test_a_job_stops_while_its_endpoint_does_not_answer(jobs, silent_s3):
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
     # The first connection was that of the check before the start.
@@ -130,3 +113,94 @@ def test_a_job_stops_while_its_endpoint_does_not_answer(jobs, silent_s3):
         assert jobs.platform.describe(name)["SecondaryStatus"] == "Downloading"
         jobs.platform.stop(name)
         assert jobs.wait(name, 5)["TrainingJobStatus"] == "Stopped"
+
+
+#: Counts on from what it finds, a step for each file; waits where it is told to stop.
+STEPS = """
+    import os, time
+    folder = "/opt/ml/checkpoints"
+    done = len(os.listdir(folder))
+    print("found", done)
+    for step in range(done, int(os.environ["LAST"])):
+        path = os.path.join(folder, f"step-{step}")
+        with open(path + "_temp", "w") as file:
+            file.write("w" * step)
+        os.rename(path + "_temp", path)
+    while os.environ["WAIT"] == "1":
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.slow
+def test_checkpoints_are_there_for_the_next_job_which_stores_only_new_ones(jobs, s3):
+    bucket = s3.bucket("interrupted", {})
+
+    def start(last, *, wait):
+        environment = {"LAST": str(last), "WAIT": str(int(wait))}
+        place = {"S3Uri": f"s3://{bucket}/checkpoints"}
+        return jobs.start(STEPS, more={"Environment": environment, "CheckpointConfig": place})
+
+    def written():
+        """Every key, and when it was written."""
+        return {
+            each["Key"]: each["LastModified"] for each in s3.client.list_objects_v2(Bucket=bucket).get("Contents", ())
+        }
+
+    name = start(2, wait=True)
+    until(lambda: set(written()) == {"checkpoints/step-0", "checkpoints/step-1"})
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    before = written()
+    name = start(4, wait=False)
+    jobs.completed(name)
+    assert "algo-1: found 2" in jobs.lines(name)
+    after = written()
+    assert sorted(after) == [f"checkpoints/step-{step}" for step in range(4)]
+    assert {key: after[key] for key in before} == before
+
+
+CONTENT = bytes(range(256)) * 4_000
+READS = {
+    "File": 'import os; open(os.environ["SM_CHANNEL_TRAIN"] + "/x", "rb").read()',
+    "FastFile": 'import os; open(os.environ["SM_CHANNEL_TRAIN"] + "/x", "rb").read()',
+    "Pipe": 'import os; open(os.environ["SM_CHANNEL_TRAIN"] + "_0", "rb").read()',
+}
+
+
+@pytest.fixture
+def faulty(monkeypatch, no_credentials):
+    with FaultyS3({"train/x": CONTENT}) as running:
+        running.use(monkeypatch)
+        yield running
+
+
+def start_in_each_mode(jobs):
+    return {
+        mode: jobs.start(script, channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
+        for mode, script in READS.items()
+    }
+
+
+@pytest.mark.slow
+def test_jobs_whose_bytes_are_damaged_each_time_fail_with_that_reason(jobs, faulty):
+    faulty.etags["train/x"] = CONTENT, '"no-md5-1"'
+    faulty.checksums["train/x"] = {"crc32": base64.b64encode(zlib.crc32(CONTENT).to_bytes(4, "big")).decode()}
+    offsets = iter(range(100_000))
+    faulty.fault = lambda request: Fault(flip=next(offsets)) if request.is_get else None
+    for mode, name in start_in_each_mode(jobs).items():
+        description = jobs.wait(name)
+        assert description["TrainingJobStatus"] == "Failed"
+        told = description["FailureReason"] + "\n".join(jobs.lines(name))
+        assert "s3://bkt/train/x: the downloaded bytes are not the object's: their CRC32 is" in told
+        assert mode == "FastFile" or "the downloaded bytes are not the object's" in description["FailureReason"]
+
+
+@pytest.mark.slow
+def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, faulty, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(CHILDREN / "short_retries"))
+    faulty.fault = lambda request: Fault(cut=True) if request.is_get else None
+    for name in start_in_each_mode(jobs).values():
+        description = jobs.wait(name)
+        assert description["TrainingJobStatus"] == "Failed"
+        told = description["FailureReason"] + "\n".join(jobs.lines(name))
+        assert f"s3://bkt/train/x: the connection to the S3 endpoint {faulty.endpoint} broke: it was closed" in told

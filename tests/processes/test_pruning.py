@@ -60,43 +60,32 @@ def test_jobs_that_ended_long_ago_are_deleted_and_no_others(jobs):
     assert (names(would), would["dry_run"]) == ({old}, True)
     assert would["bytes"] > 4096
     assert status(jobs, old) == "Completed"
-    assert prune("--older-than", "7d")["jobs"] == would["jobs"]
+    said = program("prune", "--older-than", "1w").stdout.splitlines()
+    assert said[0].startswith(f"deleted job {old} (")
+    assert (said[-1][:6], said[-1].endswith(": 1 job")) == ("freed ", True)
     with pytest.raises(JobNotFoundError):
         jobs.platform.describe(old)
-    assert prune("--older-than", "7d")["jobs"] == []
+    assert program("prune", "--older-than", "1w").stdout == "nothing to delete\n"
     # However old a running job is, it stays.
     assert names(prune("--older-than", "0s")) <= {young}
     assert status(jobs, running) == "InProgress"
     assert not [path for path in (jobs.data_dir / "jobs").iterdir() if path.name[0] == "."]
 
 
-def test_what_was_freed_is_printed(jobs):
-    name = jobs.start("pass")
-    end_long_ago(jobs, name)
-    said = program("prune", "--older-than", "1w").stdout.splitlines()
-    assert said[0].startswith(f"deleted job {name} (")
-    assert said[-1].startswith("freed ")
-    assert said[-1].endswith(": 1 job")
-    assert program("prune", "--older-than", "1w").stdout == "nothing to delete\n"
-
-
 def estimator_job(name, tmp_path, text):
     """Run a script by the command, which stores its source in the data directory."""
-    (tmp_path / f"{name}.py").write_text(text)
-    done = program("run", f"{name}.py", "--job-name", name, "--no-wait")
+    (tmp_path / "train.py").write_text(text)
+    done = program("run", "train.py", "--job-name", name, "--no-wait")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
-    (tmp_path / "train.py").write_text("pass")
-    for name in ("first", "second"):
-        assert program("run", "train.py", "--job-name", name).returncode == 0
-    estimator_job("other", tmp_path, "print(1)")
-    for name in ("first", "second", "other"):
+    for name, text in (("first", "pass"), ("second", "pass"), ("other", "print(1)")):
+        estimator_job(name, tmp_path, text)
         jobs.wait(name)
     sources = jobs.data_dir / "sources"
-    mine = json.loads((jobs.data_dir / "jobs/first/job.json").read_text())["request"]["HyperParameters"]["sagemaker_submit_directory"]  # fmt: skip
-    mine = mine.split("/")[-2]
+    request = json.loads((jobs.data_dir / "jobs/first/job.json").read_text())["request"]
+    mine = request["HyperParameters"]["sagemaker_submit_directory"].split("/")[-2]
     for path in sources.iterdir():
         os.utime(path, (LONG_AGO, LONG_AGO))
     end_long_ago(jobs, "first")
@@ -137,16 +126,25 @@ def test_a_source_that_is_pruned_while_it_is_stored_is_stored_afterwards(jobs):
     assert archive.read_bytes() == b"archive"
 
 
-def test_cached_downloads_are_deleted_by_their_last_use(jobs):
+def test_cached_downloads_and_environments_are_deleted_by_their_last_use(jobs):
+    def install(path):
+        (Path(path) / "bin").mkdir(parents=True)
+        (Path(path) / "bin" / "python").write_bytes(b"x" * 100_000)
+
     for name, seconds in (("old-1", LONG_AGO), ("young-1", time.time())):
         folder = jobs.data_dir / "fetched" / name / "model"
         folder.mkdir(parents=True)
         (folder / "weights").write_bytes(b"x" * 100_000)
         os.utime(folder.parent, (seconds, seconds))
-    found = prune("--older-than", "7d")
-    assert names(found, "cached_downloads") == {"old-1"}
-    assert found["bytes"] > 100_000
+    cache = EnvironmentCache(str(jobs.data_dir / "environments"))
+    old, young = (cache.obtain(digit * 20, lambda _: True, install, lambda: None) for digit in "01")
+    os.utime(Path(old.path) / "in_use", (LONG_AGO, LONG_AGO))
+    would, found = prune("--older-than", "7d", "--dry-run"), prune("--older-than", "7d")
+    assert found == {**would, "dry_run": False}
+    assert (names(found, "cached_downloads"), names(found, "cached_environments")) == ({"old-1"}, {Path(old.path).name})
+    assert found["bytes"] > 200_000
     assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
+    assert [each.path for each in cache.environments()] == [young.path]
 
 
 def test_what_interrupted_removals_left_is_deleted(jobs):
@@ -160,22 +158,6 @@ def test_what_interrupted_removals_left_is_deleted(jobs):
     assert [path.name for path in left if path.exists()] == [".removed-2", ".removed-2"]
 
 
-def test_cached_environments_are_deleted_by_their_last_use(jobs):
-    def install(path):
-        (Path(path) / "bin").mkdir(parents=True)
-        (Path(path) / "bin" / "python").write_bytes(b"x" * 100_000)
-
-    cache = EnvironmentCache(str(jobs.data_dir / "environments"))
-    old, young = (cache.obtain(digit * 20, lambda _: True, install, lambda: None) for digit in "01")
-    os.utime(Path(old.path) / "in_use", (LONG_AGO, LONG_AGO))
-    would = prune("--older-than", "7d", "--dry-run")
-    assert names(would, "cached_environments") == {Path(old.path).name}
-    found = prune("--older-than", "7d")
-    assert found["cached_environments"] == would["cached_environments"]
-    assert found["bytes"] > 100_000
-    assert [each.path for each in cache.environments()] == [young.path]
-
-
 def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jobs):
     ended = [jobs.start("pass") for _ in range(6)]
     for name in ended:
@@ -187,7 +169,7 @@ def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jo
         subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for words in commands
     ]
-    outputs = [process.communicate(timeout=60) for process in started]
+    outputs = [process.communicate(timeout=600) for process in started]
     assert [process.returncode for process in started[:2]] == [0, 0], outputs
     for line in outputs[2][1].splitlines():
         assert "no training job" in line
@@ -239,7 +221,7 @@ def test_a_damaged_job_is_kept_and_named(jobs):
     assert jobs.job_folder(name).path.exists()
 
 
-@pytest.mark.parametrize("age", ["", "7", "d", "-1d", "7x", "7 days", "1e3d", "nan", "inf"])
+@pytest.mark.parametrize("age", ["", "7", "-1d", "7x", "1e3d", "nan"])
 def test_another_form_of_an_age_is_a_usage_error(age):
     done = invoke("prune", "--older-than", age)
     assert done.exit_code == 2

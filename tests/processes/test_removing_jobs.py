@@ -1,15 +1,17 @@
 """A job is deleted whole, whatever it does meanwhile and whatever its folder holds."""
 
 import fcntl
-import json
 import os
 import signal
 
 import pytest
 from fakes.command_line import invoke, program
+from fakes.local_jobs import channel
 from fakes.processes import recorded, until
+from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
+from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.usefixtures("jobs_of_the_command")
@@ -30,7 +32,7 @@ FEW, MANY = 4, 12
 def test_a_job_that_writes_is_deleted_whole_every_time(jobs, pytestconfig):
     request = jobs.request(WRITES, hosts=2)
     name = request["TrainingJobName"]
-    for _ in range(MANY if pytestconfig.option.thorough else FEW):
+    for _ in range(MANY if pytestconfig.option.tier == "thorough" else FEW):
         jobs.platform.create(request)
         jobs.until_line(name, "algo-2: up")
         everything = list(recorded(jobs.job_folder(name)).values())
@@ -62,19 +64,45 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs, monkeypatch):
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 
 
-def test_a_job_that_left_folders_deeper_than_any_path_is_deleted(jobs_in_memory):
+FOLDERS_IN_FOLDERS = """
+    import os, sys
+    for name in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_OUTPUT_INTERMEDIATE_DIR", "SM_CHANNEL_TRAIN"):
+        os.chdir(os.environ[name])
+        with open("own", "w") as file:
+            file.write("kept")
+        for _ in range(3000):
+            os.mkdir("below")
+            os.chdir("below")
+    sys.exit({code})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 3])
+def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_in_memory, code):
     jobs = jobs_in_memory
-    name = jobs.start("pass")
-    jobs.wait(name)
-    place = os.open(jobs.job_folder(name).path / "output", os.O_PATH)
-    for _ in range(3000):
-        os.mkdir("deeper", dir_fd=place)
-        below = os.open("deeper", os.O_PATH, dir_fd=place)
-        os.close(place)
-        place = below
-    os.close(place)
-    jobs.platform.delete(name)
-    assert list((jobs.data_dir / "jobs").iterdir()) == []
+    (jobs.folder / "in").mkdir()
+    (jobs.folder / "in" / "file").write_text("data")
+    description = jobs.run(
+        FOLDERS_IN_FOLDERS.format(code=code), channels=[channel("train", f"file://{jobs.folder}/in")]
+    )
+    name = description["TrainingJobName"]
+    until(lambda: not process_tree.is_running(jobs.agent(name)))
+    folder = jobs.job_folder(name)
+    assert description["TrainingJobStatus"] == ("Failed" if code else "Completed"), jobs.why(name)
+    assert jobs.platform.describe(name) == description
+    assert "Traceback" not in folder.agent_log.read_text()
+    if code:
+        assert not (folder.host("algo-1") / "input" / "data").exists()
+        # shutil.rmtree, with which pytest removes temporary folders, is recursive.
+        beneath.remove_tree(folder.hosts)
+        return
+    assert not folder.hosts.exists()
+    model = jobs.model(description)
+    assert model["own"] == b"kept"
+    assert max(path.count("/") for path in model) == 200
+    (said,) = [line for line in jobs.lines(name) if "model: " in line]
+    assert "is left out: its files more than 200 directories deep" in said
 
 
 def test_a_running_job_is_deleted_only_by_force(jobs):
@@ -109,33 +137,18 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     assert not jobs.processes()
 
 
-def test_a_deleted_jobs_agent_that_was_stopped_is_ended(jobs):
+@pytest.mark.parametrize(("is_known", "seconds"), [(True, 0), (False, GENEROUS)], ids=["stopped", "not known"])
+def test_a_deleted_jobs_agent_that_was_stopped_or_is_not_known_is_ended(jobs, is_known, seconds):
     name = jobs.start(WRITES)
     jobs.until_line(name, "up")
     agent = jobs.agent(name)
-    os.kill(agent.pid, signal.SIGSTOP)
+    if is_known:
+        os.kill(agent.pid, signal.SIGSTOP)
+    else:
+        (jobs.job_folder(name).path / "processes.json").write_bytes(b"")
     jobs.platform.delete(name)
-    assert not process_tree.is_running(agent)
+    until(lambda: not process_tree.is_running(agent), seconds)
     assert not jobs.processes()
-
-
-def test_a_job_whose_agent_is_not_known_is_deleted(jobs):
-    name = jobs.start(WRITES)
-    jobs.until_line(name, "up")
-    agent = jobs.agent(name)
-    (jobs.job_folder(name).path / "processes.json").write_bytes(b"")
-    jobs.platform.delete(name)
-    until(lambda: not process_tree.is_running(agent))
-    assert not jobs.processes()
-    assert list((jobs.data_dir / "jobs").iterdir()) == []
-
-
-def test_what_an_interrupted_removal_left_goes_with_the_next(jobs):
-    (jobs.data_dir / "jobs" / ".removed-x" / "job-0").mkdir(parents=True)
-    name = jobs.start("pass")
-    jobs.wait(name)
-    done = invoke("rm", name, "--json")
-    assert json.loads(done.stdout) == [{"job": name}]
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 
 

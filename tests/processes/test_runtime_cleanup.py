@@ -1,13 +1,14 @@
-"""What the launcher leaves behind when it ends, or cannot begin."""
+"""What the launcher leaves behind when it ends, cannot begin, or is stopped at an awkward moment."""
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
 from fakes.host_folders import write_files, write_host
-from processes.driver import LAUNCHER
-from processes.launchers import ENTRYPOINTS
+from processes.driver import LAUNCHER, run
+from processes.launchers import ENTRYPOINTS, host, until
 
 DRIVER = f"""{LAUNCHER}
 import os, resource, signal, sys
@@ -31,10 +32,8 @@ def opened():
 """
 
 
-def drive(program, **kwargs):
-    env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", DRIVER + program]
-    return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)
+def drive(program):
+    return run(DRIVER + program)
 
 
 def test_a_failure_signals_each_process_once():
@@ -52,34 +51,23 @@ with launcher(described) as it:
 
 def test_the_log_names_the_processes_that_a_script_left_running():
     ran = drive("""
-leaves = "import subprocess; [subprocess.Popen(('sleep', '60'), stdout=-3, stderr=-3) for _ in range(2)]"
+leaves = '''
+import subprocess, sys, time
+python = ("python", "-c", "import time; time.sleep(60)", "--password=1")
+for words in [("sleep", "60")] * 2 + [("bad\\\\nname" + "x" * 90, "60"), python]:
+    program = sys.executable if words is python else "sleep"
+    left = subprocess.Popen(words, executable=program, stdout=-3, stderr=-3)
+    while not open(f"/proc/{left.pid}/cmdline").read():  # it is set after the start is reported
+        time.sleep(0.01)
+'''
 with launcher(described) as it:
     it.run(LaunchPlan(spec("script", leaves)))
 print(children.has_children())
 """)
     assert ran.stdout == b"False\n", ran
-    assert ran.stderr.endswith(b"scriptmode: processes that were left running are killed: sleep (2)\n"), ran
-
-
-def test_a_name_in_the_log_has_no_arguments_and_is_one_short_line():
-    ran = drive("""
-command = [sys.executable, "-c", "import time; time.sleep(60)", "--password=1"]
-import subprocess
-named = [(["sleep", "60"], "bad\\nname" + "x" * 90), (command, "python3"), ([*command[:1], "/dev/stdin"], "python3")]
-started = [subprocess.Popen([name, *words[1:]], executable=sys.executable if words[0] != "sleep" else "sleep",
-                            stdin=subprocess.PIPE) for words, name in named]
-for each in started:
-    while not open(f"/proc/{each.pid}/cmdline").read():  # it is set after the start is reported
-        time.sleep(0.01)
-print(children.describe_killed([each.pid for each in started]))
-print(children.describe_killed([started[1].pid, 0]))
-for each in started:
-    each.kill()
-print(repr(children.describe_killed([])))
-""")
-    lines = ran.stdout.decode().splitlines()
-    assert lines[0].endswith(f"killed: bad?name{'x' * 52}, python3, python3 stdin"), ran
-    assert lines[1:] == ["a process that was left running is killed: python3", "''"]
+    head, *names = ran.stderr.decode().splitlines()[-1].split(", ")
+    assert head == "scriptmode: processes that were left running are killed: sleep (2)", ran
+    assert sorted(names) == [f"bad?name{'x' * 52}", "python"], ran  # no arguments, and at most 60 characters
 
 
 def test_an_error_in_the_launcher_leaves_no_process_and_no_descriptor():
@@ -109,25 +97,8 @@ with Loop() as loop, LauncherOutput(loop) as output:
         env={**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert ran.stdout.readline() == b"said\n"
-    lines = ran.communicate(timeout=100)[1].decode().splitlines()
+    lines = ran.communicate(timeout=600)[1].decode().splitlines()
     assert [line.split()[2] for line in lines] == [str(number) for number in range(5000)]
-
-
-def test_a_process_that_cannot_be_forked_leaves_nothing_behind():
-    ran = drive("""
-if not os.geteuid():
-    os.setuid(65534)
-resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-before = opened()
-try:
-    children.start(spec("script", "pass"))
-except UserCodeError as error:
-    print(error)
-print(opened() == before, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
-""")
-    first, second = ran.stdout.decode().splitlines()
-    assert first.startswith("script cannot be started: Resource temporarily unavailable")
-    assert second == "True set()"
 
 
 @pytest.mark.parametrize("cluster", [None, {"isolate_requirements": True}], ids=["plain", "isolated"])
@@ -135,11 +106,101 @@ def test_no_file_of_the_source_hides_a_module_that_pip_imports(tmp_path, launch,
     code = dict.fromkeys(("pip.py", "runpy.py", "contextlib.py"), "raise SystemExit('the wrong one')")
     code.update({"train.sh": "echo trained", "requirements.txt": "# nothing is wanted\n"})
     launcher = launch(write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.sh"))
-    assert launcher.wait(100) == 0, launcher.output
+    assert launcher.wait(600) == 0, launcher.output
     assert "trained" in launcher.output
 
 
-def test_a_failure_file_off_a_training_host_is_left_alone(tmp_path, launch):
+def test_off_a_training_host_nothing_is_written(tmp_path, launch):
     failure = write_files(tmp_path / "elsewhere", {"output/failure": "another's"}) / "output/failure"
-    assert launch(tmp_path / "elsewhere").wait() == 1
+    for folder in (tmp_path / "elsewhere", tmp_path / "nothing"):
+        launcher = launch(folder)
+        assert launcher.wait() == 1
+        assert "this is not a training host" in launcher.output
     assert failure.read_text() == "another's"
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_stop_between_preparing_and_the_script_is_not_lost(tmp_path):
+    # A preparing run whose process leaves the pipe open, so that its end takes a while; then the script.
+    program = """
+leaves = "import os, time; print('prepared', flush=True); os.fork() or time.sleep(30)"
+with launcher(described) as it:
+    cause = it.run(LaunchPlan(main=spec("requirements", leaves)), last=False)
+    cause = cause or it.run(LaunchPlan(main=spec("script", "print('the script ran')")))
+print(cause.message if cause else "well")
+"""
+    log = tmp_path / "log"
+    env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}
+    with log.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-c", DRIVER + program], env=env, stdout=file, stderr=file)
+    until(lambda: "requirements ended with exit code 0" in log.read_text())
+    process.send_signal(signal.SIGTERM)
+    process.wait(600)
+    assert "algo-1: stopped by SIGTERM" in log.read_text()
+    assert "the script ran" not in log.read_text()
+
+
+def test_a_signal_without_a_name_is_reported_by_its_number(tmp_path, launch):
+    number = int(signal.SIGRTMIN) + 6
+    launcher = launch(host(tmp_path, f"import os; os.kill(os.getpid(), {number})"))
+    assert launcher.wait() == 128 + number
+    assert launcher.failure == f"algo-1, script: killed by signal {number}"
+
+
+#: ``run(ends, then)`` runs a program as ``mpirun``; ``then(others)`` is called once its end was seen, and never before.
+MPIRUN = """
+from scriptmode_runtime import supervisor
+from scriptmode_runtime.peers.base import Peers, lost_host
+
+supervisor._REASON_SECONDS = {seconds}
+failed = "mpirun"
+
+class Others(Peers):
+    finished = disconnected = True
+
+    def __init__(self, then):
+        self.then = then
+
+    def fail(self, failure):
+        self.failure = self.failure or failure
+
+    def announce(self, event):
+        pass
+
+    def deadline(self):
+        return None
+
+    def tick(self):
+        if self.failure is None and any(child.status is not None for child in self.processes.started):
+            self.then(self)
+
+def reason(spec, status, output):
+    return Failure("algo-1", failed, 255, failed + " " + str(status))
+
+def loses(others):
+    others.fail(lost_host("algo-2", "its launcher was lost"))
+
+def reports(others):
+    global failed
+    failed = "rank 3"
+
+def run(ends, then):
+    with launcher(reason, peers=Others(then)) as it:
+        print(it.run(LaunchPlan(spec("mpirun", ends, "ranks"))).message)
+"""
+FAILS, DIES = "import sys; sys.exit(255)", "import os; os.kill(os.getpid(), 9)"
+
+
+@pytest.mark.parametrize(
+    ("ends", "then", "seconds", "reason"),
+    [
+        (FAILS, "loses", 60.0, "algo-2: its launcher was lost"),
+        (FAILS, "reports", 60.0, "rank 3 255"),
+        (FAILS, "print", 0.05, "mpirun 255"),
+        (DIES, "loses", 60.0, "mpirun -9"),
+    ],
+    ids=["host lost", "rank failed", "nothing else", "mpirun killed"],
+)
+def test_mpirun_is_the_reason_where_no_rank_and_no_other_host_is(ends, then, seconds, reason):
+    ran = drive(f"{MPIRUN.replace('{seconds}', str(seconds))}\nrun({ends!r}, {then})")
+    assert ran.stdout.decode().splitlines()[-1] == reason, ran

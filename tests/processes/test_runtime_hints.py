@@ -1,11 +1,14 @@
 """Real failures of real programs, and the advice in the failure file."""
 
 import json
+import os
 import socket
+import subprocess
 import sys
 
 import pytest
 from fakes.host_folders import write_host, write_job
+from processes.launchers import ENTRYPOINTS, host
 from references import environment
 
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))\n"
@@ -21,7 +24,7 @@ FAILURES = {
 }
 
 
-def first_lines(launcher, timeout=60):
+def first_lines(launcher, timeout=600):
     launcher.wait(timeout)
     lines = launcher.failure.splitlines()
     assert len(lines) > 1, launcher.output
@@ -40,8 +43,9 @@ def test_the_second_line_of_a_failure_file_is_the_next_step(tmp_path, launch, sc
 def test_a_port_that_is_taken_is_looked_for_elsewhere(tmp_path, launch):
     with socket.create_server(("127.0.0.1", 0)) as held:
         script = f"import socket; socket.create_server({held.getsockname()!r})"
-        launcher = launch(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
-        assert first_lines(launcher)[1].startswith("A port of this task is held by another program: ")
+        assert first_lines(launch(host(tmp_path, script)))[1].startswith(
+            "A port of this task is held by another program: "
+        )
 
 
 @pytest.mark.parametrize(
@@ -54,8 +58,7 @@ def test_a_port_that_is_taken_is_looked_for_elsewhere(tmp_path, launch):
     ids=["one too many", "model_dir", "one missing"],
 )
 def test_arguments_that_a_parser_does_not_take_are_hyperparameters(tmp_path, launch, hyperparameters, advice):
-    base = write_host(tmp_path / "algo-1", code={"train.py": PARSER}, sagemaker_program="train.py", **hyperparameters)
-    first, second = first_lines(launch(base))
+    first, second = first_lines(launch(host(tmp_path, PARSER, **hyperparameters)))
     assert first == "algo-1, script: exit code 2"
     assert second.startswith(advice)
 
@@ -80,98 +83,79 @@ def test_a_shell_scripts_exit_code_has_a_hint(tmp_path, launch, script, code, ad
 
 # --- with TensorFlow
 
-STRATEGY = """
+TENSORFLOW = """
 import json, os
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 import tensorflow as tf
 """
+SERVERS = {"sagemaker_parameter_server_enabled": True}
+MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+MODEL = """
+with strategy.scope():
+    model = tf.keras.Sequential([{}tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+data = tf.data.Dataset.from_tensor_slices((tf.zeros([64, 4]), tf.zeros([64, 1])))
+"""
+FIT_STEPS = "model.fit(data.repeat().batch(8), steps_per_epoch=8, verbose=0)"
+RESOLVER = "tf.distribute.cluster_resolver.TFConfigClusterResolver()"
+#: Script, hosts, distribution, whether Keras is Keras 3, and the hint.
+WITH_TENSORFLOW = {
+    "memory": ("tf.zeros([1 << 22, 1 << 22])", 1, {}, False, "The host ran out of memory: use a smaller batch, or a larger host"),
+    "strategy": (
+        f"tf.distribute.ParameterServerStrategy({RESOLVER})", 2, SERVERS, False, "TF2's ParameterServerStrategy takes a chief",
+    ),
+    # What users of today's TensorFlow meet first.
+    "keras 3, workers": (
+        f"strategy = tf.distribute.MultiWorkerMirroredStrategy()\n{MODEL.format('')}model.fit(data.batch(8), verbose=0)",
+        2, MIRRORED, True, "Keras 3 cannot fit on several workers: add tf-keras==2.21.* to requirements.txt",
+    ),
+    "keras 3, parameter servers": (
+        f"strategy = tf.distribute.ParameterServerStrategy({RESOLVER})\n{MODEL.format('tf.keras.Input((4,)), ')}{FIT_STEPS}",
+        1, {**SERVERS, "sagemaker_parameter_server_coordinator": True}, True,
+        "Keras 3 cannot fit with parameter servers: add tf-keras==2.21.* to requirements.txt",
+    ),
+}  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_tensor_that_does_not_fit_is_too_large_a_batch(tmp_path, launch):
-    code = {"train.py": f"{STRATEGY}tf.zeros([1 << 22, 1 << 22])"}
-    launcher = launch(write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.py"))
-    assert first_lines(launcher, 200)[1] == "The host ran out of memory: use a smaller batch, or a larger host"
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("case", WITH_TENSORFLOW.values(), ids=WITH_TENSORFLOW)
+def test_the_hint_of_tensorflows_error_is_in_each_hosts_report(tmp_path, launch, case):
+    script, hosts, distribution, is_keras_3, advice = case
+    if is_keras_3 and sys.version_info < (3, 10):
+        pytest.skip("TensorFlow 2.21 is for Python 3.10 and later")
+    python = str(environment("tensorflow-cpu==2.21.0") / "python") if is_keras_3 else sys.executable
+    code = {"train.py": TENSORFLOW + script}
+    job = write_job(tmp_path / "job", hosts, code, sagemaker_program="train.py", **distribution)
+    launchers = [launch(base, python=python) for base in job.values()]
+    assert all(first_lines(launcher, 300)[1].startswith(advice) for launcher in launchers)
 
 
+@pytest.mark.long
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_hint_for_tensorflow_2s_strategy_names_the_coordinator(tmp_path, launch):
-    code = {
-        "train.py": f"{STRATEGY}resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"
-        "tf.distribute.ParameterServerStrategy(resolver)"
-    }
-    hyperparameters = {"sagemaker_program": "train.py", "sagemaker_parameter_server_enabled": True}
-    launchers = [launch(base) for base in write_job(tmp_path / "job", 2, code, **hyperparameters).values()]
-    for launcher in launchers:
-        assert first_lines(launcher, 200)[1].startswith("TF2's ParameterServerStrategy takes a chief")
-
-
-@pytest.mark.tf
-@pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_the_port_of_a_task_that_is_taken_is_named(tmp_path, launch):
-    hyperparameters = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    code = {"train.py": f"{STRATEGY}tf.distribute.MultiWorkerMirroredStrategy()"}
-    job = write_job(tmp_path / "job", 2, code, **hyperparameters)
+    code = {"train.py": f"{TENSORFLOW}tf.distribute.MultiWorkerMirroredStrategy()"}
+    job = write_job(tmp_path / "job", 2, code, sagemaker_program="train.py", **MIRRORED)
     cluster = json.loads((job["algo-1"] / "input" / "config" / "scriptmode.json").read_text())
     port = cluster["hosts"]["algo-1"]["ports"]["mirrored"]
     with socket.create_server(("", port)):
         launchers = [launch(base) for base in job.values()]
         told = {first_lines(launcher, 200)[1] for launcher in launchers}
-    assert told == {
-        f"A port of this task is held by another program: worker 0 listens at 127.0.0.1:{port}",
-    }
-
-
-#: What users of today's TensorFlow meet first.
-FIT = f"""{STRATEGY}
-strategy = tf.distribute.MultiWorkerMirroredStrategy()
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-model.fit(tf.data.Dataset.from_tensor_slices((tf.zeros([64, 4]), tf.zeros([64, 1]))).batch(8), verbose=0)
-"""
+    assert told == {f"A port of this task is held by another program: worker 0 listens at 127.0.0.1:{port}"}
 
 
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
-def test_the_hint_for_keras_3_on_several_workers_names_keras_2(tmp_path, launch):
-    python = environment("tensorflow-cpu==2.21.0") / "python"
-    hyperparameters = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    job = write_job(tmp_path / "job", 2, {"train.py": FIT}, **hyperparameters)
-    launchers = [launch(base, python=str(python)) for base in job.values()]
-    for launcher in launchers:
-        assert first_lines(launcher, 300)[1].startswith("Keras 3 cannot fit on several workers: install tf-keras")
-
-
-#: Read with Keras 2, and refused with Keras 3.
-FIT_WITH_SERVERS = f"""{STRATEGY}
-strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
-with strategy.scope():
-    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-batches = tf.data.Dataset.from_tensor_slices((tf.zeros([64, 4]), tf.zeros([64, 1]))).repeat().batch(8)
-model.fit(batches, steps_per_epoch=8, verbose=0)
-"""
-
-
-@pytest.mark.tf
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
-def test_the_hint_for_keras_3_with_parameter_servers_names_keras_2(tmp_path, launch):
-    python = environment("tensorflow-cpu==2.21.0") / "python"
-    hyperparameters = {
-        "sagemaker_program": "train.py",
-        "sagemaker_parameter_server_enabled": True,
-        "sagemaker_parameter_server_coordinator": True,
-    }
-    (base,) = write_job(tmp_path / "job", 1, {"train.py": FIT_WITH_SERVERS}, **hyperparameters).values()
-    launcher = launch(base, python=str(python))
-    assert first_lines(launcher, 300)[1].startswith("Keras 3 cannot fit with parameter servers: install tf-keras")
+def test_the_port_of_a_server_that_is_taken_is_named_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        config = {"cluster": {"ps": [f"127.0.0.1:{port}"]}, "task": {"type": "ps", "index": 0}}
+        env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "TF_CONFIG": json.dumps(config), "CURRENT_HOST": "algo-1"}
+        command = [sys.executable, "-m", "scriptmode_runtime.tensorflow.server"]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1
+    assert f"algo-1: port {port} of ps 0" in done.stderr

@@ -7,29 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from fakes.host_folders import write_host, write_job
-from fakes.promptness import soon
-from processes.launchers import ENTRYPOINTS, child, holding, until
+from processes.launchers import ENTRYPOINTS
 
 pytestmark = pytest.mark.mpi
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
-
-
-def start(tmp_path, launch, script, count=2, **hyperparameters):
-    job = write_job(tmp_path / "job", count, {"train.py": script}, **MPI, **hyperparameters)
-    return [launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="10") for base in job.values()]
-
-
-def test_each_rank_has_the_variables_and_the_folder_of_its_own_host(tmp_path, launch):
-    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how="well")
-    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
-    for rank in range(4):
-        host = f"algo-{rank // 2 + 1}"
-        folder = tmp_path / "job" / host / "code"
-        assert f"rank {rank} of {host} in {folder}" in launchers[0].output
 
 
 def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
@@ -45,52 +29,6 @@ def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
 
 
 @pytest.mark.parametrize(
-    ("how", "code", "line", "shown"),
-    [
-        ("raise", 1, "algo-2, rank 3: exit code 1", "ValueError: rank three\n has had enough"),
-        ("exit", 3, "algo-2, rank 3: exit code 3", "rank 3 of algo-2"),
-        ("kill", 137, "algo-2, rank 3: killed by SIGKILL", "rank 3 of algo-2"),
-    ],
-)
-@pytest.mark.prompt
-def test_the_rank_that_failed_is_named_on_every_host_within_3_seconds(tmp_path, launch, how, code, line, shown):
-    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how=how)
-    launchers[0].says("rank 3 of")
-    began = time.monotonic()
-    assert [launcher.wait() for launcher in launchers] == [code, code]
-    soon(time.monotonic() - began, 3)
-    for launcher in launchers:
-        assert launcher.failure.splitlines()[0] == line
-        assert shown in launcher.failure
-    assert not holding(str(tmp_path))
-
-
-def test_a_stop_leaves_every_rank_the_time_to_save(tmp_path, launch):
-    script = child("saves_on_sigterm.py").replace('"checkpoint"', '"checkpoint" + os.environ["OMPI_COMM_WORLD_RANK"]')
-    launchers = start(tmp_path, launch, script)
-    until(lambda: launchers[0].output.count("training\n") == 4)
-    for launcher in launchers:
-        launcher.send(signal.SIGTERM)
-    assert [launcher.wait() for launcher in launchers] == [143, 143]
-    saved = sorted(path.name for launcher in launchers for path in (launcher.base / "model").iterdir())
-    assert saved == ["checkpoint0", "checkpoint1", "checkpoint2", "checkpoint3"]
-
-
-def test_ranks_die_with_a_launcher_that_is_killed(tmp_path, launch):
-    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how="sleep")
-    launchers[0].says("rank 3 of")
-    launchers[0].process.kill()
-    assert launchers[1].wait() == 1
-    until(lambda: not holding(str(tmp_path)))
-
-
-def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
-    (launcher,) = start(tmp_path, launch, child("fails_on_one_rank.py"), count=1, how="well")
-    assert launcher.wait() == 0, launcher.output
-    assert "rank 1 of algo-1" in launcher.output
-
-
-@pytest.mark.parametrize(
     ("module", "said"),
     [
         ("horovod.absent", "horovod was found, but it has no absent: "),
@@ -98,8 +36,8 @@ def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
     ],
 )
 def test_a_missing_module_of_a_rank_has_a_hint_of_one_line(tmp_path, launch, module, said):
-    script = f"raise ModuleNotFoundError(\"No module named '{module}'\")"
-    (launcher,) = start(tmp_path, launch, script, count=1)
+    code = {"train.py": f"raise ModuleNotFoundError(\"No module named '{module}'\")"}
+    launcher = launch(write_job(tmp_path / "job", 1, code, **MPI)["algo-1"])
     assert launcher.wait() == 1
     assert launcher.failure.splitlines()[1].startswith(said.format(sys.executable))
 
@@ -130,7 +68,7 @@ def test_over_ssh_a_user_that_passwd_does_not_know_is_named_with_the_way_out(tmp
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
     command = [*as_unknown, sys.executable, "-m", "scriptmode_runtime"]
     done = subprocess.run(
-        command, env={**env, "SCRIPTMODE_MPI_LAUNCHER": "ssh"}, capture_output=True, timeout=60, check=False
+        command, env={**env, "SCRIPTMODE_MPI_LAUNCHER": "ssh"}, capture_output=True, timeout=600, check=False
     )
     assert done.returncode == 1
     failure = (base / "output" / "failure").read_text()

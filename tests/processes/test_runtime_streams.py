@@ -1,4 +1,4 @@
-"""The launcher's output is the children's, byte for byte."""
+"""The launcher's output is the children's, byte for byte, with the name of each process before it where asked for."""
 
 import os
 import subprocess
@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes.host_folders import write_host
+from fakes.host_folders import write_job
 from processes.driver import drive
-from processes.launchers import ENTRYPOINTS, child, until
+from processes.launchers import ENTRYPOINTS, child, host, until
 
 
 def train(base):
@@ -23,9 +23,7 @@ def test_a_million_lines_arrive_byte_for_byte_in_flat_memory(tmp_path):
     wanted = subprocess.run(
         [sys.executable, tmp_path / "talk.py", "1000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
     )
-    base = write_host(
-        tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=1000
-    )
+    base = host(tmp_path, child("talks_a_lot.py"), blocks=1000)
     got, peak = bytearray(), 0
     with train(base) as process:
         while chunk := process.stdout.read1(1 << 16):
@@ -45,41 +43,23 @@ def memory_of(pid):
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
 
 
-def test_a_partial_line_comes_through_at_once(tmp_path):
-    script = "import sys, time; sys.stdout.write('50% done'); sys.stdout.flush(); time.sleep(60)"
-    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
-    try:
-        assert process.stdout.read1(100) == b"50% done"
-    finally:
-        process.kill()
-        process.communicate()
-
-
-@pytest.mark.parametrize("others", [1, 3])
-def test_lines_of_several_processes_are_never_mixed(tmp_path, others):
-    program = tmp_path / "prints.py"
-    program.write_text(child("prints_in_pieces.py"))
+@pytest.mark.parametrize("prefix", [False, True], ids=["as they are", "with prefix"])
+def test_lines_of_several_processes_are_never_mixed(tmp_path, prefix):
     waits = tmp_path / "prints_and_stays.py"
     waits.write_text(child("prints_in_pieces.py") + "\nimport time\nopen(sys.argv[2], 'w').close()\ntime.sleep(60)\n")
-    done = [tmp_path / f"done{number}" for number in range(others)]
+    done = [tmp_path / f"done{number}" for number in range(3)]
     main = tmp_path / "main.py"
     main.write_text(
         child("prints_in_pieces.py")
         + f"\nimport time\nwhile not all(map(os.path.exists, {list(map(str, done))})): time.sleep(0.01)\n"
     )
-    ran = drive([str(main), "main"], *([str(waits), f"s{number}", str(path)] for number, path in enumerate(done)))
+    services = ([str(waits), f"service{number}", str(path)] for number, path in enumerate(done))
+    ran = drive([str(main), "main"], *services, prefix_lines=prefix)
     *lines, end = ran.stdout.decode().splitlines()
     assert end == "well", ran
-    names = ["main", *(f"s{number}" for number in range(others))]
-    assert sorted(lines) == sorted(f"{name} begins {n} and {name} ends" for name in names for n in range(2000))
-
-
-def test_a_line_without_end_does_not_hold_up_the_others_for_long(tmp_path):
-    service = ["-c", "import time; print('no end', end='', flush=True); time.sleep(60)"]
-    main = ["-c", "import time; time.sleep(0.3); print('through', flush=True)"]
-    ran = drive(main, service)
-    assert b"through" in ran.stdout
-    assert ran.stdout.endswith(b"well\n")
+    names = {name: f"[algo-1 {name}] " if prefix else "" for name in ("main", "service0", "service1", "service2")}
+    wanted = [f"{start}{name} begins {n} and {name} ends" for name, start in names.items() for n in range(2000)]
+    assert sorted(lines) == sorted(wanted)
 
 
 def test_the_last_words_of_a_process_do_not_land_inside_anothers_line():
@@ -102,23 +82,19 @@ def test_a_service_is_stopped_after_the_script_and_its_end_is_none_of_the_script
 
 
 def test_output_without_a_reader_does_not_hurt(tmp_path):
-    base = write_host(
-        tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=100
-    )
-    process = train(base)
+    process = train(host(tmp_path, child("talks_a_lot.py"), blocks=100))
     process.stdout.read1(100)
     process.stdout.close()
     process.stderr.close()
-    assert process.wait(20) == 0
+    assert process.wait(600) == 0
 
 
 def test_a_slow_reader_loses_nothing(tmp_path):
     written = tmp_path / "written"
     script = f"print('x' * 300_000, flush=True); open({str(written)!r}, 'w').close()"
-    base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
-    process = train(base)
+    process = train(host(tmp_path, script))
     until(written.exists)
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=600)
     assert output == b"x" * 300_000 + b"\n"
     assert process.returncode == 0
 
@@ -131,30 +107,23 @@ def test_progress_over_one_line_comes_through_at_once_and_as_it_is(tmp_path):
         "    os.write(1, b'\\r%d%% \\xe2\\x96' % n)\n"
         f"    while not os.path.exists({str(go)!r} + str(n)): time.sleep(0.01)\n"
     )
-    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
+    process = train(host(tmp_path, script))
     for number in range(3):
         assert process.stdout.read1(100) == b"\r%d%% \xe2\x96" % number
         (tmp_path / f"go{number}").touch()
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=600)
     assert (output, process.returncode) == (b"", 0)
 
 
 def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
     script = "import os, sys; os.write(2, b'caf\\xe9 \\xf0\\x9f end\\n'); sys.exit(3)"
-    base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
+    base = host(tmp_path, script)
     process = train(base)
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=600)
     assert (output, process.returncode) == (b"caf\xe9 \xf0\x9f end\n", 3)
     assert (
         base / "output" / "failure"
     ).read_text() == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
-
-
-def test_stdout_and_stderr_keep_their_order(tmp_path):
-    script = "import os\nfor n in range(5000): os.write(1 + n % 2, b'%d\\n' % n)"
-    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
-    output, _ = process.communicate(timeout=100)
-    assert output == b"".join(b"%d\n" % n for n in range(5000))
 
 
 def test_lines_without_end_of_several_processes_take_time_by_their_length_alone_and_flat_memory():
@@ -166,3 +135,70 @@ def test_lines_without_end_of_several_processes_take_time_by_their_length_alone_
     assert len(ran.stdout) > 800 * 65536
     memory = max(int(word) for word in ran.stdout.replace(b"well", b" ").replace(b"y", b" ").split() if word.isdigit())
     assert memory < 40 * 1024
+
+
+def lines(launcher):
+    return [line for line in launcher.output.splitlines() if not line.startswith("scriptmode: ")]
+
+
+@pytest.mark.parametrize(
+    ("variables", "prefix"),
+    [({"SCRIPTMODE_LOG_PREFIX": "1"}, "[algo-1 script] "), ({"SCRIPTMODE_LOG_PREFIX": "0"}, ""), ({}, "")],
+    ids=["asked for", "not asked for", "nothing said"],
+)
+def test_the_script_s_lines_begin_with_host_and_process(tmp_path, launch, variables, prefix):
+    launcher = launch(host(tmp_path, "print('one\\n\\ntwo'); raise ValueError('no')"), **variables)
+    assert launcher.wait() == 1
+    assert lines(launcher)[:3] == [f"{prefix}one", prefix, f"{prefix}two"]
+    assert lines(launcher)[-1] == f"{prefix}ValueError: no"
+    assert all(line.startswith(prefix) for line in lines(launcher))
+    assert launcher.failure.splitlines()[-1] == "ValueError: no"
+    assert "[algo-1" not in launcher.failure
+
+
+def test_a_line_without_end_is_ended_before_another_process_writes_and_goes_on_as_a_line_of_its_own(tmp_path):
+    wait = "import os, time\ndef wait(path):\n    while not os.path.exists(path): time.sleep(0.01)\n"
+    begun, through, later = (str(tmp_path / name) for name in ("begun", "through", "later"))
+    service = (
+        f"print('no end', end='', flush=True); open({begun!r}, 'w'); wait({through!r})\n"
+        f"time.sleep(1.5); print(', but later', flush=True); open({later!r}, 'w'); time.sleep(60)"
+    )
+    main = (
+        f"wait({begun!r}); time.sleep(0.2); print('through', flush=True); open({through!r}, 'w')\n"
+        f"wait({later!r}); time.sleep(0.2); print('last', end='')"
+    )
+    ran = drive(["-c", wait + main], ["-c", wait + service], prefix_lines=True)
+    assert ran.stdout.decode().splitlines() == [
+        "[algo-1 service0] no end",
+        "[algo-1 main] through",
+        "[algo-1 service0] , but later",
+        "[algo-1 main] last",
+        "well",
+    ]
+
+
+@pytest.mark.mpi
+def test_mpirun_tags_its_ranks_itself(tmp_path, launch):
+    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    job = write_job(tmp_path / "job", 1, {"train.py": "print('trained')"}, sagemaker_program="train.py", **mpi)
+    launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="1")
+    assert launcher.wait() == 0, launcher.output
+    assert sorted(lines(launcher)) == ["[1,0]<stdout>: trained", "[1,1]<stdout>: trained"]
+
+
+@pytest.mark.mpi
+def test_ranks_without_tags_are_still_named_with_their_error(tmp_path, launch):
+    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    script = (
+        "import os, time\nprint('begun', flush=True)\nopen(os.environ['OMPI_COMM_WORLD_RANK'], 'w').close()\n"
+        "while not (os.path.exists('0') and os.path.exists('1')): time.sleep(0.01)\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': raise ValueError('rank one\\n has had enough')\ntime.sleep(60)"
+    )
+    job = write_job(tmp_path / "job", 1, {"train.py": script}, sagemaker_program="train.py", **mpi)
+    launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="0")
+    assert launcher.wait() == 1
+    assert lines(launcher).count("begun") == 2
+    assert launcher.failure.startswith("algo-1, rank 1: exit code 1\n")
+    assert "ValueError: rank one\n has had enough" in launcher.failure
+    assert "prterun" not in launcher.failure
+    assert "<stderr>" not in launcher.output

@@ -1,20 +1,17 @@
 """``scriptmode top`` on real jobs, in a terminal and elsewhere."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
+from contextlib import closing
 
 import pytest
+from fakes.command_line import PROGRAM, program
 from fakes.processes import until
 from fakes.terminal import Terminal
 
 pytestmark = pytest.mark.slow
-PROGRAM = str(Path(sys.executable).with_name("scriptmode"))
 WAITS = """
 import os, time
 print("up", flush=True)
@@ -26,36 +23,26 @@ while not os.path.exists(os.environ["END"]):
 @pytest.fixture
 def started(jobs, tmp_path):
     """Two jobs that run until the file ``end`` is made, with their resources known."""
-    names = []
-    for hosts in (1, 2):
-        request = jobs.request(WAITS, hosts=hosts)
-        request["Environment"] = {"END": str(tmp_path / "end")}
-        jobs.platform.create(request)
-        names.append(request["TrainingJobName"])
-    until(
-        lambda: (
-            [
-                len([each for each in jobs.platform.activity(name).values() if each.cpu_percent is not None])
-                for name in names
-            ]
-            == [1, 2]
-        )
-    )
+    environment = {"END": str(tmp_path / "end")}
+    names = [jobs.start(WAITS, hosts=hosts, more={"Environment": environment}) for hosts in (1, 2)]
+
+    def known():
+        activity = [each for name in names for each in jobs.platform.activity(name).values()]
+        return len(activity) == 3 and all(each.cpu_percent is not None for each in activity)
+
+    until(known)
     yield names
     (tmp_path / "end").touch()
 
 
 @pytest.fixture
-def top(jobs):
+def top(jobs_of_the_command):
     """Run ``scriptmode top`` without a terminal."""
-    variables = {**os.environ, "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
-    return lambda *words: subprocess.run(
-        [PROGRAM, "top", *words], env=variables, capture_output=True, text=True, check=False
-    )
+    return lambda *words: program("top", *words)
 
 
 def terminal(jobs, *words):
-    return Terminal(100, 20, [PROGRAM, "top", *words], {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir)})
+    return closing(Terminal(100, 20, [PROGRAM, "top", *words], {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}))
 
 
 def until_shown(watched, pattern):
@@ -88,34 +75,24 @@ def test_names_are_validated_and_no_running_job_is_said(jobs, top, tmp_path):
 
 
 def test_in_a_terminal_the_table_is_refreshed_until_the_jobs_have_ended(started, jobs, tmp_path):
-    watched = terminal(jobs, *started)
-    try:
+    with terminal(jobs, *started) as watched:
         (first,) = until_shown(watched, rf"^{started[0]} +Training +algo-1 ")
         until(lambda: until_shown(watched, rf"^{started[0]} ") != [first])
         assert watched.screen.cursor.hidden
         assert sum(line.startswith("JOB ") for line in watched.all_lines()) == 1
         (tmp_path / "end").touch()
-        until(lambda: (watched.read(), watched.process.poll() is not None)[1])
-        until(lambda: not watched.read())
-        assert watched.process.returncode == 0
+        assert watched.wait() == 0
         assert not watched.screen.cursor.hidden
         assert sum(line.startswith("JOB ") for line in watched.all_lines()) == 1
-    finally:
-        watched.close()
 
 
 def test_ctrl_c_leaves_the_last_table_and_the_jobs(started, jobs):
-    watched = terminal(jobs)
-    try:
+    with terminal(jobs) as watched:
         until_shown(watched, rf"^{started[1]} +Training +algo-2 ")
         watched.process.send_signal(signal.SIGINT)
-        until(lambda: (watched.read(), watched.process.poll() is not None)[1])
-        until(lambda: not watched.read())
-        assert watched.process.returncode == 0
+        assert watched.wait() == 0
         lines = [line for line in watched.all_lines() if line]
         assert [line.split()[0] for line in lines] == ["JOB", started[1], started[1], started[0]]
         assert not watched.screen.cursor.hidden
         time.sleep(0.1)
         assert jobs.platform.describe(started[0])["TrainingJobStatus"] == "InProgress"
-    finally:
-        watched.close()

@@ -56,7 +56,7 @@ def test_a_running_job_is_stopped_and_another_one_started_when_the_source_is_sav
     until(lambda: "algo-1 | fourth" in output() and output().count("waiting until") == 4)
     assert statuses() == ["Stopped", "Completed", "Failed", "Completed"]
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=600) == 130
     assert "Traceback (most recent call last)" not in output()
 
 
@@ -95,8 +95,6 @@ def test_an_input_that_is_missing_at_a_later_start_is_reported_and_the_next_save
     [
         (["missing.py"], "entry_point 'missing.py' does not exist"),
         (["train.py", "--json"], "--watch follows its jobs; leave --json out"),
-        (["train.py", "--no-wait"], "--watch follows its jobs; leave --no-wait out"),
-        (["train.py", "--input", "train=nowhere"], "nowhere"),
         (["train.py", "--job-name", "x"], "--watch starts several jobs, but --job-name 'x' is the name of one"),
     ],
 )

@@ -1,9 +1,6 @@
-"""``python -m tests.slurm.cluster up [FOLDER ...] | down | run COMMAND ...``: a real Slurm cluster on one machine.
+"""``python -m tests.slurm.cluster COMMAND ...``: run a command with a real Slurm cluster on one machine.
 
-    up [FOLDER ...]   start one in the background, and print what to export; it runs until ``down``. Of this machine's
-                      /tmp its nodes see only the FOLDERs; everything else is shared
-    down              end that one
-    run COMMAND ...   run a command with a cluster of its own, whose nodes see the working directory
+Of this machine's ``/tmp`` the nodes see the working directory alone; everything else is shared.
 
 slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd on ``node1`` and ``node2``
 (``slurm.machines``), with the settings of ``slurm.configuration``. It needs root and Debian's packages, which
@@ -13,7 +10,6 @@ slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pwd
 import re
@@ -30,20 +26,16 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fakes.processes import until
-from faults import processes
 from slurm import configuration
 from slurm.configuration import CONTROLLER, NODES
 from slurm.machines import ENVIRONMENT, Machines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import pytest
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
-_PREFIX = "scriptmode-slurm-"
 _CHECKOUT = Path(__file__).parents[2]
-#: The folder of the cluster that ``up`` started.
-_STANDING = Path(tempfile.gettempdir()) / "scriptmode-slurm"
-_START_SECONDS = 60
+_START_SECONDS = 600
 _MARIADB = (
     "--no-defaults", "--user=root", "--skip-networking", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=8M",
     "--innodb-flush-log-at-trx-commit=0",
@@ -55,8 +47,8 @@ def why_not() -> str:
     if os.geteuid() != 0:
         return "a Slurm cluster of namespaces needs root"
     if _missing():
-        subprocess.run([_CHECKOUT / ".ci" / "packages"], check=False)
-    return f"a Slurm cluster needs the programs {', '.join(_missing())}" if _missing() else ""
+        subprocess.run([_CHECKOUT / ".ci" / "packages", "all"], check=False)
+    return f"a Slurm cluster needs {', '.join(_missing())}; run .ci/packages all" if _missing() else ""
 
 
 def _missing() -> list[str]:
@@ -68,15 +60,11 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
-        settings: Lines of ``slurm.conf`` instead of those with the same names, such as
-            ``SchedulerParameters=preempt_send_user_signal``.
     """
 
-    def __init__(self, *shared: str | os.PathLike[str], settings: str = "") -> None:
-        sweep()
-        with _alone():
-            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-            self._lock = _locked(self.folder)
+    def __init__(self, *shared: str | os.PathLike[str]) -> None:
+        # Of a killed run it stays in the folder for temporary files, and nothing else.
+        self.folder = Path(tempfile.mkdtemp(prefix="scriptmode-slurm-"))
         self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
         for name in ("munge", "log", "own", "devices"):
             (self.folder / name).mkdir()
@@ -84,16 +72,17 @@ class Cluster:
         self._daemons: list[subprocess.Popen] = []
         self.machines = Machines(self.folder, *shared)
         try:
-            configuration.write(self.folder, self.machines.network, settings)
+            configuration.write(self.folder, self.machines.network)
             self._start()
         except BaseException:
             self.close()
             raise
 
-    @property
-    def login_address(self) -> str:
-        """This machine's address as the nodes see it."""
-        return f"{self.machines.network}.250"
+    def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Set the variables by which Slurm's commands of this process find the cluster."""
+        monkeypatch.setenv("SLURM_CONF", self.environment["SLURM_CONF"])
+        # The nodes have a /tmp of their own, without the directory of this run.
+        monkeypatch.delenv("TMPDIR", raising=False)
 
     def run(self, *argv: str, user: str = "", check: bool = True, **settings) -> subprocess.CompletedProcess:
         """Run a command on this machine, as ``user`` if given; what it wrote is in ``stdout`` and ``stderr``."""
@@ -123,7 +112,7 @@ class Cluster:
         lines = self.run("sacct", *asked, f"--jobs={number}").stdout.splitlines()
         return lines[-1].split("|") if lines else []
 
-    def reaches(self, number: str, *states: str, seconds: float = 60) -> dict[str, str]:
+    def reaches(self, number: str, *states: str, seconds: float = 600) -> dict[str, str]:
         """Wait until a job is in one of the states; return its fields."""
 
         deadline = time.monotonic() + seconds
@@ -147,7 +136,7 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         if number in (signal.SIGKILL, signal.SIGTERM):
-            until(lambda: not set(pids) & set(self.processes(machine)), 20)
+            until(lambda: not set(pids) & set(self.processes(machine)))
         return pids
 
     def start_slurmd(self, node: str) -> None:
@@ -224,11 +213,12 @@ class Cluster:
 
     def close(self) -> None:
         """End everything; nothing is left of it."""
-        self.machines.close()
-        for daemon in self._daemons:
-            daemon.wait(10)
-        shutil.rmtree(self.folder)
-        os.close(self._lock)
+        try:
+            self.machines.close()
+            for daemon in self._daemons:
+                daemon.wait(600)
+        finally:
+            shutil.rmtree(self.folder)
 
     def _start(self) -> None:
         """Start the daemons in the order in which they need each other."""
@@ -238,8 +228,8 @@ class Cluster:
         files = [f"--{name}-file={munge / name}" for name in ("key", "log", "pid", "seed")]
         self._daemon(CONTROLLER, "munged", "--foreground", "--force", f"--socket={munge / 'socket'}", *files)
         data, socket = self.folder / "own" / "mariadb", self.folder / "own" / "mariadb.socket"
-        self._on(CONTROLLER, "mariadb-install-db", *_MARIADB, f"--datadir={data}", "--skip-test-db",
-                 "--auth-root-authentication-method=normal")  # fmt: skip
+        self.run(*self.machines.enter(CONTROLLER), "mariadb-install-db", *_MARIADB, f"--datadir={data}", "--skip-test-db",
+                 "--auth-root-authentication-method=normal", cwd="/")  # fmt: skip
         self._daemon(CONTROLLER, "mariadbd", *_MARIADB, f"--datadir={data}", f"--socket={socket}")
         seen = self.machines.root(CONTROLLER)
         until(lambda: (munge / "socket").exists() and Path(f"{seen}{socket}").exists(), _START_SECONDS)
@@ -263,60 +253,16 @@ class Cluster:
     def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
         """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
         with (self.folder / "log" / f"{program}.out").open("ab") as output:
-            self._daemons.append(
-                subprocess.Popen(
-                    [*self.machines.enter(machine), program, *options],
-                    env={**self.environment, **variables},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    cwd="/",
-                )
-            )
-
-    def _on(self, machine: str, *argv: str) -> str:
-        """Run a command on a node or the controller; return what it printed."""
-        return self.run(*self.machines.enter(machine), *argv, cwd="/").stdout
+            daemon = subprocess.Popen(
+                [*self.machines.enter(machine), program, *options], env={**self.environment, **variables}, cwd="/",
+                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self._daemons.append(daemon)
 
 
 def fields(line: str) -> dict[str, str]:
     """Return the fields of a line of ``scontrol --oneliner``: ``Name=value`` each; only values have blanks."""
     return dict(re.findall(r"([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line))
-
-
-def sweep() -> None:
-    """Remove what clusters of killed tests have in the folder for temporary files: their processes have ended."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError), _alone():
-            lock = _locked(folder)
-            try:
-                shutil.rmtree(folder)
-            finally:
-                os.close(lock)
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """Exclude other processes while a folder is created and not yet locked, or removed."""
-    with Path(tempfile.gettempdir(), "scriptmode-slurm.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _locked(folder: Path) -> int:
-    """Return a descriptor whose lock marks a folder as used.
-
-    Raises:
-        BlockingIOError: Another process has it.
-    """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _comm(pid: int) -> str:
@@ -325,82 +271,16 @@ def _comm(pid: int) -> str:
     return ""
 
 
-def _up(shared: list[str]) -> int:
-    """Start a process that holds a cluster until it gets SIGTERM, and print how to reach it."""
-    if _holder():
-        print(f"a cluster is up already: export SLURM_CONF={_STANDING}/slurm.conf", file=sys.stderr)
+def main(command: list[str]) -> int:
+    """Run a command with a cluster of its own; return its exit code."""
+    if reason := why_not():
+        print(reason, file=sys.stderr)
         return 1
-    ready, written = os.pipe()
-    subprocess.Popen(
-        [sys.executable, "-m", "tests.slurm.cluster", "hold", str(written), *shared],
-        cwd=_CHECKOUT,
-        pass_fds=(written,),
-        start_new_session=True,
-    )
-    os.close(written)
-    with os.fdopen(ready) as answer:
-        network = answer.read()
-    if network:
-        print(f"export SLURM_CONF={_STANDING}/slurm.conf")
-        print(f"# nodes {', '.join(NODES)}; this machine is {network}.250 to them; logs in {_STANDING}/log")
-    return 0 if network else 1
-
-
-def _hold(ready: int, shared: list[str]) -> int:
-    cluster = Cluster(*shared)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    (cluster.folder / "holder").write_text(str(os.getpid()))
-    _STANDING.unlink(missing_ok=True)
-    _STANDING.symlink_to(cluster.folder)
-    os.write(ready, cluster.machines.network.encode())
-    os.close(ready)
-    signal.sigwait({signal.SIGTERM})
-    _STANDING.unlink(missing_ok=True)
-    cluster.close()
-    return 0
-
-
-def _down() -> int:
-    if not (pid := _holder()):
-        print("no cluster is up", file=sys.stderr)
-        return 1
-    os.kill(pid, signal.SIGTERM)
-    until(lambda: not processes.state(pid), 20)
-    return 0
-
-
-def _holder() -> int:
-    """Return the process that holds the cluster of ``up``; 0 if there is none."""
-    with contextlib.suppress(OSError, ValueError):
-        pid = int((_STANDING / "holder").read_text())
-        if "tests.slurm.cluster" in processes.words(pid):
-            return pid
-    return 0
-
-
-def _run(command: list[str]) -> int:
     cluster = Cluster(Path.cwd())
     try:
         return subprocess.run(command, env=cluster.environment, check=False).returncode
     finally:
         cluster.close()
-
-
-def main(arguments: list[str]) -> int:
-    """Do what the arguments say; return the exit code."""
-    verb, words = (arguments[0], arguments[1:]) if arguments else ("", [])
-    wrong = {"run": not words, "down": bool(words), "up": False, "hold": False}.get(verb, True)
-    if wrong:
-        print(__doc__, file=sys.stderr)
-        return 2
-    if verb == "down":
-        return _down()
-    if reason := why_not():
-        print(reason, file=sys.stderr)
-        return 1
-    if verb == "hold":
-        return _hold(int(words[0]), words[1:])
-    return _up(words) if verb == "up" else _run(words)
 
 
 if __name__ == "__main__":

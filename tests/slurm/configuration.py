@@ -100,43 +100,27 @@ User - 'root':DefaultAccount='{default}':AdminLevel='Administrator'
 """
 
 
-def write(folder: Path, network: str, settings: str = "") -> None:
-    """Write all of it below ``folder``, for nodes ``network``.1 and so on; ``settings`` replace lines of slurm.conf."""
+def write(folder: Path, network: str) -> None:
+    """Write all of it below ``folder``, for nodes ``network``.1 and so on."""
     known = {"folder": folder, "network": network, "controller": CONTROLLER, "name": name(folder)}
     nodes = "\n".join(
         _NODE.format(node=node, number=number, cpus=CPUS, memory=MEMORY_MB, gpus=GPUS, **known)
         for number, node in enumerate(NODES, 1)
     )
     limits = {
-        "requeue": REQUEUE_SECONDS,
-        "kill_wait": KILL_WAIT_SECONDS,
-        "node_timeout": NODE_TIMEOUT_SECONDS,
-        "grace": GRACE_SECONDS,
-        "short": SHORT_MINUTES,
-    }
-    given = {line.partition("=")[0] for line in settings.splitlines()}
-    lines = _SLURM.format(nodes=nodes, **limits, **known).splitlines()
-    lines = [*settings.splitlines(), *(line for line in lines if line.partition("=")[0] not in given)]
-    (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
+        "requeue": REQUEUE_SECONDS, "kill_wait": KILL_WAIT_SECONDS, "node_timeout": NODE_TIMEOUT_SECONDS,
+        "grace": GRACE_SECONDS, "short": SHORT_MINUTES,
+    }  # fmt: skip
+    (folder / "slurm.conf").write_text(_SLURM.format(nodes=nodes, **limits, **known))
     (folder / "gres.conf").write_text("".join(_GRES.format(node=node, last=GPUS - 1, folder=folder) for node in NODES))
     accounting = folder / "slurmdbd.conf"
     accounting.touch(0o600)  # slurmdbd refuses a file that others can read
     accounting.write_text(_ACCOUNTING.format(**known))
-    users = ("root", OTHER_USER)
-    (folder / "accounts").write_text(
-        _USERS.format(
-            default=ACCOUNTS[0],
-            accounts="\n".join(
-                [f"Account - '{account}'" for account in ACCOUNTS]
-                + [
-                    f"Parent - '{account}'\n"
-                    + "\n".join(f"User - '{user}':DefaultAccount='{ACCOUNTS[0]}'" for user in users)
-                    for account in ACCOUNTS
-                ]
-            ),
-            name=name(folder),
-        )
-    )
+    users = [f"User - '{user}':DefaultAccount='{ACCOUNTS[0]}'" for user in ("root", OTHER_USER)]
+    accounts = [f"Account - '{account}'" for account in ACCOUNTS]
+    accounts += [line for account in ACCOUNTS for line in (f"Parent - '{account}'", *users)]
+    accounts = "\n".join(accounts)
+    (folder / "accounts").write_text(_USERS.format(default=ACCOUNTS[0], accounts=accounts, name=name(folder)))
 
 
 def name(folder: Path) -> str:

@@ -25,7 +25,7 @@ def idle_cluster(cluster):
 @pytest.fixture
 def slurm_environment(cluster, monkeypatch):
     """The variables by which Slurm's commands find the cluster."""
-    monkeypatch.setenv("SLURM_CONF", cluster.environment["SLURM_CONF"])
+    cluster.use(monkeypatch)
 
 
 @pytest.fixture

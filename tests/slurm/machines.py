@@ -113,7 +113,7 @@ class Machines:
             assert self._process.stdout.readline() == b"up\n", "the cluster's namespaces could not be made"
             (first,) = processes.children(self._process.pid)
             self.holders = {CONTROLLER: first}
-            self.holders.update(until(lambda: self._find_nodes(first), 20))
+            self.holders.update(until(lambda: self._find_nodes(first)))
             self._connect(first)
         except BaseException:
             self.close()
@@ -140,10 +140,10 @@ class Machines:
         """End every process; the kernel takes the rest back."""
         self._process.stdin.close()
         try:
-            self._process.wait(10)
+            self._process.wait(600)
         except subprocess.TimeoutExpired:
             self._process.kill()  # and the first process with it
-            self._process.wait(10)
+            self._process.wait(600)
         self._process.stdout.close()
         self._lease.close()
 
@@ -156,7 +156,7 @@ class Machines:
             words = ("link", "add", name, "type", "veth", "peer", "name", "login", "netns", str(first))
             return subprocess.run(["ip", *words], check=False, capture_output=True, env=ENVIRONMENT).returncode == 0
 
-        until(added, 20)
+        until(added)
         self._ip(CONTROLLER, "link", "set", "login", "master", "switch", "up")
         self._ip(None, "address", "add", f"{self.network}.250/24", "dev", name)
         self._ip(None, "link", "set", name, "up")

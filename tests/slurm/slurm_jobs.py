@@ -1,66 +1,72 @@
 """Real jobs on a real cluster: plain Python scripts on two nodes."""
 
 import json
+import signal
+import subprocess
+from pathlib import Path
 
 from fakes.local_jobs import ENDED, LocalJobs
 from fakes.processes import until
 
 from scriptmode import Slurm
 
-#: Seconds in which a job begins and ends on a busy machine.
-SECONDS = 120
-
 
 class SlurmJobs(LocalJobs):
     """Starts jobs on the cluster, in a data directory that the nodes see."""
 
-    def __init__(self, folder, cluster, **options):
-        super().__init__(folder)
-        self.cluster = cluster
-        self.platform = Slurm(data_dir=self.data_dir, **{"stop_grace": 5, **options})
+    instance_type = "slurm"
 
-    def request(self, script, hosts=2, instance_type="slurm", **fields):
-        request = super().request(script, hosts=hosts, **fields)
-        request["ResourceConfig"]["InstanceType"] = instance_type
-        return request
+    def __init__(self, folder, cluster, *, hosts=2, **options):
+        super().__init__(folder, **{"stop_grace": 5, **options})
+        self.cluster = cluster
+        self.hosts = hosts
+        self.mounted_before = set()
+
+    def open(self, **options):
+        return Slurm(data_dir=self.data_dir, **options)
+
+    def request(self, script, hosts=None, **fields):
+        return super().request(script, hosts=hosts or self.hosts, **fields)
+
+    def start(self, script, **fields):
+        self.mounted_before = self.mounts_of_nodes()
+        return super().start(script, **fields)
+
+    def kill(self, name, label="agent", number=signal.SIGKILL):
+        """Send a signal to a recorded process. Each node has its own numbers; the job's agent is on the first one."""
+        nodes = json.loads((self.job_folder(name).path / "engine.json").read_text())["nodes"].split()
+        node = nodes[int(label.rpartition("-")[2]) - 1] if "-" in label else nodes[0]
+        words = ("kill", f"-{int(number)}", str(self.pid(name, label)))
+        subprocess.run((*self.cluster.machines.enter(node), *words), check=True, timeout=600)
 
     def number(self, name):
         """Slurm's number of a job."""
         return json.loads((self.job_folder(name).path / "engine.json").read_text())["job"]
 
-    def until_lines(self, name, text, count=2, seconds=SECONDS):
-        """Wait until as many lines of a job's log have the text, one of each host; return them."""
-
-        def found():
-            assert not self.ended(name), self.why(name)
-            lines = [line for line in self.lines(name) if text in line]
-            return lines if len(lines) >= count else None
-
-        return until(found, seconds)
-
-    def wait(self, name, seconds=SECONDS):
-        return until(lambda: self.ended(name), seconds)
-
-    def completed(self, name, seconds=SECONDS):
+    def completed_lines(self, name):
         """Wait for the end of a job that must complete; return the lines of its log."""
-        description = self.wait(name, seconds)
-        assert description["TrainingJobStatus"] == "Completed", self.why(name)
+        self.completed(name)
         return self.lines(name)
 
-    def why(self, name):
-        """What a test shows of a job that ended otherwise than it should."""
-        description = self.platform.describe(name)
-        return "\n".join(
-            [str(description.get("FailureReason")), *self.lines(name), self.job_folder(name).agent_log.read_text()]
-        )
+    def remains(self, name):
+        return [*super().remains(name), *self.mounted(name), *self.allocations(name)]
+
+    def mounted(self, name):
+        return self.mounts_of_nodes() - self.mounted_before
+
+    def mounts_of_nodes(self):
+        """The numbers of the channels' mounts on the nodes, which are on disks of their own: nothing there names a job."""
+        tables = [Path(f"/proc/{holder}/mountinfo").read_text() for holder in self.cluster.machines.holders.values()]
+        lines = [line for table in tables for line in table.splitlines()]
+        return {line.split()[2] for line in lines if " - fuse.scriptmode " in line}
+
+    def allocations(self, name):
+        """What Slurm has of a job that has not ended, by its name: the directory may be gone, with the number."""
+        listed = self.cluster.run("squeue", "--noheader", f"--name={name}", "--format=%i %T").stdout
+        return listed.splitlines()
 
     def statuses(self, name):
         return [each["Status"] for each in self.platform.describe(name)["SecondaryStatusTransitions"]]
-
-    def steps(self, name):
-        """The steps of a job that Slurm has not ended, without its batch step."""
-        listed = self.cluster.run("squeue", "--steps", "--noheader", "--format=%i %j").stdout.split("\n")
-        return [line for line in listed if line.startswith(f"{self.number(name)}.") and ".batch" not in line]
 
     def close(self):
         for summary in self.platform.list():

@@ -21,20 +21,9 @@ print("place", json.dumps({
     "interface": os.environ["SM_NETWORK_INTERFACE_NAME"],
     "names": [os.popen(f"getent hosts {host}").read().split()[0] for host in ("algo-1", "algo-2")],
     "own /opt/ml": json.load(open("/opt/ml/input/config/resourceconfig.json"))["current_host"],
+    "links": [os.path.islink(path) for path in ["/opt/ml/input/data/File/part"] if os.path.lexists(path)],
 }))
 open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]), "w").write("model")
-"""
-READS_ITS_INPUTS = """
-import json, os
-folder = "/opt/ml/input/data/"
-def read(path): return open(path).read().strip()
-print("inputs", json.dumps({
-    **{name: {file: read(folder + name + "/" + file) for file in sorted(os.listdir(folder + name))}
-       for name in ("whole", "shard", "fast")},
-    "pipe": [open(folder + f"pipe_{epoch}").read().split() for epoch in (0, 1)],
-    "links": [os.path.islink(f"{folder}whole/0")],
-    "mounts": sum(" fuse" in line for line in open("/proc/mounts")),
-}))
 """
 
 
@@ -44,9 +33,12 @@ def shown(lines, word):
     return [json.loads(text) for _, separator, text in found if separator]
 
 
-def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(jobs):
-    name = jobs.start(SHOWS_ITS_PLACE)
-    places = shown(jobs.completed(name), "place")
+def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(jobs, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "part").touch()
+    modes = [channel(mode, (tmp_path / "in").as_uri(), InputMode=mode) for mode in ("File", "FastFile")]
+    name = jobs.start(SHOWS_ITS_PLACE, channels=modes)
+    places = shown(jobs.completed_lines(name), "place")
     addresses = [f"{jobs.cluster.machines.network}.{number}" for number in (1, 2)]
     for number, place in enumerate(places, 1):
         assert place == {
@@ -56,9 +48,14 @@ def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(
             "interface": "eth0",
             "names": addresses,
             "own /opt/ml": f"algo-{number}",
+            "links": [True],
         }
     assert set(jobs.model(jobs.platform.describe(name))) == {"algo-1", "algo-2"}
     until(lambda: jobs.cluster.account(jobs.number(name), "State", "ExitCode") == ["COMPLETED", "0:0"])
+    until(lambda: not jobs.remains(name))
+    for node in ("node1", "node2"):
+        own = jobs.cluster.run(*jobs.cluster.machines.enter(node), "ls", "/tmp").stdout
+        assert "scriptmode-" not in own.replace(jobs.cluster.folder.name, "")
 
 
 def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs):
@@ -66,12 +63,12 @@ def test_instance_groups_are_nodes_of_partitions_and_gpus_are_those_of_each(jobs
         {"InstanceGroupName": "one", "InstanceType": "slurm:batch", "InstanceCount": 1},
         {"InstanceGroupName": "two", "InstanceType": "slurm:short", "InstanceCount": 1},
     ]
-    request = jobs.request(SHOWS_ITS_PLACE)
+    request = jobs.request(SHOWS_ITS_PLACE, max_run=60)
     request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
     network = jobs.cluster.machines.network
     options = {"exclusive": True, "partitions": {"short": {"gres": "gpu:2"}}, "interface": f"{network}.0/24"}
     Slurm(data_dir=jobs.data_dir, **options).create(request)
-    places = shown(jobs.completed(request["TrainingJobName"]), "place")
+    places = shown(jobs.completed_lines(request["TrainingJobName"]), "place")
     assert sorted(places[0]["names"]) == [f"{network}.1", f"{network}.2"]
     assert [place["gpus"] for place in places] == [None, "0,1"]
     assert {place["node"] for place in places} == {"node1", "node2"}
@@ -85,40 +82,16 @@ def test_a_channel_that_only_the_login_node_has_is_told_with_the_node(jobs):
     assert f"does not have {own!r} of channel 'train'; name a path on a file system that all nodes share" in reason
 
 
-def test_a_command_runs_beside_the_script_of_a_host(jobs, capfd):
-    name = jobs.start("import time; print('up on', flush=True); time.sleep(600)")
-    jobs.until_lines(name, "up on")
-    command = ("sh", "-c", "echo $SM_CURRENT_HOST on $(hostname) with $(env | grep -c SLURM_) variables; exit 5")
-    assert jobs.platform.execute(name, command, host="algo-2") == 5
-    assert capfd.readouterr().out == "algo-2 on node2 with 0 variables\n"
+RANKS = """
+import os, socket
+rank, size = (os.environ["OMPI_COMM_WORLD_" + name] for name in ("RANK", "SIZE"))
+print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
+"""
 
 
-def test_every_input_mode_is_served_on_each_node(jobs, tmp_path):
-    data = tmp_path / "numbers"
-    data.mkdir()
-    for number in range(5):
-        (data / str(number)).write_text(f"{number}\n")
-    uri = f"file://{data}"
-    channels = [
-        channel("whole", uri),
-        channel("shard", uri, "ShardedByS3Key"),
-        channel("fast", uri, "ShardedByS3Key", InputMode="FastFile"),
-        channel("pipe", uri, "ShardedByS3Key", InputMode="Pipe"),
-    ]
-    found = shown(jobs.completed(jobs.start(READS_ITS_INPUTS, channels=channels)), "inputs")
-    for host, numbers in zip(found, ("024", "13")):
-        share = {number: number for number in numbers}
-        assert host == {
-            "whole": {number: number for number in "01234"},
-            "shard": share,
-            "fast": share,
-            "pipe": [list(numbers)] * 2,
-            "links": [True],
-            "mounts": 1,
-        }
-    for node in ("node1", "node2"):
-        left = jobs.cluster.run(
-            *jobs.cluster.machines.enter(node), "sh", "-c", "ls /tmp; grep fuse /proc/mounts", check=False
-        )
-        assert "scriptmode-" not in left.stdout.replace(jobs.cluster.folder.name, ""), left.stdout
-        assert "fuse" not in left.stdout
+@pytest.mark.mpi
+def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
+    distribution = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
+    found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
+    assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]

@@ -1,25 +1,23 @@
 """The jobs of the fake Slurm: their states, and the histories by which these change. No commands, no texts.
 
 A job is a dict in ``state.json``, which every command reads, advances and writes under a lock. A *history* is a list of
-steps; each has a ``state`` and, if it ends by itself, ``asks`` (the number of commands that asked for this job) or
-``seconds``. A job without a history starts at once. Whatever its history is, a job that runs ends with its script.
+steps; each has a ``state`` and, if it ends by itself, ``seconds``. A job without a history starts at once. Whatever its history is, a job that runs ends with its script.
 
-    PENDING     with ``reason`` and ``start`` (expected, in seconds from now); after a run: the job was requeued, and
-                accounting has that run as ``was`` (REQUEUED, PREEMPTED, NODE_FAIL)
+    PENDING     with ``reason`` and ``start`` (expected, in seconds from now); after a run: the job was requeued, because
+                of what ``was`` says (REQUEUED, PREEMPTED, NODE_FAIL)
     RUNNING     starts the batch script, unless it runs
-    PREEMPTING  runs on, with PreemptTime; the steps get SIGTERM, the batch script does not
+    PREEMPTING  runs on, with PreemptTime; its steps, which the fake does not have, get SIGTERM
     any other   the job has ended, with ``exit_code``, ``signal`` and ``by`` (the user who cancelled it); no process
                 of it is left
 
 What a real cluster does (22.05.8; ``tests/slurm`` makes one), and this one too unless it says otherwise:
 
 * A requeued job is PENDING with BeginTime for 120 s (``cred_expire``), here for `REQUEUE_SECONDS`; it starts in no case
-  before the nodes have ended its last run. A job's owner may set StartTime=now+2; an earlier start fails.
+  before the nodes have ended its last run.
 * scancel, requeue, a time limit and the end of a grace send SIGTERM to the batch script and to all steps, and SIGKILL
   KillWait later. The beginning of a grace sends SIGTERM to the steps alone.
 * A preempted job whose script ends in its grace is FAILED, not requeued. PreemptTime stays if the other job is cancelled.
 * sacct is late by a second (not here), keeps the last reason of a wait, and drops bit 7 of an exit code: 137 is ``9:0``.
-  A requeued job has a line for each run with ``--duplicates`` alone; sacct has no field Restarts.
 * sbatch accepts what never starts: a time limit or a number of nodes above the partition's; ``--test-only`` refuses the
   second, not the first.
 * slurmctld forgets jobs of the last 5 s when it is killed by SIGKILL; time limits and graces end every 30 s.
@@ -28,7 +26,6 @@ What a real cluster does (22.05.8; ``tests/slurm`` makes one), and this one too 
 
 import contextlib
 import fcntl
-import itertools
 import json
 import os
 import signal
@@ -41,7 +38,7 @@ PENDING, RUNNING, PREEMPTING = "PENDING", "RUNNING", "PREEMPTING"
 #: Seconds that a job waits after ``scontrol requeue`` where the test says nothing else.
 REQUEUE_SECONDS = 1.0
 NODES = ("node1", "node2")
-_NEW = {"offset": 0.0, "next": 1, "asks": [], "is_down": False, "histories": [], "jobs": {}, "refusals": [], "lag": []}
+_NEW = {"next": 1, "asks": [], "is_down": False, "histories": [], "jobs": {}, "refusals": []}
 
 
 @contextlib.contextmanager
@@ -60,32 +57,24 @@ def opened(folder):
         written.replace(path)
 
 
-def now(state):
-    """Return the cluster's time, which a test may set forward."""
-    return time.time() + state["offset"]
-
-
-def submit(state, options, script, environment, directory, others=()):
-    """Add a job; return it. It has the next history that the test prepared.
-
-    ``others`` are the options of the other components of a heterogeneous job, whose numbers follow.
-    """
+def submit(state, options, script, environment, directory):
+    """Add a job; return it. It has the next history that the test prepared."""
     number = state["next"]
-    state["next"] += 1 + len(others)
+    state["next"] += 1
     job = {
         "id": number,
         "name": options.get("job-name", "wrap"),
         "user": environment.get("USER", "root"),
         "uid": os.getuid(),
         "account": options.get("account", "research"),
-        **_component(options),
-        "others": [_component(each) for each in others],
-        "directory": options.get("chdir", directory),
+        "partition": options.get("partition", "batch"),
+        "count": int(options.get("nodes", "1")),
+        "options": options,
+        "directory": directory,
         "requeue": "no-requeue" not in options,
-        "submitted": now(state),
+        "submitted": time.time(),
         "restarts": 0,
         "run": 0,
-        "ended_runs": [],
         "preempted": None,
         "history": state["histories"].pop(0) if state["histories"] else [{"state": RUNNING}],
     }
@@ -95,32 +84,9 @@ def submit(state, options, script, environment, directory, others=()):
     (folder / "script").write_text(script)
     (folder / "environment.json").write_text(json.dumps(environment))
     job.update(state=PENDING, reason="None", nodes=[], start=None, end=None, exit_code=0, signal=0, by=None)
-    _enter_next(state, job)
+    enter_next(state, job)
     advance(state)
     return job
-
-
-def _component(options):
-    return {
-        "partition": options.get("partition", "batch"),
-        "count": int(options.get("nodes", "1").partition("-")[0]),
-        "gpus": int(options.get("gres", "0").rpartition(":")[2]),
-        "options": options,
-        "nodes": [],
-    }
-
-
-def components(job):
-    """Return a job once for each component, as if that were a job; ``label`` is its number in squeue and sacct."""
-    if not job["others"]:
-        return [{**job, "label": str(job["id"]), "number": job["id"]}]
-    parts = [{}, *job["others"]]
-    if not job["nodes"]:
-        parts = [{**part, "nodes": []} for part in parts]
-    return [
-        {**job, **part, "label": f"{job['id']}+{offset}", "number": job["id"] + offset, "offset": offset}
-        for offset, part in enumerate(parts)
-    ]
 
 
 def find(state, number):
@@ -129,19 +95,9 @@ def find(state, number):
     return None if job is None or job.get("is_purged") else job
 
 
-def asked(state, job):
-    """Count one question for a job."""
-    job["asks"] = job.get("asks", 0) + 1
-
-
 def is_active(job):
     """Return whether the job waits or runs."""
     return job["state"] in (PENDING, RUNNING)
-
-
-def go_on(state, job):
-    """Enter the next step of a job's history, or end the one that lasts until then."""
-    _enter_next(state, job)
 
 
 def advance(state):
@@ -150,7 +106,7 @@ def advance(state):
         if job["state"] == RUNNING:
             _end_with_script(state, job)
         while is_active(job) and _is_over(state, job) and job["history"]:
-            _enter_next(state, job)
+            enter_next(state, job)
 
 
 def cancel(state, job, uid):
@@ -160,42 +116,32 @@ def cancel(state, job, uid):
         _end(state, job, {"state": "CANCELLED", "by": uid, "signal": 15 if job["state"] == RUNNING else 0})
 
 
-def requeue(state, job, reason="BeginTime"):
+def requeue(state, job):
     """Return a job to the queue as ``scontrol requeue`` does; it goes on with its history if that says how."""
     if not (job["history"] and job["history"][0]["state"] == PENDING):
-        job["history"] = [{"state": PENDING, "reason": reason, "seconds": REQUEUE_SECONDS}, {"state": RUNNING}]
-    if reason == "JobHeldUser":
-        job["history"] = [{"state": PENDING, "reason": reason}, {"state": RUNNING}]
-    _enter_next(state, job)
-
-
-def start_after(state, job, seconds):
-    """Let a job that waits for its time start after some seconds."""
-    job["step"].update(seconds=now(state) - job["since"] + seconds)
-    job["expected"] = now(state) + seconds
+        job["history"] = [{"state": PENDING, "reason": "BeginTime", "seconds": REQUEUE_SECONDS}, {"state": RUNNING}]
+    enter_next(state, job)
 
 
 def _is_over(state, job):
     step = job["step"]
     if job["state"] == PENDING and job["run"] and steps.batch_end(state["folder"], job) is None:
         return False  # the nodes still end its last run
-    if "asks" in step:
-        return job["asks"] >= step["asks"]
-    return "seconds" in step and now(state) - job["since"] >= step["seconds"]
+    return "seconds" in step and time.time() - job["since"] >= step["seconds"]
 
 
-def _enter_next(state, job):
+def enter_next(state, job):
+    """Enter the next step of a job's history, or end the one that lasts until then."""
     if not job["history"]:
         return
     step = job["history"].pop(0)
-    job.update(step=step, since=now(state), asks=0)
+    job.update(step=step, since=time.time())
     if step["state"] == PENDING:
         _wait(state, job, step)
     elif step["state"] == RUNNING:
         _start(state, job)
     elif step["state"] == PREEMPTING:
-        job["preempted"] = now(state)
-        steps.signal_job(state["folder"], job, signal.SIGTERM, batch=False)
+        job["preempted"] = time.time()
     else:
         job["history"] = []
         _end(state, job, step)
@@ -205,24 +151,18 @@ def _wait(state, job, step):
     if job["run"] and job["state"] != PENDING:
         if job["state"] == RUNNING:
             _end(state, job, {"state": step.get("was", "REQUEUED")})
-        job["ended_runs"].append(
-            {name: job[name] for name in ("state", "start", "end", "nodes", "exit_code", "signal", "by")}
-        )
         job["restarts"] += 1
     job.update(state=PENDING, reason=step.get("reason", "None"), nodes=[], start=None, end=None, by=None)
     job.update(exit_code=0, signal=0, preempted=None)
     expected = step.get("start", step.get("seconds") if job["reason"] == "BeginTime" else None)
-    job["expected"] = None if expected is None else now(state) + expected
+    job["expected"] = None if expected is None else time.time() + expected
 
 
 def _start(state, job):
     if job["state"] == RUNNING:
         return
     job["run"] += 1
-    job.update(state=RUNNING, reason="None", start=now(state))
-    free = itertools.cycle(NODES)
-    for component in (job, *job["others"]):
-        component["nodes"] = [next(free) for _ in range(component["count"])]
+    job.update(state=RUNNING, reason="None", start=time.time(), nodes=list(NODES[: job["count"]]))
     steps.start_batch(state["folder"], job)
 
 
@@ -240,11 +180,11 @@ def _end(state, job, step):
     if job["state"] == RUNNING:
         lost = step["state"] == "NODE_FAIL"
         steps.end_job(state["folder"], job, signal.SIGKILL if lost else signal.SIGTERM)
-    job["start"] = job["start"] or now(state)
+    job["start"] = job["start"] or time.time()
     reasons = {"FAILED": "NonZeroExitCode", "NODE_FAIL": "NodeDown", "TIMEOUT": "TimeLimit"}
     job.update(
         state=step["state"],
-        end=now(state),
+        end=time.time(),
         exit_code=step.get("exit_code", 0),
         signal=step.get("signal", signal.SIGTERM if step["state"] == "TIMEOUT" else 0),
         by=step.get("by"),

@@ -1,7 +1,7 @@
-"""The processes of the fake Slurm's jobs: batch scripts and steps really run, on this machine.
+"""The processes of the fake Slurm's jobs: batch scripts really run, on this machine.
 
 A supervisor (``python -m fakes.slurm_commands slurmstepd``) starts each batch script, writes how it ended, and ends what
-is left of the job. A process belongs to a job's step if its environment says so, whatever sessions it makes.
+is left of the job. A process belongs to a job if its environment says so, whatever sessions it makes.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-#: In the environment of every process of a job: the cluster's folder, the job, its run and the step (batch, 0, 1 ...).
-MARK = "FAKE_SLURM_STEP"
+#: In the environment of every process of a job: the cluster's folder, the job and its run.
+MARK = "FAKE_SLURM_JOB"
 KILL_WAIT_SECONDS = 5.0
 _PACKAGE = Path(__file__).parent
 _POLL_SECONDS = 0.02
@@ -34,13 +34,10 @@ def start_batch(cluster, job):
     """Start the batch script of a job's current run."""
     (folder(cluster, job["id"]) / "job.json").write_text(json.dumps(job))
     subprocess.run(
-        ("setsid", "--fork", *program("slurmstepd", str(cluster), str(job["id"]))),
-        check=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        ("setsid", "--fork", *program("slurmstepd", str(cluster), str(job["id"]))), check=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env={"PATH": os.environ["PATH"]},
-    )
+    )  # fmt: skip
 
 
 def batch_end(cluster, job):
@@ -57,68 +54,40 @@ def end_job(cluster, job, which=signal.SIGTERM):
     signal_job(cluster, job, which)
 
 
-def signal_job(cluster, job, which, *, batch=True):
-    """Send a signal to the processes of a job's steps, and of its batch script."""
-    for pid in members(cluster, job, batch=batch):
+def signal_job(cluster, job, which):
+    """Send a signal to all processes of a job's run."""
+    for pid in members(cluster, job):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, which)
 
 
-def members(cluster, job, step=None, *, batch=True):
-    """Return the processes of a job's run, or of one of its steps."""
-    prefix = f"{MARK}={mark(cluster, job, '')}".encode()
+def members(cluster, job):
+    """Return the processes of a job's run."""
+    marked = f"{MARK}={mark(cluster, job)}".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            variables_of = (process / "environ").read_bytes().split(b"\0")
-            names = [each[len(prefix) :].decode() for each in variables_of if each.startswith(prefix)]
-            if names and (step is None or names[-1] == str(step)) and (batch or names[-1] != "batch"):
+            if marked in (process / "environ").read_bytes().split(b"\0"):
                 found.append(int(process.name))
     return [pid for pid in found if pid != os.getpid()]
 
 
-def mark(cluster, job, step):
-    """Return what marks the processes of a step."""
-    return f"{cluster}:{job['id']}.{job['run']}:{step}"
+def mark(cluster, job):
+    """Return what marks the processes of a job's run."""
+    return f"{cluster}:{job['id']}.{job['run']}"
 
 
-def variables(cluster, job, node, rank=0):
-    """Return the variables that Slurm sets for a process of a job."""
-    nodes = node_list(job["nodes"])
+def variables(cluster, job):
+    """Return variables that Slurm sets for a batch script."""
     found = {
-        "SLURM_JOB_ID": job["id"],
-        "SLURM_JOBID": job["id"],
-        "SLURM_JOB_NAME": job["name"],
-        "SLURM_JOB_NODELIST": nodes,
-        "SLURM_NODELIST": nodes,
-        "SLURM_JOB_NUM_NODES": job["count"],
-        "SLURM_NNODES": job["count"],
-        "SLURM_JOB_PARTITION": job["partition"],
-        "SLURM_JOB_ACCOUNT": job["account"],
-        "SLURM_JOB_USER": job["user"],
-        "SLURM_JOB_UID": job["uid"],
-        "SLURM_CLUSTER_NAME": "scriptmode-slurm",
-        "SLURM_CPUS_ON_NODE": 1,
-        "SLURM_TASKS_PER_NODE": f"1(x{job['count']})" if job["count"] > 1 else 1,
-        "SLURM_SUBMIT_DIR": job["directory"],
-        "SLURMD_NODENAME": node,
-        "SLURM_NODEID": rank,
-        "SLURM_PROCID": rank,
-        "SLURM_LOCALID": 0,
-        MARK: mark(cluster, job, "batch"),
+        "SLURM_JOB_ID": str(job["id"]),
+        "SLURM_JOB_NODELIST": node_list(job["nodes"]),
+        "SLURMD_NODENAME": job["nodes"][0],
+        MARK: mark(cluster, job),
     }
     if job["restarts"]:
-        found["SLURM_RESTART_COUNT"] = job["restarts"]
-    if job["others"]:
-        found["SLURM_HET_SIZE"] = 1 + len(job["others"])
-        for offset, component in enumerate((job, *job["others"])):
-            found[f"SLURM_JOB_ID_HET_GROUP_{offset}"] = job["id"] + offset
-            found[f"SLURM_JOB_NODELIST_HET_GROUP_{offset}"] = node_list(component["nodes"])
-            found[f"SLURM_JOB_NUM_NODES_HET_GROUP_{offset}"] = component["count"]
-            found[f"SLURM_JOB_PARTITION_HET_GROUP_{offset}"] = component["partition"]
-    if job["gpus"]:
-        found["CUDA_VISIBLE_DEVICES"] = found["SLURM_JOB_GPUS"] = ",".join(map(str, range(job["gpus"])))
-    return {name: str(value) for name, value in found.items()}
+        found["SLURM_RESTART_COUNT"] = str(job["restarts"])
+    return found
 
 
 def node_list(nodes):
@@ -132,13 +101,13 @@ def supervise(cluster, number):
     """Run a job's batch script; write how it ended; end all its processes."""
     place = folder(cluster, number)
     job = json.loads((place / "job.json").read_text())
-    environment = {**json.loads((place / "environment.json").read_text()), **variables(cluster, job, job["nodes"][0])}
+    environment = {**json.loads((place / "environment.json").read_text()), **variables(cluster, job)}
     script = place / "script"
     script.chmod(0o700)
     mode = "ab" if job["options"].get("open-mode") == "append" else "wb"
-    with output_path(job, "output").open(mode) as output, output_path(job, "error").open("ab") as errors:
+    with output_path(job).open(mode) as output:
         batch = subprocess.Popen(
-            [script], cwd=job["directory"], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+            [script], cwd=job["directory"], env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
     ending = place / f"{job['run']}.ending"
@@ -156,17 +125,15 @@ def supervise(cluster, number):
     written.rename(place / f"{job['run']}.ended")
 
 
-def end_all(cluster, job, step=None):
-    """End the processes of a job, or of one of its steps, that outlived it."""
-    while left := members(cluster, job, step):
+def end_all(cluster, job):
+    """End the processes of a job that outlived it."""
+    while left := members(cluster, job):
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
 
 
-def output_path(job, option):
-    """Return the file that ``--output`` or ``--error`` names."""
-    pattern = job["options"].get(option) or job["options"].get("output", "slurm-%j.out")
-    path = pattern.replace("%j", str(job["id"])).replace("%x", job["name"]).replace("%N", (job["nodes"] or [""])[0])
-    return Path(job["directory"]) / path
+def output_path(job):
+    """Return the file that ``--output`` names."""
+    return Path(job["directory"]) / job["options"].get("output", f"slurm-{job['id']}.out").replace("%%", "%")

@@ -15,7 +15,3 @@ def add():
 
 def step():
     print(float(strategy.experimental_local_results(add())[0][0]), "workers", flush=True)
-
-
-def fault():
-    """Faults of these trainings come from outside."""

@@ -8,7 +8,3 @@ hvd.init()
 
 def step():
     print(float(hvd.allreduce(tf.ones([1000]), op=hvd.Sum)[0]), "ranks", flush=True)
-
-
-def fault():
-    """Faults of these trainings come from outside."""

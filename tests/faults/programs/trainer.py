@@ -29,7 +29,7 @@ def main():
     warming = warm_up()
     if "--program" in OPTIONS:
         program = importlib.import_module(OPTIONS["--program"])
-        step, fault = program.step, program.fault
+        step, fault = program.step, getattr(program, "fault", nothing)
     else:
         step, fault = ask_servers, FAULTS.get(OPTIONS["--fault"], nothing)
     step()
@@ -115,10 +115,6 @@ def raises():
     raise RuntimeError("this trainer gives up")
 
 
-def exits():
-    sys.exit(7)
-
-
 def eats_memory():
     eaten = []
     while True:
@@ -154,10 +150,6 @@ def forks_daemons():
         os.wait()
 
 
-def dies():
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def nothing():
     pass
 
@@ -165,13 +157,13 @@ def nothing():
 FAULTS = {
     "raises": raises,
     "raises among the deaf": raises,
-    "exits 7": exits,
+    "exits 7": lambda: sys.exit(7),
     "out of memory": eats_memory,
     "MemoryError": has_little_memory,
     "disk full": fills_the_disk,
     "closes stdout": closes_stdout,
     "forks daemons": forks_daemons,
-    "dies among daemons": dies,
+    "dies among daemons": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "ignores TERM": nothing,
 }
 

@@ -2,4 +2,4 @@
 
 from scriptmode.data.s3_store import S3Store
 
-S3Store.__init__.__kwdefaults__ = {name: min(seconds, 3.0) for name, seconds in S3Store.__init__.__kwdefaults__.items()}
+S3Store.__init__.__kwdefaults__["retry_seconds"] = 3.0

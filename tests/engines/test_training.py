@@ -1,4 +1,7 @@
-"""The training programs as jobs: real TensorFlow clusters and a real mpirun, by the public call."""
+"""The training programs as jobs of each engine: real TensorFlow clusters and a real mpirun, by the public call.
+
+Containers train by an image with TensorFlow, in tests/containers/test_container_training.py.
+"""
 
 import re
 import subprocess
@@ -22,21 +25,22 @@ pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(autouse=True)
-def data_dir(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+def environment(jobs, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-def fit(entry_point, distribution, *, hosts=2, sharded=False, **hyperparameters):
+def fit(jobs, entry_point, distribution, *, hosts=2, sharded=False, **hyperparameters):
     how = "ShardedByS3Key" if sharded else "FullyReplicated"
     estimator = Estimator(
         entry_point=entry_point,
         source_dir=str(CODE),
         instance_count=hosts,
-        instance_type="local_process",
+        platform=jobs.platform,
         distribution=distribution,
         hyperparameters={"epochs": 1, **hyperparameters},
         max_run=900,
+        **jobs.estimator_arguments(),
     )
     return estimator.fit(
         {
@@ -58,8 +62,8 @@ def summary(job):
 def accuracy_read_back(job):
     """Score model.tar.gz in a fresh process, on images that no trainer saw."""
     command = [sys.executable, str(CODE / "evaluate.py"), str(local(job.model_data)), str(DATA / "eval")]
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return float(re.search(r"accuracy=(\d\.\d+)", said)[1])
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return float(re.search(r"accuracy=(\d\.\d+)", printed)[1])
 
 
 # One epoch of the subset gives 0.78 to 0.84 in every layout; guessing gives 0.10.
@@ -86,27 +90,27 @@ if WITH_TF_ESTIMATOR:
             True,
             "parameter_server_estimator",
             id="between-graph, sharded",
-            # Two containers train it in each run, and tests/foreign has such a cluster of process hosts.
+            # Two containers train it in each run, and tests/public_programs has such a cluster of process hosts.
             marks=pytest.mark.thorough,
         )
     )
 
 
 @pytest.mark.parametrize(("entry_point", "distribution", "sharded", "layout"), LAYOUTS)
-def test_two_hosts_train_one_model(entry_point, distribution, sharded, layout):
-    job = fit(entry_point, distribution, sharded=sharded)
-    said = summary(job)
-    assert (said["layout"], said["trainers"]) == (layout, "2")
+def test_two_hosts_train_one_model(jobs, entry_point, distribution, sharded, layout):
+    job = fit(jobs, entry_point, distribution, sharded=sharded)
+    results = summary(job)
+    assert (results["layout"], results["trainers"]) == (layout, "2")
     accuracy = accuracy_read_back(job)
-    assert accuracy == pytest.approx(float(said["accuracy"]), abs=0.002)
+    assert accuracy == pytest.approx(float(results["accuracy"]), abs=0.002)
     assert accuracy > 0.6
 
 
 # In each run two containers train with such a ring, and tests/processes/test_runtime_mpi.py has its ranks on two hosts.
 @pytest.mark.thorough
 @pytest.mark.mpi
-def test_two_ranks_on_each_of_two_hosts_are_one_ring():
-    job = fit("train_hvd.py", MPI(processes_per_host=2), **{"steps-per-epoch": 5})
+def test_two_ranks_on_each_of_two_hosts_are_one_ring(jobs):
+    job = fit(jobs, "train_hvd.py", MPI(processes_per_host=2), **{"steps-per-epoch": 5})
     assert summary(job)["trainers"] == "4"
     with tarfile.open(local(job.model_data)) as archive:
         assert any(name.endswith("saved_model.pb") for name in archive.getnames())
@@ -121,12 +125,12 @@ def test_two_ranks_on_each_of_two_hosts_are_one_ring():
         pytest.param("train_hvd.py", MPI(processes_per_host=2), 1, "horovod", id="horovod", marks=pytest.mark.mpi),
     ],
 )
-def test_the_loops_train_networks_of_keras_3(monkeypatch, entry_point, distribution, hosts, layout):
+def test_the_loops_train_networks_of_keras_3(jobs, monkeypatch, entry_point, distribution, hosts, layout):
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
-    job = fit(entry_point, distribution, hosts=hosts)
-    said = summary(job)
-    assert (said["layout"], said["trainers"]) == (layout, "2")
-    assert float(said["accuracy"]) > 0.6
+    job = fit(jobs, entry_point, distribution, hosts=hosts)
+    results = summary(job)
+    assert (results["layout"], results["trainers"]) == (layout, "2")
+    assert float(results["accuracy"]) > 0.6
 
 
 def test_the_tensorflow_installed_is_the_one_the_extra_chooses():
@@ -134,9 +138,10 @@ def test_the_tensorflow_installed_is_the_one_the_extra_chooses():
     assert version(name) == wanted
 
 
-def test_the_demo_reaches_its_accuracy_in_both_layouts():
+@pytest.mark.long
+def test_the_demo_reaches_its_accuracy_in_both_layouts(jobs):
     done = subprocess.run(
-        [sys.executable, str(NOTEBOOKS / "demo.py"), "--epochs", "3"],
+        [sys.executable, str(NOTEBOOKS / "demo.py"), "--instance-type", jobs.instance_type, "--epochs", "3"],
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

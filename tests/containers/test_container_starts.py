@@ -1,12 +1,11 @@
-"""What is wrong with a job on containers is told as soon as it can be known, with what to do about it."""
+"""What is wrong with a job on containers is told as soon as it can be known; an image comes from its registry."""
 
 import pytest
+from containers.conftest import docker
 from fakes.container_jobs import ContainerJobs
 
-from scriptmode import Estimator
-from scriptmode.containers import TENSORFLOW_VERSIONS, default_image
-from scriptmode.errors import ContainerError, RequestError, SpecError
-from scriptmode.platforms.local import LocalPlatform
+from scriptmode.containers import docker_client, push_image
+from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -71,21 +70,6 @@ def test_a_docker_daemon_that_is_not_there_is_told_before_anything_is_done(jobs,
     assert nothing_was_begun(jobs)
 
 
-def test_processes_and_containers_are_not_mixed_in_a_job(jobs):
-    groups = [
-        {"InstanceGroupName": kind, "InstanceType": kind.replace("-", "_"), "InstanceCount": 1}
-        for kind in ("local", "local-process")
-    ]
-    with pytest.raises(RequestError, match="'local_process' cannot be combined with others; use one kind"):
-        jobs.start("pass", more={"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}})
-    assert nothing_was_begun(jobs)
-
-
-def test_limits_that_docker_would_refuse_are_told_by_the_platform(tmp_path):
-    with pytest.raises(SpecError, match=r"container_limits\['memory'\] is '1k'; a container needs 6m"):
-        LocalPlatform(data_dir=tmp_path, container_limits={"memory": "1k"})
-
-
 def test_more_cpus_than_the_machine_has_fail_the_job(tmp_path, base_image):
     jobs = ContainerJobs(tmp_path, base_image, container_limits={"cpus": 4096})
     reason = jobs.run("pass")["FailureReason"]
@@ -93,21 +77,15 @@ def test_more_cpus_than_the_machine_has_fail_the_job(tmp_path, base_image):
     jobs.close()
 
 
-def test_a_tensorflow_without_an_image_is_told_with_those_that_have_one(tmp_path):
-    (tmp_path / "train.py").touch()
-    platform = LocalPlatform(data_dir=tmp_path / "data")
-    made = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="local", framework_version="2.12", platform=platform
-    )
-    with pytest.raises(SpecError, match="'2.12', only with 2.15.1 and 2.21.0"):
-        made.fit()
-
-
-@pytest.mark.parametrize("version", TENSORFLOW_VERSIONS)
-def test_a_script_gets_the_image_of_its_tensorflow(version, tmp_path):
-    (tmp_path / "train.py").touch()
-    platform = LocalPlatform(data_dir=tmp_path / "data")
-    made = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="local", framework_version=version, platform=platform
-    )
-    assert made.request()["AlgorithmSpecification"]["TrainingImage"] == default_image(version)
+def test_an_image_is_pulled_from_its_registry_and_the_status_says_so(jobs, registry, base_image):
+    name = push_image(f"{registry}/team/hosts:1", base_image)
+    assert not docker_client.has_image(name)
+    request = jobs.request("pass", image=name)
+    request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["echo", "from the registry"]
+    jobs.platform.create(request)
+    description = jobs.wait("job-1")
+    assert [stay["Status"] for stay in description["SecondaryStatusTransitions"]] == [
+        "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Uploading", "Completed",
+    ]  # fmt: skip
+    assert "algo-1: from the registry" in jobs.lines("job-1")
+    docker("image", "rm", name)

@@ -1,0 +1,170 @@
+"""Jobs of which something outside the script is lost: an agent, the job's directory, the client."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from fakes.local_jobs import KEEPS_WRITING
+from fakes.processes import until
+from fakes.promptness import GENEROUS
+
+from scriptmode import JobNotFoundError
+
+#: Goes on from its checkpoint; leaves a daemon that has another session.
+STEPS = """
+    import os, time
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+    folder = "/opt/ml/checkpoints"
+    done = len(os.listdir(folder))
+    print("found", done, flush=True)
+    for step in range(done, int(os.environ["LAST"])):
+        path = os.path.join(folder, f"{os.environ['SM_CURRENT_HOST']}-{step}")
+        with open(path + "_temp", "w") as file:
+            file.write("w" * step)
+        os.rename(path + "_temp", path)
+    print("up", flush=True)
+    while os.environ["WAIT"] == "1":
+        time.sleep(0.1)
+"""
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+WAITS = """
+    import os, time
+    print("up", flush=True)
+    while not os.path.exists("/opt/ml/checkpoints/go"):
+        time.sleep(0.02)
+    print("over")
+"""
+#: A client that follows its job.
+CLIENT = """
+import json, sys
+from scriptmode import Estimator
+Estimator(entry_point="train.py", source_dir=sys.argv[1], **json.loads(sys.argv[2])).fit(job_name=sys.argv[3])
+"""
+
+
+def steps(directory, last, *, wait):
+    """Return the fields of a job that trains to a step, with its checkpoints in a directory."""
+    return {
+        "Environment": {"LAST": str(last), "WAIT": str(int(wait))},
+        "CheckpointConfig": {"S3Uri": directory.as_uri()},
+    }
+
+
+def test_a_killed_agent_fails_the_job_and_the_next_one_goes_on_from_its_checkpoints(jobs, channels):
+    directory = jobs.folder / "kept"
+    name = jobs.start(STEPS, hosts=2, channels=channels, more=steps(directory, 3, wait=True))
+    jobs.until_up(name)
+    wanted = {f"{host}-{step}" for host in ("algo-1", "algo-2") for step in range(3)}
+    until(lambda: directory.exists() and {path.name for path in directory.iterdir()} == wanted)
+    assert jobs.mounted(name)
+    jobs.kill(name)
+    description = jobs.wait(name)
+    until(lambda: not jobs.remains(name))
+    folder = jobs.job_folder(name)
+    assert not folder.channels.exists()
+    assert not (folder.host("algo-1") / "input" / "data").exists()
+    assert (folder.host("algo-1") / "model").exists()
+    assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
+    reason = description["FailureReason"]
+    assert re.match(r"InternalServerError: the job's agent (\(process \d+\) )?was killed or crashed", reason), reason
+    assert jobs.platform.describe(name) == description
+    name = jobs.start(STEPS, hosts=1, more=steps(directory, 8, wait=False))
+    jobs.completed(name)
+    until(lambda: not jobs.remains(name))  # its daemon neither
+    assert "algo-1: found 6" in jobs.lines(name)
+    assert (directory / "algo-1-7").read_text() == "w" * 7
+    assert (directory / "algo-2-2").read_text() == "ww"
+
+
+def test_every_verb_notices_a_killed_agent(jobs):
+    verbs = {
+        "list": lambda _: jobs.platform.list() and None,
+        "stop": jobs.platform.stop,
+        "logs": lambda name: collections.deque(jobs.platform.log_events(name, follow=True), maxlen=0),
+    }
+    names = {verb: jobs.start(SLEEPS) for verb in verbs}
+    for name in names.values():
+        jobs.until_up(name)
+        jobs.kill(name)
+    for verb, name in names.items():
+        until(lambda name=name: not jobs.remains(name))
+        state = jobs.job_folder(name).path / "state.json"
+        until(lambda verb=verb, name=name, state=state: verbs[verb](name) or '"Failed"' in state.read_text())
+
+
+def kill_host_agent(engine, jobs, name):
+    jobs.kill(name, "agent of algo-2" if engine.machine_of_each_host else "agent of algo-1")
+
+
+def test_a_killed_host_agent_ends_its_hosts_and_is_the_reason(engine, jobs, channels):
+    name = jobs.start(SLEEPS, hosts=2)
+    jobs.until_up(name)
+    kill_host_agent(engine, jobs, name)
+    reason = jobs.wait(name)["FailureReason"]
+    hosts = "algo-2" if engine.machine_of_each_host else "algo-1, algo-2"
+    assert reason.startswith(f"InternalServerError: the agent of {hosts} "), reason
+    assert engine.machine_of_each_host or reason.endswith(" was killed by SIGKILL, and so were its hosts")
+    until(lambda: not jobs.remains(name))
+    assert "algo-1: up" in jobs.lines(name)
+
+
+def test_nothing_is_mounted_after_a_host_agent_was_killed(engine, jobs, channels):
+    name = jobs.start(SLEEPS, hosts=2, channels=channels)
+    jobs.until_up(name)
+    assert jobs.mounted(name)
+    kill_host_agent(engine, jobs, name)
+    jobs.wait(name)
+    until(lambda: not {*jobs.remains(name)} - {*jobs.mounted(name)})
+    assert not jobs.mounted(name)
+
+
+def test_a_host_agent_ignores_sigterm(jobs):
+    name = jobs.start(WAITS)
+    jobs.until_up(name)
+    jobs.kill(name, "agent of algo-1", signal.SIGTERM)
+    (jobs.job_folder(name).host("algo-1") / "checkpoints" / "go").touch()
+    jobs.completed(name)
+
+
+@pytest.mark.parametrize("script", [SLEEPS, KEEPS_WRITING], ids=["sleeps", "ignores SIGTERM"])
+def test_a_job_whose_directory_is_removed_ends_with_everything_of_it(jobs, channels, script):
+    # The grace is longer than this test waits.
+    name = jobs.start(script, hosts=2, channels=channels, grace=2 * GENEROUS)
+    jobs.until_up(name)
+    assert jobs.mounted(name)
+    folder = jobs.job_folder(name).path
+    shutil.rmtree(folder, ignore_errors=True)
+    until(lambda: not jobs.remains(name))
+    until(lambda: not folder.exists())
+    assert name not in [each["TrainingJobName"] for each in jobs.platform.list()]
+    with pytest.raises(JobNotFoundError):
+        jobs.platform.describe(name)
+    assert (jobs.folder / "two channels" / "part").stat().st_size == 100_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGHUP], ids=["KILL", "INT", "HUP"])
+def test_a_job_outlives_its_client(jobs, tmp_path, number):
+    (tmp_path / "train.py").write_text(textwrap.dedent(WAITS))
+    name = f"left-alone-{int(number)}"
+    argv = (sys.executable, "-c", CLIENT, str(tmp_path), json.dumps(jobs.estimator_arguments()), name)
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as client:  # fmt: skip
+        try:
+            until(lambda: jobs.exists(name))
+            jobs.until_up(name)
+        finally:
+            # As a terminal does it: to the client's whole process group.
+            os.killpg(client.pid, number)
+    (jobs.job_folder(name).host("algo-1") / "checkpoints" / "go").touch()
+    jobs.completed(name)
+    assert "algo-1: over" in jobs.lines(name)
