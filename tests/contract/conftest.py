@@ -1,31 +1,15 @@
 from dataclasses import replace
 
 import pytest
-from contract import v2_requests
-from contract.toolkit import CASES, adapted, sources
+from contract.toolkit import CASES, sources
 from contract.toolkit.asking import answers, toolkit
 from contract.toolkit.running import run_all, run_both
-
-FILES = ("code/train.py", "code/train.sh", "code/inner/other.py", "library/part.py", "single.py")
-
-
-@pytest.fixture(scope="session")
-def asked(tmp_path_factory):
-    """A folder with sources, and the requests that v2 and scriptmode make of it for every case of the matrix.
-
-    v2 is installed into an environment of its own at the first run, which takes about a minute.
-    """
-    folder = tmp_path_factory.mktemp("sources")
-    for name in FILES:
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(f"{name}\n")
-    return folder, v2_requests.ask(folder)
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
     """Records of the toolkit's ``train`` and of ours for every case, by its id."""
-    return run_all([*CASES, *adapted.CASES], tmp_path_factory.mktemp("trained"))
+    return run_all(CASES, tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +38,9 @@ def trained_from_s3(tmp_path_factory, s3_server):
 
 
 @pytest.fixture(scope="session")
-def told(tmp_path_factory):
+def answered(tmp_path_factory):
     """The toolkit's answers and ours for every case of several hosts, by its id."""
-    with toolkit(tmp_path_factory.mktemp("told")) as process:
+    with toolkit(tmp_path_factory.mktemp("answered")) as process:
         return answers(process)
 
 

@@ -174,9 +174,6 @@ def is_left_out(path):
 @pytest.mark.parametrize("path", FIELDS)
 def test_a_field_is_given_by_an_argument_or_left_out_for_a_reason(path):
     assert (path in GIVEN) != is_left_out(path)
-
-
-def test_nothing_is_left_out_that_the_service_does_not_have():
     assert set(LEFT_OUT) <= set(FIELDS)
 
 
@@ -191,12 +188,8 @@ def mutated(path, change):
     *parents, last = path.split(".")
     found = [request]
     for key in parents:
-        found = [
-            part
-            for each in found
-            if key in each
-            for part in (each[key] if isinstance(each[key], list) else [each[key]])
-        ]
+        inner = [each[key] for each in found if key in each]
+        found = [part for each in inner for part in (each if isinstance(each, list) else [each])]
     for each in found:
         if last in each:
             each[last] = [change for _ in each[last]] if isinstance(each[last], list) else change
@@ -207,47 +200,29 @@ def innermost(shape):
     return innermost(shape.member) if shape.type_name == "list" else shape
 
 
+SENT = {path: innermost(shape) for path, shape in FIELDS.items() if not is_left_out(path)}
 # The service knows instance types that the installed boto3 does not; no other list of words is open.
-ENUMERATED = [
-    path
-    for path, shape in FIELDS.items()
-    if not is_left_out(path) and getattr(innermost(shape), "enum", None) and not path.endswith("InstanceType")
+ENUMERATED = [path for path, each in SENT.items() if getattr(each, "enum", None) and not path.endswith("InstanceType")]
+PATTERNS = [(path, "\n") for path, each in SENT.items() if each.metadata.get("pattern") not in (None, ".*")]
+LONGEST = [
+    (path, "x" * (each.metadata["max"] + 1))
+    for path, each in SENT.items()
+    if each.type_name == "string" and each.metadata.get("max")
 ]
 
 
 @pytest.mark.parametrize("path", ENUMERATED)
 def test_every_word_of_an_enumeration_is_taken_and_no_other(path):
-    for word in innermost(FIELDS[path]).enum:
+    for word in SENT[path].enum:
         PLATFORM.validate(mutated(path, word))
     with pytest.raises(RequestError, match=path.rpartition(".")[2]):
         PLATFORM.validate(mutated(path, "Sideways"))
 
 
-PATTERNS = [
-    path
-    for path, shape in FIELDS.items()
-    if not is_left_out(path) and innermost(shape).metadata.get("pattern") not in (None, ".*")
-]
-
-
-@pytest.mark.parametrize("path", PATTERNS)
-def test_what_breaks_a_pattern_is_refused_by_name(path):
+@pytest.mark.parametrize(("path", "value"), [*PATTERNS, *LONGEST])
+def test_what_breaks_a_pattern_or_is_too_long_is_refused_by_name(path, value):
     with pytest.raises(RequestError, match=path.rpartition(".")[2]):
-        PLATFORM.validate(mutated(path, "\n"))
-
-
-LONGEST = [
-    path
-    for path, shape in FIELDS.items()
-    if not is_left_out(path) and innermost(shape).type_name == "string" and innermost(shape).metadata.get("max")
-]
-
-
-@pytest.mark.parametrize("path", LONGEST)
-def test_what_is_too_long_is_refused_by_name(path):
-    too_long = "x" * (innermost(FIELDS[path]).metadata["max"] + 1)
-    with pytest.raises(RequestError, match=path.rpartition(".")[2]):
-        PLATFORM.validate(mutated(path, too_long))
+        PLATFORM.validate(mutated(path, value))
 
 
 def test_an_instance_type_that_only_the_service_knows_yet_is_left_to_it():

@@ -1,7 +1,5 @@
 """Whatever the Amazon SageMaker in memory answers is what botocore's models say the service may answer."""
 
-from datetime import timedelta
-
 import pytest
 from botocore.validate import ParamValidator
 
@@ -113,18 +111,11 @@ def calls(fake):
 
 @pytest.mark.parametrize(("service", "operation"), calls(FakeSageMaker()))
 def test_every_answer_is_one_of_the_services(fake, service, operation):
+    known = {(service, operation) for service, operations in fake._operations.items() for operation in operations}
+    assert known == set(calls(fake))
     answer = getattr(fake.client(service), operation)(**calls(fake)[service, operation])
     assert breaches(service, operation, answer) == []
     assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
-
-
-def test_every_operation_of_the_fake_is_tried_here():
-    fake = FakeSageMaker()
-    known = {(service, operation) for service, operations in fake._operations.items() for operation in operations}
-    assert known == set(calls(fake))
-
-
-def test_log_events_are_dated_after_the_jobs_creation(fake):
-    (event,) = fake.client("logs").get_log_events(**calls(fake)["logs", "get_log_events"])["events"]
-    assert event["timestamp"] == round(fake.clock.start.timestamp() * 1000)
-    assert fake.clock.wall_time() == fake.clock.start + timedelta(seconds=100)
+    if operation == "get_log_events":
+        (event,) = answer["events"]
+        assert event["timestamp"] == round(fake.clock.start.timestamp() * 1000)

@@ -5,12 +5,14 @@ import resource
 import subprocess
 import sys
 import threading
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 import yaml
+from fakes.command_line import PROGRAM
 
-from scriptmode import bounded_yaml
+from scriptmode import ConfigError, bounded_yaml
+from scriptmode.aws.config import read_config
 from scriptmode.bounded_yaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, BoundsError
 
 #: Nine levels of nine aliases: 387 million values from 400 bytes.
@@ -27,12 +29,9 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{level}: &a{level} [*a{level - 1}]\n" for l
 REFUSED = {
     "aliases of aliases": (BOMB, "values once its aliases"),
     "aliases in mappings": (MERGED, "values once its aliases"),
-    "aliases in a row": ("a: &a [" + "x," * 1_000 + "]\nb: [" + "*a," * 200 + "]", "values once its aliases"),
     "many values": ("a: [" + "1," * (MAX_VALUES + 1) + "]", "values once its aliases"),
     "an alias in itself": ("a: &a [*a]", "the alias \\*a stands within the value that it repeats"),
-    "an alias far in itself": ("a: &a {b: [{c: *a}]}", "stands within the value"),
     "deep lists": ("[" * 5_000, "too deep within one another"),
-    "deep mappings": ("{a: " * 5_000, "too deep within one another"),
     "deep blocks": ("\n".join(" " * level + "a:" for level in range(MAX_DEPTH + 1)), "too deep within one another"),
     "depth by aliases": (CHAIN, "too deep within one another"),
     "depth by an alias in depth": (f"a: &a {'[' * 60}{']' * 60}\nb: {'[' * 60}*a{']' * 60}", "too deep"),
@@ -50,12 +49,15 @@ def test_what_exceeds_the_bounds_is_refused(text, message):
     "text",
     [
         "",
-        "a: 1",
         "a: &a {x: 1, y: [2, 3]}\nb: {<<: *a, z: *a}\nc: [*a, *a]",
         "&a a: *a",
         "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1),
         "text: |\n  [[[[{{{{ *not &an alias",
+        "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4, x: 5}\nd: [*b, *b]",
+        "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, <<: *b}",
+        "1: a\n'1': b",
     ],
+    ids=["empty", "aliases", "a key", "deep", "text", "overridden", "two merges", "number and text"],
 )
 def test_what_is_within_the_bounds_is_what_pyyaml_makes_of_it(text):
     assert bounded_yaml.load_yaml(text) == yaml.safe_load(text)
@@ -63,8 +65,7 @@ def test_what_is_within_the_bounds_is_what_pyyaml_makes_of_it(text):
 
 
 REPEATED = {
-    "plain": ("a: 1\nb: 2\na: 3", "'a' in line 3 is in line 1 already"),
-    "quoted": ("a: 1\n'a': 3", "'a' in line 2"),
+    "quoted": ("a: 1\nb: 2\n'a': 3", "'a' in line 3 is in line 1 already"),
     "below others": ("x:\n- {b: 1, c: {d: 1, d: 2}}", "'d' in line 2 is in line 2"),
     "a number": ("1: a\n1: b", "'1' in line 2"),
 }
@@ -74,19 +75,6 @@ REPEATED = {
 def test_a_key_that_occurs_twice_is_refused(text, message):
     with pytest.raises(bounded_yaml.RepeatedKeyError, match=f"{message}.*; remove one"):
         bounded_yaml.load_yaml(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4, x: 5}\nd: [*b, *b]",
-        "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, <<: *b}",
-        "1: a\n'1': b",
-    ],
-    ids=["overridden", "two merges", "number and text"],
-)
-def test_what_a_merge_brings_may_be_overridden(text):
-    assert bounded_yaml.load_yaml(text) == yaml.safe_load(text)
 
 
 @pytest.mark.prompt
@@ -103,84 +91,50 @@ def test_a_shells_process_substitution_is_read(program):
     code = "import sys; from scriptmode import bounded_yaml as b; print(b.load_yaml(b.read_yaml(sys.argv[1])))"
     done = subprocess.run(
         ["bash", "-c", f'"$0" -c "$1" <({program})', sys.executable, code],
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.stdout == "{'a': 1}\n"
 
 
-def test_a_fifo_that_is_opened_for_writing_a_little_later_is_read(tmp_path):
-    os.mkfifo(tmp_path / "job.yaml")
-    writer = threading.Thread(target=(tmp_path / "job.yaml").write_bytes, args=(b"a: " + b"x" * 100_000,))
-    writer.start()
-    assert len(bounded_yaml.read_yaml(tmp_path / "job.yaml")) == 100_003
-    writer.join()
-
-
-@pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a b: c", "a: &a [1]\nb: &a [2]"])
+@pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a [1]\nb: &a [2]"])
 def test_invalid_yaml_is_pyyamls_error(text):
     with pytest.raises(yaml.YAMLError):
         bounded_yaml.load_yaml(text)
 
 
-@pytest.fixture
-def limited():
-    """Run a command with 1 GiB of memory."""
-
-    def run(*words, **variables):
-        return subprocess.run(
-            [Path(sys.executable).with_name("scriptmode"), *words],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            env={**os.environ, **variables},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)),
-        )
-
-    return run
+def test_a_sagemaker_config_file_that_is_a_bomb_is_refused_by_its_name(tmp_path):
+    (tmp_path / "config.yaml").write_text(BOMB)
+    with pytest.raises(ConfigError, match="config.yaml' is refused: it has more than 100,000 values"):
+        read_config({"SAGEMAKER_USER_CONFIG_OVERRIDE": str(tmp_path)}, None)
 
 
-def test_a_job_file_that_is_a_bomb_is_refused_by_its_name(limited, tmp_path):
+def plan_in_little_memory(file):
+    return subprocess.run(
+        [PROGRAM, "plan", "--file", str(file)], check=False, capture_output=True, text=True, timeout=600,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)),
+    )  # fmt: skip
+
+
+def test_a_job_file_that_is_a_bomb_is_refused_by_its_name(tmp_path):
     job = tmp_path / "job.yaml"
     job.write_text(BOMB)
-    done = limited("plan", "--file", str(job))
+    done = plan_in_little_memory(job)
     assert done.returncode == 2
     assert done.stderr.startswith(f"scriptmode: {job} is refused: it has more than 100,000 values once its aliases")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_sagemaker_config_file_that_is_a_bomb_is_refused_by_its_name(limited, tmp_path):
-    file = tmp_path / "config.yaml"
-    file.write_text(BOMB)
-    (tmp_path / "train.py").write_text("")
-    words = ("plan", str(tmp_path / "train.py"), "--instance-type", "ml.m5.large", "--instance-count", "1")
-    done = limited(
-        *words,
-        "--role",
-        "arn:aws:iam::111122223333:role/r",
-        "--region",
-        "us-east-1",
-        "--image-uri",
-        "111122223333.dkr.ecr.us-east-1.amazonaws.com/x:1",
-        SAGEMAKER_USER_CONFIG_OVERRIDE=str(file),
-    )
-    assert f"config file '{file}' is refused: it has more than 100,000 values" in done.stdout + done.stderr
-
-
-def test_a_file_without_an_end_is_refused(limited, tmp_path):
+def test_a_file_without_an_end_is_refused(tmp_path):
     os.mkfifo(tmp_path / "job.yaml")
 
     def write():
-        with (tmp_path / "job.yaml").open("wb") as pipe:
-            try:
-                while True:
-                    pipe.write(b"# x\n" * 10_000)
-            except BrokenPipeError:
-                pass
+        with suppress(BrokenPipeError), (tmp_path / "job.yaml").open("wb", buffering=0) as pipe:
+            while True:
+                pipe.write(b"# x\n" * 10_000)
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    done = limited("plan", "--file", str(tmp_path / "job.yaml"))
+    done = plan_in_little_memory(tmp_path / "job.yaml")
     assert (done.returncode, "more than 512 KiB" in done.stderr) == (2, True)
     writer.join(10)
     assert not writer.is_alive()

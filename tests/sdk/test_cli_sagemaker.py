@@ -34,18 +34,19 @@ def account(endpoint, tmp_path, monkeypatch, no_settings):
 WHERE = ("--profile", "team", "--region", "eu-west-1")
 
 
-def start(name, *words):
-    return invoke(
-        "run", "train.py", "--instance-type", "ml.m5.large", "--role", ROLE, "--image-uri", "registry/tf:2.15",
-        "--output-path", "s3://commanded", "--job-name", name, "--tag", "team=vision", "--no-wait", *WHERE, *words,
-    )  # fmt: skip
-
-
 def test_a_job_is_run_described_listed_rerun_and_stopped_in_the_account_of_a_profile(account):
-    started = start("commanded-1", "--input", "train=s3://b/train", "--json", "--", "--epochs", "5")
+    started = invoke(
+        "run", "train.py", "--instance-type", "ml.m5.large", "--role", ROLE, "--image-uri", "registry/tf:2.15",
+        "--output-path", "s3://commanded", "--job-name", "commanded-1", "--tag", "team=vision", "--no-wait", *WHERE,
+        "--input", "train=s3://b/train", "--json", "--", "--epochs", "5",
+    )  # fmt: skip
     assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "commanded-1"), started.stderr
     there = ("--platform", "sagemaker", *WHERE)
     assert "hosts            1 x ml.m5.large\n" in invoke("describe", "commanded-1", *there).stdout
+    # It is found on SageMaker if this machine has none of that name.
+    assert invoke("describe", "commanded-1", *WHERE).exit_code == 0
+    here = invoke("describe", "commanded-1", "--platform", "local")
+    assert (here.exit_code, "no training job named 'commanded-1'" in here.stderr) == (1, True)
     (listed,) = json.loads(invoke("list", "--json", "--name", "commanded-", *there).stdout)
     assert listed["TrainingJobName"] == "commanded-1"
     again = invoke("rerun", "commanded-1", "--job-name", "commanded-2", "-p", "epochs=6", "--no-wait", *there)
@@ -61,20 +62,6 @@ def test_a_job_is_run_described_listed_rerun_and_stopped_in_the_account_of_a_pro
     stopped = invoke("stop", "commanded-1", "--json", *there)
     assert [each["job"] for each in json.loads(stopped.stdout)] == ["commanded-1"]
     assert "AWS_PROFILE" not in os.environ
-
-
-def test_a_job_is_found_on_sagemaker_if_this_machine_has_none_of_that_name(account):
-    assert start("commanded-9").exit_code == 0
-    assert invoke("describe", "commanded-9", *WHERE).exit_code == 0
-    here = invoke("describe", "commanded-9", "--platform", "local")
-    assert (here.exit_code, "no training job named 'commanded-9'" in here.stderr) == (1, True)
-
-
-def test_the_error_for_an_unknown_profile_is_one_line(account):
-    done = invoke("list", "--platform", "sagemaker", "--profile", "teem", "--region", "eu-west-1")
-    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
-    assert "the AWS configuration has no profile 'teem'" in done.stderr
-    assert "(--profile)" in done.stderr
 
 
 def test_a_misspelled_region_is_named_once_by_a_plan(tmp_path):

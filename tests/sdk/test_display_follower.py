@@ -1,53 +1,33 @@
-"""Following a job: when it is drawn, what is asked, and what ends it."""
+"""Following a job: when it is drawn, what ends it, and what else is written into its terminal."""
 
+import io
 import re
+import sys
 import threading
+from itertools import repeat
 
 import pytest
 from fakes.followed import Job, Last, Screen
 from fakes.processes import until
 from fakes.sagemaker_jobs import started
+from pyte import HistoryScreen, Stream
 
-from scriptmode import CredentialsError, JobNotFoundError
-from scriptmode.display.follower import Follower, find_roles
+from scriptmode import CredentialsError, JobNotFoundError, display
+from scriptmode.display.follower import Follower
 from scriptmode.display.terminal_view import TerminalView
 from scriptmode.platforms.base import HostActivity, LogEvent
-from scriptmode.request.parse import parse_request
 from scriptmode.testing import Life
 
 
-def followed(lines):
+def test_a_log_of_many_lines_is_written_in_few_pieces_and_searched_for_metrics_as_a_whole():
     screen = Screen()
-    platform = Job(lines)
-    Follower("job-1", platform, TerminalView(screen)).run()
-    return screen, platform
-
-
-def test_a_log_of_many_lines_is_written_in_few_pieces_and_whole():
-    screen, _ = followed(f"line {number}" for number in range(20_000))
+    Follower("job-1", Job(f"loss={number}" for number in range(20_000)), TerminalView(screen)).run()
     assert len(screen.frames) < 20
-    assert re.findall(r"^(?:.*K)?\S*algo-1 \|\S* line (\d+)$", screen.getvalue(), re.MULTILINE) == [
-        str(number) for number in range(20_000)
-    ]
-
-
-def test_an_invalid_expression_is_reported_once_and_other_metrics_are_shown():
-    screen, _ = followed(f"loss={number}" for number in range(20_000))
+    shown = re.findall(r"^(?:.*K)?\S*algo-1 \|\S* loss=(\d+)$", screen.getvalue(), re.MULTILINE)
+    assert shown == [str(number) for number in range(20_000)]
     assert screen.getvalue().count("scriptmode: metric 'broken': the regular expression '(' is wrong") == 1
     assert "loss" in screen.frames[-1]
     assert "19,999" in screen.frames[-1]
-
-
-def test_time_passes_in_a_view_of_a_job_that_says_nothing():
-    screen = Screen()
-
-    def lines():
-        until(lambda: len(screen.frames) >= 3)
-        yield "at last"
-
-    Follower("job-1", Job(lines()), TerminalView(screen)).run()
-    assert all("Training" in frame for frame in screen.frames[1:3])
-    assert "at last" in screen.getvalue()
 
 
 def test_a_line_without_an_end_is_shown_while_it_is_written():
@@ -70,53 +50,52 @@ def test_a_line_without_an_end_is_shown_while_it_is_written():
     assert view.frame.snapshot.observed.hosts[0].line == "over loss=0.25"
 
 
-def test_a_terminal_that_goes_away_ends_the_following():
-    class Gone(Screen):
-        def write(self, text):
-            raise BrokenPipeError
-
-    def lines():
-        while True:
-            yield "line"
-
-    with pytest.raises(BrokenPipeError):
-        Follower("job-1", Job(lines()), TerminalView(Gone())).run()
+class OddProgress(Job):
+    def progress(self, name):
+        raise ValueError("odd")
 
 
-def test_a_view_that_breaks_ends_the_following_of_a_silent_job_too():
-    class Broken(Last):
-        def draw(self, frame):
-            raise BrokenPipeError
-
-    def lines():
-        until(lambda: False)
-        yield "never"
-
-    with pytest.raises(BrokenPipeError):
-        Follower("job-1", Job(lines()), Broken()).run()
+def expiring():
+    yield "the last line"
+    raise CredentialsError("expired")
 
 
-def test_the_last_lines_are_shown_whatever_is_wrong_with_what_is_asked_beside():
-    class Odd(Job):
-        def progress(self, name):
-            raise ValueError("odd")
-
+@pytest.mark.parametrize(
+    ("job", "error"),
+    [(Job(expiring()), CredentialsError), (OddProgress(["the last line"]), ValueError)],
+    ids=["of the log", "of the progress"],
+)
+def test_an_error_ends_the_following_after_the_last_lines_and_leaves_no_thread(job, error):
     screen = Screen()
-    with pytest.raises(ValueError, match="odd"):
-        Follower("job-1", Odd(["the last line"]), TerminalView(screen)).run()
+    with pytest.raises(error):
+        Follower("job-1", job, TerminalView(screen)).run()
     assert "the last line" in screen.getvalue()
-
-
-def test_a_log_that_cannot_be_read_on_ends_the_following_and_leaves_no_thread():
-    def lines():
-        yield "one"
-        raise CredentialsError("expired")
-
-    screen = Screen()
-    with pytest.raises(CredentialsError):
-        Follower("job-1", Job(lines()), TerminalView(screen)).run()
-    assert "one" in screen.getvalue()
     assert not [thread for thread in threading.enumerate() if "view of job-1" in thread.name]
+
+
+class Gone(Screen):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+class Broken(Last):
+    def draw(self, frame):
+        raise BrokenPipeError
+
+
+def silence():
+    until(lambda: False)
+    yield "never"
+
+
+@pytest.mark.parametrize(
+    ("lines", "view"),
+    [(repeat("line"), TerminalView(Gone())), (silence(), Broken())],
+    ids=["a terminal", "a view of a silent job"],
+)
+def test_a_view_that_goes_away_ends_the_following(lines, view):
+    with pytest.raises(BrokenPipeError):
+        Follower("job-1", Job(lines), view).run()
 
 
 def test_a_job_whose_platform_answers_only_log_events_is_followed():
@@ -167,12 +146,104 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
     assert "_@" in screen.frames[-1]
 
 
-def test_unknown_roles_are_none():
-    assert find_roles(parse_request({})) == {}
-    assert find_roles(parse_request({"HyperParameters": {"sagemaker_program": "x"}})) == {}
-    two_strategies = {f"sagemaker_{name}_enabled": "true" for name in ("mpi", "parameter_server")}
-    refused = {"sagemaker_program": "x", "sagemaker_submit_directory": "s3://bucket/x", **two_strategies}
-    assert (
-        find_roles(parse_request({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": refused}))
-        == {}
-    )
+def test_what_the_program_says_into_a_file_stays_there(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    def lines():
+        sys.stderr.write("trouble\n")
+        yield "up"
+
+    screen = Screen()
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
+    assert sys.stderr.getvalue() == "trouble\n"
+    assert "trouble" not in screen.getvalue()
+
+
+def test_a_line_that_is_written_in_pieces_is_shown_once_it_is_whole(monkeypatch):
+    screen, before = Screen(), Screen()
+    monkeypatch.setattr(sys, "stderr", before)
+    kept = []
+
+    def lines():
+        kept.append(sys.stderr)
+        sys.stderr.writelines(["still ", "\x1b[2Jtrying"])
+        drawn = len(screen.frames)
+        until(lambda: len(screen.frames) >= drawn + 2)
+        assert "still" not in screen.getvalue()
+        print(file=sys.stderr)
+        until(lambda: "still trying\n" in screen.getvalue())
+        sys.stderr.write("never ended")
+        yield "up"
+
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
+    assert "never ended\n" in screen.getvalue()
+    assert (sys.stderr, before.getvalue()) == (before, "")
+    # A handler of `logging` keeps the stream that it was made with.
+    kept[0].write("later\n")
+    assert screen.getvalue().endswith("later\n")
+
+
+def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    def first():
+        until(lambda: "job-1" in screen.getvalue())
+        other = threading.Thread(target=follow, args=("job-2", second()))
+        other.start()
+        until(lambda: "second 0\n" in screen.getvalue())
+        yield "first"
+        ended.set()
+        other.join()
+
+    def second():
+        yield "second 0"
+        yield from (f"second {number}" for number in range(1, 50) if ended.wait(20))
+
+    def follow(name, lines):
+        display.follow_job(name, Job(lines, name), display.TERMINAL)
+
+    ended = threading.Event()
+    follow("job-1", first())
+    assert sys.stdout is screen
+    lines = seen(screen)
+    assert [line for line in lines if "second" in line] == [f"algo-1 | second {number}" for number in range(50)]
+    assert lines.count("algo-1 | first") == 1
+    assert not [line for line in lines if line.startswith("\u2500\u2500")]
+    assert "\u2500 job-2" not in screen.getvalue()
+
+
+def test_lines_of_a_job_go_on_after_the_end_of_the_view_that_took_them(monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    ended = threading.Event()
+
+    def second():
+        yield "before"
+        assert ended.wait(20)
+        yield "after"
+
+    other = threading.Thread(target=lambda: display.follow_job("job-2", Job(second(), "job-2"), display.TERMINAL))
+
+    def first():
+        other.start()
+        until(lambda: "before\n" in screen.getvalue())
+        yield "first"
+
+    display.follow_job("job-1", Job(first()), display.TERMINAL)
+    ended.set()
+    other.join()
+    assert seen(screen)[-1].endswith("| after")
+    # The next one has the terminal to itself again.
+    display.follow_job("job-3", Job(["third"], "job-3"), display.TERMINAL)
+    assert "algo-1 | third" in seen(screen)
+    # Which a view alone tells: of an expression that is none.
+    assert screen.getvalue().count("scriptmode: metric 'broken'") == 2
+
+
+def seen(screen):
+    """What the terminal shows, and what scrolled out of it."""
+    terminal = HistoryScreen(80, 24, history=1000)
+    Stream(terminal).feed(screen.getvalue().replace("\n", "\r\n"))
+    before = ["".join(line[column].data for column in range(80)).rstrip() for line in terminal.history.top]
+    return [line for line in (*before, *(line.rstrip() for line in terminal.display)) if line]

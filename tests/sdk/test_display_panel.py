@@ -6,7 +6,6 @@ import pytest
 
 from scriptmode.display import html_card
 from scriptmode.display.collector import ChannelRates, Collector
-from scriptmode.display.row_allocation import allocate_rows
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, HostActivity, LogEvent
@@ -21,6 +20,8 @@ def described(hosts=2, status="InProgress", **fields):
     transitions = [{"Status": name, "StartTime": NOW - timedelta(seconds=ago)} for name, ago in starts]
     for before, after in zip(transitions, transitions[1:]):
         before["EndTime"] = after["StartTime"]
+    if status != "InProgress":
+        transitions[-1]["EndTime"] = NOW
     return {
         "TrainingJobName": "job-1",
         "TrainingJobStatus": status,
@@ -47,13 +48,16 @@ def rows(view, columns, room, **panel):
 
 def test_a_description_tells_history_time_and_hosts():
     view = create_snapshot(parse_description(described()), NOW)
-    assert [(stay.status, stay.seconds) for stay in view.history] == [
-        ("Starting", 2),
-        ("Downloading", 8),
-        ("Training", 20),
-    ]
+    stays = [(stay.status, stay.seconds) for stay in view.history]
+    assert stays == [("Starting", 2), ("Downloading", 8), ("Training", 20)]
     assert (view.elapsed, view.instances, view.ended) == (30, "2 x local_process", False)
     assert view.commands() == ("scriptmode logs -f job-1", "scriptmode stop job-1")
+    ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
+    view = create_snapshot(parse_description(ended), NOW + timedelta(days=7))
+    assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
+    assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
+    view = create_snapshot(parse_description({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}), NOW)
+    assert (view.history, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
 
 
 def writing(**lines):
@@ -83,13 +87,9 @@ def test_the_values_of_a_line_that_has_not_ended_are_replaced_by_those_of_the_en
     assert losses() == (3, 7.0, (9.0, 8.0, 7.0))
     collector.add_event(LogEvent("algo-1", "loss=8\rloss=7\rloss=6"))
     assert losses() == (4, 6.0, (9.0, 8.0, 7.0, 6.0))
-
-
-def test_a_metric_of_which_no_line_has_ended_is_known():
     collector = collected()
     collector.set_activity(writing(algo_2="\r1/9 loss=4", algo_1="\r1/9 loss=3"))
-    (loss,) = collector.snapshot(NOW).observed.metrics
-    assert (loss.name, loss.last, loss.host) == ("loss", 3.0, "algo-1")
+    assert losses() == (1, 3.0, (3.0,))
 
 
 LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8"), ("algo-1", "loss=1")]
@@ -101,55 +101,12 @@ def test_a_metric_of_several_hosts_shows_the_first_host_with_its_name():
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
+    # In a small terminal the host's name gives way to the curve.
+    (row,) = [row for row in rows(view, 31, 30) if row.startswith("  loss")]
+    assert row.rstrip() == "  loss         1 █▁"
     assert "<b>loss</b> of algo-1" in html_card.render_card(view, log_locations={})
-
-
-def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
-    (loss,) = collected(LOSSES[:1]).snapshot(NOW).observed.metrics
-    assert (loss.last, loss.host) == (9.0, "")
-
-
-@pytest.mark.parametrize(
-    ("columns", "row"), [(14, "  loss   1 █▁"), (31, "  loss         1 █▁"), (40, "  loss            1 █▁ algo-1")]
-)
-def test_in_a_small_terminal_a_hosts_name_gives_way_to_the_curve(columns, row):
-    (said,) = [said for said in rows(collected(LOSSES).snapshot(NOW), columns, 30) if said.startswith("  loss")]
-    assert said.rstrip() == row
-
-
-def test_a_description_of_almost_nothing_is_a_view_too():
-    view = create_snapshot(parse_description({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}), NOW)
-    assert (view.history, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
-
-
-def test_a_job_that_ended_stands_still():
-    ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
-    view = create_snapshot(parse_description(ended), NOW + timedelta(days=7))
-    assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
-    assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
-
-
-def test_metrics_are_found_in_the_lines_that_pass():
-    view = collected([("algo-1", "loss=0.5 acc=0.1 loss=0.25"), ("algo-2", "loss=."), ("algo-1", "nothing")]).snapshot(
-        NOW
-    )
-    assert [(each.name, each.count, each.last) for each in view.observed.metrics] == [
-        ("loss", 2, 0.25),
-        ("validation:accuracy", 1, 0.1),
-    ]
-    assert [(host.name, host.line) for host in view.observed.hosts] == [
-        ("algo-1", "nothing"),
-        ("algo-2", "loss=."),
-    ]
-
-
-def test_an_invalid_expression_is_reported_once_and_others_work():
-    broken = [{"Name": "wrong", "Regex": "("}, *METRICS]
-    collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
-    collector.set_description(parse_description(described(AlgorithmSpecification={"MetricDefinitions": broken})))
-    (told,) = collector.problems
-    assert told.startswith("metric 'wrong': the regular expression '(' is wrong")
-    assert [each.name for each in collector.snapshot(NOW).observed.metrics] == ["loss"]
+    (loss,) = collected([*LOSSES[:1], ("algo-2", "loss=.")]).snapshot(NOW).observed.metrics
+    assert (loss.count, loss.last, loss.host) == (1, 9.0, "")
 
 
 def test_a_rate_is_that_of_the_last_seconds():
@@ -164,6 +121,13 @@ def test_a_rate_is_that_of_the_last_seconds():
     assert rates.statuses(over=True)[0].rate is None
 
 
+def test_a_rate_is_an_average_over_steps():
+    rates = ChannelRates()
+    for second in range(60):
+        rates.add([ChannelProgress("train", "File", 40 * (second // 2), 20_000)], float(second))
+    assert rates.statuses()[0].rate == pytest.approx(20, rel=0.1)
+
+
 def test_a_rate_needs_some_time_and_a_complete_channel_has_none():
     rates = ChannelRates()
     rates.add([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
@@ -171,14 +135,9 @@ def test_a_rate_needs_some_time_and_a_complete_channel_has_none():
     assert [each.rate for each in rates.statuses()] == [None, None]
     rates.add([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
     assert [(each.rate, each.left) for each in rates.statuses()] == [(None, None), (0.0, None)]
-
-
-def test_data_that_is_read_again_comes_at_no_negative_rate():
-    rates = ChannelRates()
-    for second, done in enumerate((9, 3)):
-        rates.add([ChannelProgress("train", "File", done, 10)], float(second))
-    (data,) = rates.statuses()
-    assert (data.rate, data.left) == (0.0, None)
+    # It may be read again.
+    rates.add([ChannelProgress("train", "File", 3, 10), ChannelProgress("eval", "File", 0, 10)], 6.0)
+    assert [(each.rate, each.left) for each in rates.statuses()] == [(0.0, None), (0.0, None)]
 
 
 def full(hosts=2):
@@ -230,9 +189,6 @@ def test_hosts_have_their_resources_in_columns_and_say_if_they_are_silent():
     assert row == "  algo-1  chief, worker CPU 99%  1.3 GB GPU 87% 10.0 GB · no output for 12 s · loading"
     card = html_card.render_card(doing(gpu_percent=87.0), log_locations={})
     assert ">chief, worker \u00b7 CPU 99%, 1.3 GB, GPU 87% \u00b7 no output for 12 s<" in card
-
-
-def test_in_a_small_terminal_the_resources_give_way_to_the_line():
     assert rows(doing(), 50, 12)[-2:] == [
         "  algo-1  chief, worker · no output for 12 s · lo…",
         "  algo-10               · up",
@@ -249,14 +205,6 @@ def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
     assert not plain or all(row.plain.isascii() for row in drawn)
 
 
-def test_the_platforms_message_is_shown_before_the_training():
-    waiting = [{"Status": "Starting", "StartTime": NOW, "StatusMessage": "Launching requested ML instances"}]
-    fields = {"SecondaryStatus": "Starting", "SecondaryStatusTransitions": waiting}
-    view = collected(**fields).snapshot(NOW)
-    assert rows(view, 78, 12)[2] == "  Launching requested ML instances"
-    assert len(rows(view, 78, 2)) == 2
-
-
 def test_a_long_message_is_continued_in_the_next_rows():
     message = "Waiting in the queue: number 2; expected start 12:30; other jobs have a higher priority"
     pending = [{"Status": "Pending", "StartTime": NOW, "StatusMessage": message}]
@@ -264,24 +212,14 @@ def test_a_long_message_is_continued_in_the_next_rows():
     found = [row.strip() for row in rows(view, 40, 12)]
     assert " ".join(found[2:5]) == message
     assert rows(view, 40, 3)[2].strip().startswith("Waiting in the queue")
+    assert (rows(view, 100, 12)[2], len(rows(view, 100, 2))) == (f"  {message}", 2)
 
 
-def test_of_many_hosts_as_many_are_shown_as_fit():
+def test_of_many_hosts_as_many_are_shown_as_fit_and_what_fits_nowhere_is_counted():
     said = rows(full(hosts=100), 78, 12)
-    assert len(said) == 12
-    assert said[-1].strip() == "and 95 more hosts"
-
-
-def test_what_fits_nowhere_is_counted():
+    assert (len(said), said[-1].strip()) == (12, "and 95 more hosts")
     said = rows(full(hosts=100), 78, 5)
     assert [line.strip() for line in said[2:]] == ["2 channels", "2 metrics", "100 hosts"]
-
-
-def test_rows_are_shared_out_in_turn():
-    assert allocate_rows(0, [1, 5]) == [0, 0]
-    assert allocate_rows(3, [1, 5, 5, 0]) == [1, 1, 1, 0]
-    assert allocate_rows(8, [1, 5, 2]) == [1, 5, 2]
-    assert allocate_rows(7, [1, 5, 2]) == [1, 4, 2]
 
 
 def test_the_last_status_is_kept_where_the_history_is_too_long():
@@ -289,22 +227,17 @@ def test_the_last_status_is_kept_where_the_history_is_too_long():
     assert history.startswith("…")
 
 
-def test_a_card_draws_the_history_as_a_bar_once_the_job_has_ended():
-    bar = 'title="Training 20 s"'
+def test_the_card_of_an_ended_job_has_a_bar_of_its_history_and_offers_the_plot_and_the_model():
     running = html_card.render_card(collected().snapshot(NOW), log_locations={})
+    bar = 'title="Training 20 s"'
     assert "Training 20 s" in running
     assert bar not in running
-    ended = described(status="Completed", LastModifiedTime=NOW)
-    ended["SecondaryStatusTransitions"][-1]["EndTime"] = NOW
-    assert bar in html_card.render_card(create_snapshot(parse_description(ended), NOW), log_locations={})
-
-
-def test_a_card_offers_the_plot_where_there_are_metrics_and_the_model_where_there_is_one():
-    running = html_card.render_card(collected().snapshot(NOW), log_locations={})
     assert "job.plot()" not in running
     assert "job.model" not in running
-    fields = {"status": "Completed", "ModelArtifacts": {"S3ModelArtifacts": "s3://b/model.tar.gz"}}
-    completed = html_card.render_card(collected(LOSSES, **fields).snapshot(NOW), log_locations={})
+    artifacts = {"S3ModelArtifacts": "s3://b/model.tar.gz"}
+    ended = collected(LOSSES, status="Completed", LastModifiedTime=NOW, ModelArtifacts=artifacts).snapshot(NOW)
+    completed = html_card.render_card(ended, log_locations={})
+    assert bar in completed
     assert (
         completed.index(">job.plot()<") < completed.index(">job.model<") < completed.index("scriptmode model download")
     )

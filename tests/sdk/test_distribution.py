@@ -1,4 +1,6 @@
-import dataclasses
+"""Distributions: how they are given, what is refused, their requests, and the role of each host of a described job."""
+
+import copy
 import json
 
 import pytest
@@ -7,6 +9,9 @@ from fakes.platforms import RecordingPlatform
 
 import scriptmode
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
+from scriptmode.display.follower import find_roles
+from scriptmode.planning import host_roles
+from scriptmode.request.parse import parse_request
 from scriptmode.spec.distribution import parse_distribution
 
 GROUPS = [
@@ -19,136 +24,78 @@ IN_GROUPS = {"instance_count": None, "instance_type": None, "instance_groups": G
 DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluator": ("other",)}
 
 
-@pytest.mark.parametrize(
-    ("spelling", "value"),
-    [
-        pytest.param(None, None, id="nothing"),
-        pytest.param({}, None, id="empty dict"),
-        pytest.param(MPI(2), MPI(2), id="a value stands for itself"),
-        pytest.param({"parameter_server": {"enabled": True}}, ParameterServer(), id="between-graph"),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "coordinator": True}},
-            ParameterServer(coordinator=True),
-            id="coordinator",
-        ),
-        pytest.param({"multi_worker_mirrored_strategy": {"enabled": True}}, MultiWorkerMirrored(), id="mirrored"),
-        pytest.param(
-            {"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x A=b"}},
-            MPI(4, "-x A=b"),
-            id="mpi",
-        ),
-        pytest.param({"mpi": {"enabled": True, "bind_gpus": True}}, MPI(bind_gpus=True), id="mpi with a GPU a rank"),
-        pytest.param({"parameter_server": {"enabled": True, "chief": True}}, ParameterServer(chief=True), id="chief"),
-        pytest.param({"mpi": {"enabled": False, "processes_per_host": 4}}, None, id="switched off"),
-        pytest.param(
-            {"mpi": {"enabled": False}, "parameter_server": {"enabled": True}},
-            ParameterServer(),
-            id="one of two is off",
-        ),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "evaluator": True}}, ParameterServer(evaluator=True), id="evaluator"
-        ),
-        pytest.param(
-            {"multi_worker_mirrored_strategy": {"enabled": True, "evaluator": True}},
-            MultiWorkerMirrored(evaluator=True),
-            id="mirrored evaluator",
-        ),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "roles": {"ps": ["b", "c"], "master": "a"}}},
-            ParameterServer(roles={"master": ("a",), "ps": ("b", "c")}),
-            id="roles",
-        ),
-        pytest.param(
-            {"multi_worker_mirrored_strategy": {"enabled": True, "roles": {"evaluator": "b", "worker": "a"}}},
-            MultiWorkerMirrored(roles={"worker": ["a"], "evaluator": "b"}),
-            id="mirrored roles",
-        ),
-        pytest.param(
-            {"mpi": {"enabled": True}, "instance_groups": ["a", "b"]}, MPI(instance_groups=("a", "b")), id="groups"
-        ),
-        pytest.param({"smdistributed": {"dataparallel": {"enabled": False}}}, None, id="AWS's own, disabled"),
-        pytest.param(
-            {"torch_distributed": {"enabled": False}, "mpi": {"enabled": True}}, MPI(), id="AWS's own beside another"
-        ),
-    ],
-)
-def test_the_dict_spelling_gives_the_value(spelling, value):
+SPELLINGS = {
+    "nothing": ({}, None),
+    "a value": (MPI(2), MPI(2)),
+    "between-graph": ({"parameter_server": {"enabled": True}}, ParameterServer()),
+    "coordinator": ({"parameter_server": {"enabled": True, "coordinator": True}}, ParameterServer(coordinator=True)),
+    "mirrored": ({"multi_worker_mirrored_strategy": {"enabled": True}}, MultiWorkerMirrored()),
+    "MPI": ({"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x A=b"}}, MPI(4, "-x A=b")),
+    "GPUs": ({"mpi": {"enabled": True, "bind_gpus": True}}, MPI(bind_gpus=True)),
+    "chief": ({"parameter_server": {"enabled": True, "chief": True}}, ParameterServer(chief=True)),
+    "one of two is off": ({"mpi": {"enabled": False}, "parameter_server": {"enabled": True}}, ParameterServer()),
+    "evaluator": ({"parameter_server": {"enabled": True, "evaluator": True}}, ParameterServer(evaluator=True)),
+    "roles": (
+        {"parameter_server": {"enabled": True, "roles": {"ps": ["b", "c"], "master": "a"}}},
+        ParameterServer(roles={"master": ("a",), "ps": ("b", "c")}),
+    ),
+    "mirrored roles": (
+        {"multi_worker_mirrored_strategy": {"enabled": True, "roles": {"evaluator": "b", "worker": "a"}}},
+        MultiWorkerMirrored(roles={"worker": ["a"], "evaluator": "b"}),
+    ),
+    "groups": ({"mpi": {"enabled": True}, "instance_groups": ["a", "b"]}, MPI(instance_groups=("a", "b"))),
+    "AWS's own, off": ({"smdistributed": {"dataparallel": {"enabled": False}}}, None),
+    "AWS's own, off, beside another": ({"torch_distributed": {"enabled": False}, "mpi": {"enabled": True}}, MPI()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spelling", "value"), SPELLINGS.values(), ids=SPELLINGS)
+def test_the_dict_spelling_gives_the_value_and_is_left_as_it_was(spelling, value):
+    before = copy.deepcopy(spelling)
     assert parse_distribution(spelling) == value
+    assert spelling == before
 
 
-@pytest.mark.parametrize(
-    ("spelling", "message"),
-    [
-        pytest.param(
-            {"mpi": {"enabled": True, "process_per_host": 4}},
-            "distribution['mpi'] has no key 'process_per_host'; did you mean 'processes_per_host'?",
-            id="unknown option",
-        ),
-        pytest.param(
-            {"parameter_servers": {"enabled": True}},
-            "has no key 'parameter_servers'; did you mean 'parameter_server'?",
-            id="unknown kind",
-        ),
-        pytest.param({"ring": 1}, "has no key 'ring'; use one of ", id="nothing near"),
-        pytest.param({"horovod": 1}, "has no key 'horovod'; use 'mpi', which starts", id="a library"),
-        pytest.param({"mpi": {"enabled": True, "processes_per_host": 0}}, "processes_per_host is 0", id="zero"),
-        pytest.param({"mpi": {"enabled": True, "processes_per_host": True}}, "processes_per_host is True", id="a bool"),
-        pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; give True or False", id="a number"),
-        pytest.param({"mpi": {"enabled": True, "processes_per_host": "4"}}, "processes_per_host is '4'", id="text"),
-        pytest.param(
-            {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}},
-            "No closing quotation; close the quote",
-            id="open quote",
-        ),
-        pytest.param({"mpi": {"enabled": True, "custom_mpi_options": ["-x"]}}, "one string", id="a list of options"),
-        pytest.param(
-            {"mpi": {"enabled": True}, "parameter_server": {"enabled": True}},
-            "'mpi' and 'parameter_server'",
-            id="two kinds",
-        ),
-        pytest.param({"mpi": {"processes_per_host": 2}}, "['enabled'] is None; give True or False", id="no switch"),
-        pytest.param({"mpi": {"enabled": "yes"}}, "['enabled'] is 'yes'", id="a word for a switch"),
-        pytest.param({"mpi": True}, "distribution['mpi'] is True", id="no dict"),
-        pytest.param("mpi", "distribution is 'mpi'", id="a word"),
-        pytest.param({"smdistributed": {"dataparallel": {"enabled": True}}}, "needs AWS's own library", id="AWS's own"),
-        pytest.param({"smdistributed": {}}, "needs AWS's own library", id="AWS's own without a switch"),
-        pytest.param(
-            {"smdistributed": {"dataparallel": {"enabled": False}, "modelparallel": {"enabled": True}}},
-            "needs AWS's own library",
-            id="one of AWS's own",
-        ),
-        pytest.param({"instance_groups": ["a"]}, "enables nothing", id="groups alone"),
-        pytest.param({"mpi": {"enabled": True}, "instance_groups": "a"}, "give a list", id="groups as a word"),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "coordinator": "no"}}, "coordinator is 'no'", id="coordinator"
-        ),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "chief": 1}},
-            "chief is 1; give True or False",
-            id="chief that is no switch",
-        ),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "chief": True, "coordinator": True}},
-            "a coordinator is always the chief; leave chief out",
-            id="chief of a coordinator",
-        ),
-        pytest.param(
-            {"parameter_server": {"enabled": True, "evaluater": True}}, "did you mean 'evaluator'?", id="near evaluator"
-        ),
-        pytest.param({"mpi": {"enabled": True, "evaluator": True}}, "['mpi'] has no key 'evaluator'", id="not of MPI"),
-    ],
-)
+def mpi(**options):
+    return {"mpi": {"enabled": True, **options}}
+
+
+def servers(**options):
+    return {"parameter_server": {"enabled": True, **options}}
+
+
+AWSS_OWN = {"smdistributed": {"dataparallel": {"enabled": False}, "modelparallel": {"enabled": True}}}
+WRONG_SPELLINGS = {
+    "unknown option": (mpi(process_per_host=4), "distribution['mpi'] has no key 'process_per_host'; did you mean 'processes_per_host'?"),
+    "unknown kind": ({"parameter_servers": {"enabled": True}}, "has no key 'parameter_servers'; did you mean 'parameter_server'?"),
+    "nothing near": ({"ring": 1}, "has no key 'ring'; use one of "),
+    "a library": ({"horovod": 1}, "has no key 'horovod'; use 'mpi', which starts"),
+    "zero": (mpi(processes_per_host=0), "processes_per_host is 0"),
+    "a bool": (mpi(processes_per_host=True), "processes_per_host is True"),
+    "a number": (mpi(bind_gpus=1), "bind_gpus is 1; give True or False"),
+    "open quote": (mpi(custom_mpi_options="-x 'A"), "No closing quotation; close the quote"),
+    "a list of options": (mpi(custom_mpi_options=["-x"]), "one string"),
+    "two kinds": (mpi() | servers(), "'mpi' and 'parameter_server'"),
+    "no switch": ({"mpi": {"processes_per_host": 2}}, "['enabled'] is None; give True or False"),
+    "a word for a switch": ({"mpi": {"enabled": "yes"}}, "['enabled'] is 'yes'"),
+    "no dict": ({"mpi": True}, "distribution['mpi'] is True"),
+    "a word": ("mpi", "distribution is 'mpi'"),
+    "AWS's own without a switch": ({"smdistributed": {}}, "needs AWS's own library"),
+    "one of AWS's own": (AWSS_OWN, "needs AWS's own library"),
+    "groups alone": ({"instance_groups": ["a"]}, "enables nothing"),
+    "groups as a word": (mpi() | {"instance_groups": "a"}, "give a list"),
+    "coordinator": (servers(coordinator="no"), "coordinator is 'no'"),
+    "chief that is no switch": (servers(chief=1), "chief is 1; give True or False"),
+    "chief of a coordinator": (servers(chief=True, coordinator=True), "a coordinator is always the chief; leave chief out"),
+    "not of MPI": (mpi(evaluator=True), "['mpi'] has no key 'evaluator'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spelling", "message"), WRONG_SPELLINGS.values(), ids=WRONG_SPELLINGS)
 def test_a_wrong_spelling_is_named(spelling, message):
     with pytest.raises(SpecError) as caught:
         parse_distribution(spelling)
     assert message in str(caught.value)
-
-
-def test_the_callers_dict_is_left_as_it_was():
-    spelling = {"mpi": {"enabled": True, "processes_per_host": 4}, "instance_groups": ["a"]}
-    before = {"mpi": dict(spelling["mpi"]), "instance_groups": ["a"]}
-    parse_distribution(spelling)
-    assert spelling == before
 
 
 def test_a_role_is_given_to_groups_or_their_names():
@@ -158,53 +105,32 @@ def test_a_role_is_given_to_groups_or_their_names():
     assert hash(given) == hash(ParameterServer(roles={}))
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        pytest.param({"evaluator": 1}, "ParameterServer evaluator is 1; give True or False", id="a number for a switch"),
-        pytest.param({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?", id="unknown role"),
-        pytest.param({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'", id="group twice"),
-        pytest.param({"roles": {"chief": "a", "ps": ["b", "b"]}}, "names 'b' twice, for 'ps' and 'ps'", id="twice in a list"),
-        pytest.param({"roles": {"chief": "a", "ps": "b"}, "chief": True}, "both say what the first trainer is", id="chief too"),
-        pytest.param({"roles": {"ps": "a"}}, "names no chief or master; give it a group", id="nobody leads"),
-        pytest.param({"roles": {"chief": "a", "master": "b", "ps": "c"}}, "names both 'master' and 'chief'", id="two lead"),
-        pytest.param({"roles": {"chief": "a", "worker": "b"}}, "names no 'ps', which this cluster needs", id="no ps"),
-        pytest.param({"roles": {"chief": "a", "ps": ()}}, "roles['ps'] is (); give an instance group", id="no group"),
-        pytest.param({"roles": {"chief": 1, "ps": "b"}}, "roles['chief'] is 1; give a list", id="a number"),
-        pytest.param({"roles": ["chief"]}, "roles is ['chief']; give a dict", id="a list"),
-        pytest.param(
-            {"roles": {"chief": "a", "ps": "b"}, "instance_groups": ("a",)}, "roles and instance_groups both", id="groups too"
-        ),
-        pytest.param(
-            {"roles": {"chief": "a", "ps": "b"}, "evaluator": True}, "both say where the evaluator is", id="evaluator too"
-        ),
-        pytest.param(
-            {"coordinator": True, "roles": {"master": "a", "ps": "b"}},
-            "no role 'master'; use one of chief, evaluator, ps, worker",
-            id="coordinator's master",
-        ),
-        pytest.param(
-            {"coordinator": True, "roles": {"chief": "a", "ps": "b"}}, "names no 'worker'", id="coordinator without workers"
-        ),
-    ],
-)  # fmt: skip
-def test_roles_that_do_not_form_a_cluster_are_errors(make, message):
-    with pytest.raises(SpecError) as caught:
-        ParameterServer(**make)
-    assert message in str(caught.value)
+LED = {"chief": "a", "ps": "b"}
+WRONG_ROLES = {
+    "unknown role": ({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?"),
+    "group twice": ({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'"),
+    "chief too": ({"roles": LED, "chief": True}, "both say what the first trainer is"),
+    "nobody leads": ({"roles": {"ps": "a"}}, "names no chief or master; give it a group"),
+    "two lead": ({"roles": {"chief": "a", "master": "b", "ps": "c"}}, "names both 'master' and 'chief'"),
+    "no ps": ({"roles": {"chief": "a", "worker": "b"}}, "names no 'ps', which this cluster needs"),
+    "no group": ({"roles": {"chief": "a", "ps": ()}}, "roles['ps'] is (); give an instance group"),
+    "a number": ({"roles": {"chief": 1, "ps": "b"}}, "roles['chief'] is 1; give a list"),
+    "a list": ({"roles": ["chief"]}, "roles is ['chief']; give a dict"),
+    "groups too": ({"roles": LED, "instance_groups": ("a",)}, "roles and instance_groups both"),
+    "evaluator too": ({"roles": LED, "evaluator": True}, "both say where the evaluator is"),
+    "coordinator's master": ({"coordinator": True, "roles": {"master": "a", "ps": "b"}}, "no role 'master'; use one of chief, evaluator, ps, worker"),
+    "coordinator without workers": ({"coordinator": True, "roles": LED}, "names no 'worker'"),
+    "mirrored, a word": ({"evaluator": "yes"}, "MultiWorkerMirrored evaluator is 'yes'"),
+    "mirrored, ps": ({"roles": {"ps": "a"}}, "MultiWorkerMirrored roles has no role 'ps'; use one of chief, evaluator, worker"),
+    "mirrored, no worker": ({"roles": {"chief": "a"}}, "MultiWorkerMirrored roles names no 'worker'"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        ({"evaluator": "yes"}, "MultiWorkerMirrored evaluator is 'yes'"),
-        ({"roles": {"ps": "a"}}, "MultiWorkerMirrored roles has no role 'ps'; use one of chief, evaluator, worker"),
-        ({"roles": {"chief": "a"}}, "MultiWorkerMirrored roles names no 'worker'"),
-    ],
-)
-def test_a_mirrored_job_has_trainers_and_an_evaluator_only(make, message):
+@pytest.mark.parametrize(("arguments", "message"), WRONG_ROLES.values(), ids=WRONG_ROLES)
+def test_roles_that_do_not_form_a_cluster_are_errors(arguments, message):
+    kind = MultiWorkerMirrored if message.startswith("MultiWorkerMirrored") else ParameterServer
     with pytest.raises(SpecError) as caught:
-        MultiWorkerMirrored(**make)
+        kind(**arguments)
     assert message in str(caught.value)
 
 
@@ -228,52 +154,35 @@ def test_roles_without_groups_say_what_is_missing(code):
         estimator(code, distribution=ParameterServer(roles={"chief": "one", "ps": "two"}))
 
 
-@pytest.mark.parametrize(
-    ("distribution", "resources"),
-    [
-        (ParameterServer(evaluator=True), {}),
-        (MultiWorkerMirrored(evaluator=True), {}),
-        (ParameterServer(roles=DEDICATED), IN_GROUPS),
-    ],
-    ids=["evaluator", "mirrored evaluator", "roles"],
-)
-def test_a_tf_config_of_the_callers_own_names_the_tasks_alone(code, distribution, resources):
-    task = {"TF_CONFIG": "{}"}
-    with pytest.raises(SpecError, match=r"environment\['TF_CONFIG'\] and the distribution's roles or evaluator"):
-        estimator(code, distribution=distribution, environment=task, **resources)
-    assert estimator(code, distribution=ParameterServer(), environment=task, instance_count=1).spec.environment == task
+TASK = {"TF_CONFIG": "{}"}
+ROLES_TOO = r"environment\['TF_CONFIG'\] and the distribution's roles or evaluator"
+TASKS = {
+    "evaluator": (ParameterServer(evaluator=True), {}, ROLES_TOO),
+    "mirrored evaluator": (MultiWorkerMirrored(evaluator=True), {}, ROLES_TOO),
+    "roles": (ParameterServer(roles=DEDICATED), IN_GROUPS, ROLES_TOO),
+    "servers": (ParameterServer(), {}, r"environment\['TF_CONFIG'\] gives all 2 hosts one task; leave it out"),
+    "mirrored": (MultiWorkerMirrored(), {}, "gives all 2 hosts one task"),
+    "servers in groups": (ParameterServer(instance_groups=("two", "one")), IN_GROUPS, "gives all 3 hosts one task"),
+    "one host": (ParameterServer(), {"instance_count": 1}, None),
+    "one host of several": (ParameterServer(instance_groups=("one",)), IN_GROUPS, None),
+    "MPI": (MPI(), {}, None),
+    "hosts on their own": (None, {}, None),
+}
 
 
-@pytest.mark.parametrize("distribution", [ParameterServer(), MultiWorkerMirrored()], ids=["servers", "mirrored"])
-def test_a_tf_config_of_the_callers_own_is_one_hosts_task(code, distribution):
-    task = {"TF_CONFIG": "{}"}
-    with pytest.raises(SpecError, match=r"environment\['TF_CONFIG'\] gives all 2 hosts one task; leave it out"):
-        estimator(code, distribution=distribution, environment=task, instance_count=2)
-    in_groups = dataclasses.replace(distribution, instance_groups=("two", "one"))
-    with pytest.raises(SpecError, match="gives all 3 hosts one task"):
-        estimator(code, **IN_GROUPS, distribution=in_groups, environment=task)
-
-
-@pytest.mark.parametrize(
-    ("distribution", "resources"),
-    [
-        (ParameterServer(), {"instance_count": 1}),
-        (ParameterServer(instance_groups=("one",)), IN_GROUPS),
-        (MPI(), {"instance_count": 2}),
-        (None, {"instance_count": 2}),
-    ],
-    ids=["one host", "one host of several", "MPI", "hosts on their own"],
-)
-def test_a_tf_config_of_the_callers_own_is_kept_where_the_runtime_writes_none(code, distribution, resources):
-    task = {"TF_CONFIG": "{}"}
-    assert estimator(code, distribution=distribution, environment=task, **resources).spec.environment == task
+@pytest.mark.parametrize(("distribution", "resources", "message"), TASKS.values(), ids=TASKS)
+def test_a_tf_config_of_the_callers_own_is_kept_where_the_runtime_writes_none(code, distribution, resources, message):
+    arguments = {"distribution": distribution, "environment": TASK, **resources}
+    if message is None:
+        assert estimator(code, **arguments).spec.environment == TASK
+    else:
+        with pytest.raises(SpecError, match=message):
+            estimator(code, **arguments)
 
 
 ROLES_OF_A_REQUEST = [
-    (ParameterServer(evaluator=True), {}, {"sagemaker_parameter_server_evaluator": True}),
+    (ParameterServer(), {}, {}),
     (ParameterServer(chief=True), {}, {"sagemaker_parameter_server_chief": True}),
-    (ParameterServer(coordinator=True, evaluator=True), {}, {"sagemaker_parameter_server_coordinator": True, "sagemaker_parameter_server_evaluator": True}),
-    (MultiWorkerMirrored(evaluator=True), {}, {"sagemaker_multi_worker_mirrored_strategy_evaluator": True}),
     (
         ParameterServer(roles=DEDICATED),
         IN_GROUPS,
@@ -301,7 +210,7 @@ ROLES_OF_A_REQUEST = [
         },
     ),
 ]  # fmt: skip
-IDS = ["evaluator", "chief", "coordinator", "mirrored", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
+IDS = ["none", "chief", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
 
 
 @pytest.mark.parametrize(("distribution", "resources", "spelled"), ROLES_OF_A_REQUEST, ids=IDS)
@@ -316,18 +225,10 @@ def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribu
     assert attached.request(job_name="job-1") == platform.created[0]
 
 
-def test_without_an_evaluator_or_roles_nothing_is_said_of_them(code):
-    sent = estimator(code, distribution=ParameterServer()).request()["HyperParameters"]
-    assert [key for key in sent if "parameter_server" in key or "groups" in key] == [
-        "sagemaker_parameter_server_enabled"
-    ]
-
-
 @pytest.mark.parametrize(
     ("kind", "keyword", "field"),
     [
         (ParameterServer, "coordinater", "coordinator"),
-        (MPI, "process_per_host", "processes_per_host"),
         (scriptmode.TrainingInput, "s3_dta", "s3_data"),
         (scriptmode.InstanceGroup, "instance_typ", "instance_type"),
     ],
@@ -344,3 +245,67 @@ def test_a_distribution_names_the_groups_that_train_together_if_there_are_severa
     ):
         estimator(code, **IN_GROUPS, distribution=distribution)
     estimator(code, **{**IN_GROUPS, "instance_groups": GROUPS[:1]}, distribution=distribution)
+
+
+SERVERS = {"sagemaker_parameter_server_enabled": "true"}
+COORDINATOR = {**SERVERS, "sagemaker_parameter_server_coordinator": "true"}
+MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": "true"}
+RANKS = {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "4"}
+
+
+def description(parameters, count=2, kind="ml.c5.xlarge", **fields):
+    return {
+        "TrainingJobName": "job-1",
+        "TrainingJobStatus": "InProgress",
+        "AlgorithmSpecification": {"TrainingImage": "registry/tf:2.15"},
+        "ResourceConfig": {"InstanceType": kind, "InstanceCount": count, "VolumeSizeInGB": 30},
+        "HyperParameters": {"sagemaker_program": '"train.py"', **parameters},
+        **fields,
+    }
+
+
+@pytest.mark.parametrize("kind", ["ml.c5.xlarge", "local", "local_process"])
+@pytest.mark.parametrize(
+    ("parameters", "roles"),
+    [
+        ({}, ["script", "script"]),
+        (COORDINATOR, ["chief, worker, ps", "worker, ps"]),
+        (MIRRORED, ["worker 0", "worker 1"]),
+        (RANKS, ["mpirun, ranks 0-3", "ranks 4-7"]),
+    ],
+    ids=str,
+)
+def test_hosts_of_every_platform_have_roles(kind, parameters, roles):
+    assert host_roles(description(parameters, kind=kind)) == dict(zip(["algo-1", "algo-2"], roles))
+
+
+def test_two_hundred_hosts_have_roles():
+    roles = host_roles(description(SERVERS, 200))
+    assert list(roles) == [f"algo-{number}" for number in range(1, 201)]
+    assert (roles["algo-1"], roles["algo-200"]) == ("master, ps", "worker, ps")
+
+
+def test_hosts_have_the_role_of_their_group():
+    groups = [
+        {"InstanceGroupName": "leader", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},
+        {"InstanceGroupName": "memory", "InstanceType": "ml.r5.xlarge", "InstanceCount": 2},
+    ]
+    roles = '{"master": ["leader"], "ps": ["memory"]}'
+    asked = description(
+        {**SERVERS, "sagemaker_parameter_server_roles": roles}, ResourceConfig={"InstanceGroups": groups}
+    )
+    assert list(host_roles(asked).values()) == ["master", "ps", "ps"]
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        description({}, HyperParameters={"epochs": "3"}),
+        description({}, ResourceConfig={}),
+        description({**SERVERS, **RANKS}),
+        {"TrainingJobName": "job-1"},
+    ],
+    ids=["an image's own program", "no hosts", "what the runtime refuses", "nothing"],
+)
+def test_unknown_roles_are_empty(unknown):
+    assert host_roles(unknown) == find_roles(parse_request(unknown)) == {}

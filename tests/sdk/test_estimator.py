@@ -1,20 +1,19 @@
+"""An estimator: its arguments, the request that they become, what is refused, what `fit` does, and `attach`."""
+
 import copy
 import json
+import sys
 
+import numpy as np
 import pytest
 from fakes.estimators import ROLE, estimator
 from fakes.platforms import RecordingPlatform
 
-from scriptmode import (
-    MPI,
-    Estimator,
-    InstanceGroup,
-    ParameterServer,
-    SpecError,
-    TensorFlow,
-    TrainingInput,
-)
+from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
 from scriptmode.containers import default_image
+from scriptmode.display import log_lines
+from scriptmode.source import archive
+from scriptmode.testing import FakeSageMaker
 
 
 def test_the_call_becomes_one_request(code):
@@ -62,28 +61,6 @@ def test_the_call_becomes_one_request(code):
 
 
 @pytest.mark.parametrize(
-    ("distribution", "switches"),
-    [
-        ({"parameter_server": {"enabled": True}}, {"sagemaker_parameter_server_enabled": "true"}),
-        (
-            ParameterServer(coordinator=True),
-            {"sagemaker_parameter_server_enabled": "true", "sagemaker_parameter_server_coordinator": "true"},
-        ),
-        (
-            {"multi_worker_mirrored_strategy": {"enabled": True}},
-            {"sagemaker_multi_worker_mirrored_strategy_enabled": "true"},
-        ),
-        (MPI(), {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_custom_mpi_options": '""'}),
-    ],
-    ids=["between-graph", "coordinator", "mirrored", "mpi"],
-)
-def test_a_distribution_becomes_its_switches(code, distribution, switches):
-    parameters = estimator(code, distribution=distribution).request()["HyperParameters"]
-    kinds = ("parameter_server", "multi_worker", "mpi")
-    assert {key: value for key, value in parameters.items() if any(kind in key for kind in kinds)} == switches
-
-
-@pytest.mark.parametrize(
     ("make", "arguments", "model_dir"),
     [
         pytest.param(Estimator, {}, None, id="a plain estimator gives none"),
@@ -103,28 +80,23 @@ def test_model_dir_follows_the_tensorflow_rules(code, make, arguments, model_dir
     assert made.request(job_name="job-1")["HyperParameters"].get("model_dir") == model_dir
 
 
-def test_the_callers_objects_are_never_changed(code):
+def test_the_callers_objects_are_copied_and_never_changed(code):
     given = {
-        "hyperparameters": {"layers": [1, 2]},
+        "hyperparameters": {"layers": [1]},
         "distribution": {"mpi": {"enabled": True}},
         "environment": {"A": "b"},
         "tags": [{"Key": "k", "Value": "v"}],
     }
     before = copy.deepcopy(given)
-    inputs = {"train": TrainingInput("s3://b/x")}
     made = estimator(code, **given)
-    made.fit(inputs, logs=False)
-    made.set_hyperparameters(layers=[3])
-    made.hyperparameters()["layers"] = None
+    made.fit(TrainingInput("s3://b/x"), logs=False)
     assert given == before
-    assert inputs == {"train": TrainingInput("s3://b/x")}
+    given["hyperparameters"]["layers"].append(2)
+    made.hyperparameters()["layers"].append(3)
+    made.max_run = 60
+    assert made.request()["HyperParameters"]["layers"] == "[1]"
+    made.set_hyperparameters(layers=[3])
     assert made.hyperparameters() == {"layers": [3]}
-
-
-def test_request_stores_and_starts_nothing(code):
-    platform = RecordingPlatform()
-    estimator(code, platform=platform).request("s3://b/x")
-    assert (platform.stored, platform.created) == ({}, [])
 
 
 def test_v1_names_are_taken_and_warned_of(code):
@@ -156,19 +128,12 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
         Estimator("train.py", "role", 1, "local_process", "image")
 
 
-def test_one_argument_under_both_its_names_is_refused(code):
-    with pytest.raises(TypeError, match="both 'train_instance_count' and 'instance_count'"):
-        estimator(code, train_instance_count=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"instance_count": 0}, "instance_count is 0"),
-        ({"instance_count": "2"}, "instance_count is '2'"),
         ({"instance_type": None}, "instance_type is missing"),
         ({"input_mode": "Pip"}, "did you mean 'Pipe'?"),
-        ({"max_run": 0}, "max_run is 0"),
         ({"use_spot_instances": True}, "needs max_wait"),
         ({"max_wait": 10}, "max_wait is for spot"),
         (
@@ -182,12 +147,7 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"entry_point": None, "source_dir": None, "distribution": MPI()}, "give entry_point"),
         ({"dependencies": "library"}, "one string"),
         ({"tags": ["a"]}, "tags is ['a']"),
-        ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions is"),
-        ({"hyperparameters": [1]}, "hyperparameters is [1]"),
-        ({"git_config": {"repo": "x"}}, "git_config['repo'] is 'x'"),
         ({"environment": {"A": 1}}, "environment['A'] is of type int"),
-        ({"environment": {"A": None}}, "environment['A'] is None"),
-        ({"role": 5}, "role is 5"),
         ({"metric_definitions": [{"Name": "loss", "Regex": 5}]}, "give a list of {'Name': ..., 'Regex': ...}"),
         ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),
         ({"distribution": ParameterServer}, "distribution is <class"),
@@ -200,44 +160,6 @@ def test_a_wrong_argument_is_named_when_the_estimator_is_made(code, arguments, m
     with pytest.raises(SpecError) as caught:
         estimator(code, **arguments)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (float("nan"), "'x' is nan, which JSON does not have; give a finite number"),
-        (object(), "cannot be encoded as JSON"),
-        ("y" * 2500, "2502 characters when encoded"),
-    ],
-    ids=["nan", "an object", "too long"],
-)
-def test_a_hyperparameter_that_cannot_travel_is_named(code, value, message):
-    with pytest.raises(SpecError) as caught:
-        estimator(code, hyperparameters={"x": value}).request()
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "allowed"),
-    [
-        ("SCRIPTMODE_STOP_GRACE_SECONDS", "-1", "a number of seconds from 0 on"),
-        ("SCRIPTMODE_STOP_GRACE_SECONDS", "nan", "a number of seconds from 0 on"),
-        ("SCRIPTMODE_HOST_TIMEOUT_SECONDS", "0", "a number of seconds above 0"),
-        ("SCRIPTMODE_HANG_SECONDS", "soon", "a number of seconds from 0 on"),
-        ("SCRIPTMODE_HANG_ACTION", "explode", "fail or continue"),
-        ("SCRIPTMODE_MPI_LAUNCHER", "rsh", "peers or ssh"),
-        ("SCRIPTMODE_LOG_PREFIX", "yes", "0 or 1"),
-    ],
-)
-def test_a_setting_the_launcher_would_refuse_is_refused_before_there_is_a_job(code, name, value, allowed):
-    with pytest.raises(SpecError) as caught:
-        estimator(code, environment={name: value}).request()
-    assert str(caught.value) == f"environment[{name!r}] is {value!r}; give {allowed}"
-
-
-def test_a_reserved_hyperparameter_is_refused(code):
-    with pytest.raises(SpecError, match="'sagemaker_program'.*rename"):
-        estimator(code, hyperparameters={"sagemaker_program": "x"}).request()
 
 
 def test_without_a_script_hyperparameters_are_plain_text():
@@ -257,33 +179,9 @@ def test_containers_of_this_machine_have_this_projects_image(code):
     assert own["AlgorithmSpecification"]["TrainingImage"] == "mine:1"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"framework_version": "2.14"}, "no image with TensorFlow '2.14', only with 2.15.1 and 2.21.0"),
-        ({"instance_type": "local_gpu"}, "image_uri is missing; 'local_gpu' needs an image for GPUs"),
-        ({"entry_point": None, "source_dir": None}, "image_uri and entry_point are missing"),
-    ],
-    ids=["a TensorFlow without an image", "GPUs", "nothing to run"],
-)
-def test_containers_of_this_machine_without_an_image_are_refused(code, arguments, said):
-    with pytest.raises(SpecError, match=said):
-        estimator(code, **{"instance_type": "local", "image_uri": None, "platform": None, **arguments}).request()
-
-
 def test_a_script_in_the_place_of_the_image_is_named():
     with pytest.raises(SpecError, match=r"image_uri is 'train.py', a script; write entry_point='train.py'"):
         Estimator("train.py", instance_count=1, instance_type="local_process")
-
-
-def test_an_unknown_instance_type_is_named(code):
-    with pytest.raises(SpecError, match="'p3' is neither"):
-        estimator(code, instance_type="p3", platform=None).request()
-
-
-def test_an_instance_type_of_ec2_is_answered_with_sagemakers_name(code):
-    with pytest.raises(SpecError, match="'p3.2xlarge' is Amazon EC2's name; did you mean 'ml.p3.2xlarge'"):
-        estimator(code, instance_type="p3.2xlarge", platform=None).request()
 
 
 def test_under_network_isolation_the_script_travels_as_a_channel(code):
@@ -297,8 +195,243 @@ def test_under_network_isolation_the_script_travels_as_a_channel(code):
         estimator(code, enable_network_isolation=True).request({"code": "s3://b/x"})
 
 
-def test_what_is_nested_in_the_callers_objects_is_copied_too(code):
-    layers = [1, 2]
-    made = estimator(code, hyperparameters={"layers": layers})
-    layers.append(3)
-    assert made.request()["HyperParameters"]["layers"] == "[1, 2]"
+def test_an_argument_is_read_as_it_was_given(code):
+    made = estimator(code, tags={"team": "vision"})
+    assert (made.instance_count, made.role, made.tags) == (2, ROLE, {"team": "vision"})
+    assert made.max_run is None
+    assert repr(made) == "Estimator('train.py' on 2 x ml.p3.2xlarge)"
+
+
+def test_an_argument_that_is_set_counts_for_the_jobs_that_follow(code):
+    platform = RecordingPlatform()
+    made = estimator(code, platform=platform)
+    job = made.fit(wait=False)
+    made.instance_count = 8
+    made.environment = {"A": "b"}
+    made.set_hyperparameters(epochs=3)
+    made.max_run = 60
+    assert made.latest_training_job is job
+    made.fit(wait=False)
+    first, second = platform.created
+    assert first["ResourceConfig"]["InstanceCount"] == 2
+    assert second["ResourceConfig"]["InstanceCount"] == 8
+    assert second["Environment"] == {"A": "b"}
+    assert second["StoppingCondition"] == {"MaxRuntimeInSeconds": 60}
+    assert second["HyperParameters"]["epochs"] == "3"
+
+
+@pytest.mark.parametrize("count", [0, 2, np.array([2, 3])], ids=["0", "2", "an array"])
+def test_a_value_given_under_both_names_is_refused(code, count):
+    with pytest.raises(TypeError, match="got both 'train_instance_count' and 'instance_count'"):
+        estimator(code, instance_count=count, train_instance_count=4)
+
+
+def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(code):
+    made = estimator(code)
+    with pytest.raises(SpecError, match="instance_count is 0"):
+        made.instance_count = 0
+    assert made.instance_count == 2
+    assert made.request()["ResourceConfig"]["InstanceCount"] == 2
+    with pytest.raises(SpecError, match="'sagemaker_program'.*reserved.*rename"):
+        made.set_hyperparameters(sagemaker_program="x")
+
+
+def test_a_name_that_is_nearly_an_arguments_is_suggested(code):
+    made = estimator(code)
+    with pytest.raises(AttributeError, match="no attribute 'instance_cuont'; did you mean 'instance_count'"):
+        made.instance_cuont = 3
+    with pytest.raises(AttributeError, match="did you mean 'instance_count'"):
+        made.instance_cuont  # noqa: B018
+    made.note = "a user's own"
+    assert made.note == "a user's own"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("deploy", "model_data"), ("logs", "print_logs"), ("get_app_url", "tensorboard"), ("nothing", "")],
+)
+def test_what_the_sagemaker_sdk_had_says_where_it_went(code, name, hint):
+    with pytest.raises(AttributeError, match=f"Estimator has no attribute '{name}'.*{hint}"):
+        getattr(estimator(code), name)
+
+
+IN_GROUPS = {"instance_count": None, "instance_type": None}
+NO_IMAGE = {"instance_type": "local", "image_uri": None}
+
+
+class PipelineSession(FakeSageMaker):
+    """By this name the SageMaker SDK has a session that starts nothing."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"image_uri": 5}, "image_uri is 5; give a string"),
+        ({"instance_count": np.float64(2.5)}, "instance_count is .*2.5.*; give a whole number"),
+        (IN_GROUPS | {"instance_groups": [{"InstanceGroupName": "a"}]}, "give InstanceGroup"),
+        (IN_GROUPS | {"instance_groups": []}, "instance_groups is empty"),
+        ({"platform": None, "sagemaker_session": PipelineSession()}, "is a PipelineSession"),
+        ({"platform": None, "sagemaker_session": FakeSageMaker}, "give a boto3.Session"),
+        ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; give True or False"),
+        ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give an absolute path on the hosts"),
+        ({"source_dir": "s3://b/folder/"}, "a folder in S3"),
+        ({"tags": {"a": None}}, r"tags\['a'\] is None"),
+        ({"tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}, "'a' 2 times"),
+        ({"tags": {"aws:x": "1"}}, "AWS's own"),
+        ({"hyperparameters": {"x": np.zeros(3)}}, r"give its .tolist\(\)"),
+        ({"hyperparameters": {"x": float("nan")}}, "'x' is nan, which JSON does not have; give a finite number"),
+        ({"hyperparameters": {"x": object()}}, "cannot be encoded as JSON"),
+        ({"hyperparameters": {"x": "y" * 2500}}, "2502 characters when encoded"),
+        (
+            {"environment": {"SCRIPTMODE_STOP_GRACE_SECONDS": "-1"}},
+            r"SECONDS'\] is '-1'; give a number of seconds from 0 on",
+        ),
+        ({"environment": {"SCRIPTMODE_HOST_TIMEOUT_SECONDS": "0"}}, "is '0'; give a number of seconds above 0"),
+        ({"environment": {"SCRIPTMODE_HANG_ACTION": "explode"}}, "is 'explode'; give fail or continue"),
+        ({"environment": {"SCRIPTMODE_LOG_PREFIX": "yes"}}, "is 'yes'; give 0 or 1"),
+        (NO_IMAGE | {"instance_type": "local_gpu"}, "image_uri is missing; 'local_gpu' needs an image for GPUs"),
+        (NO_IMAGE | {"entry_point": None, "source_dir": None}, "image_uri and entry_point are missing"),
+        ({"instance_type": "ml.local"}, "'ml.local' is neither"),
+        ({"instance_type": "ml.m5.large "}, "'ml.m5.large ' is neither"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named(code, arguments, message):
+    with pytest.raises(SpecError, match=message):
+        estimator(code, **({"platform": None} | arguments) if "instance_type" in arguments else arguments).request()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"limit": "3"}, "limit is '3'"),
+        ({"created_after": "2026-01-31"}, "give a datetime"),
+        ({"name_contains": 5}, "name_contains is 5"),
+    ],
+)
+def test_a_listing_of_the_wrong_kind_is_named(arguments, message):
+    with pytest.raises(SpecError, match=message):
+        TrainingJob.list(**arguments)
+
+
+def test_a_wait_of_the_wrong_kind_is_named(code, monkeypatch):
+    with pytest.raises(SpecError, match="wait is 'False'; give True or False"):
+        estimator(code).fit(wait="False")
+    with pytest.raises(SpecError, match="live is 'yes'; give True, False"):
+        estimator(code).fit(live="yes")
+    job = estimator(code).fit(wait=False)
+    for arguments in ({"timeout": "5"}, {"poll": 0}, {"poll": "x"}):
+        with pytest.raises(SpecError, match="give seconds"):
+            job.wait(**arguments)
+    monkeypatch.setenv("SCRIPTMODE_VIEW", "pretty")
+    with pytest.raises(SpecError, match="SCRIPTMODE_VIEW is 'pretty'; set it to plain or live"):
+        estimator(code).fit()
+
+
+def test_a_class_of_ones_own_keeps_its_attributes(code):
+    class Own(TensorFlow):
+        def __init__(self, size, **arguments):
+            self.size = size
+            super().__init__(instance_count=size, **arguments)
+
+    made = Own(3, entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", image_uri="i")
+    made.max_run = 5
+    assert (made.size, made.instance_count, made.max_run) == (3, 3, 5)
+
+
+def test_a_large_source_is_stored_where_the_request_says(code, monkeypatch, capsys):
+    monkeypatch.setattr(archive, "_PACKED_AT_ONCE", 0)
+    monkeypatch.setattr(log_lines, "_FIRST_SECONDS", 0.0)
+    platform = RecordingPlatform()
+    made = estimator(code, platform=platform, code_location="s3://mine/code/")
+    uri = json.loads(made.request()["HyperParameters"]["sagemaker_submit_directory"])
+    assert (platform.stored, platform.created) == ({}, [])
+    made.fit(wait=False)
+    assert uri.startswith("s3://mine/code/")
+    assert list(platform.stored) == [uri]
+    # Without a terminal the progress is one line, and not on the output, which may be JSON.
+    assert capsys.readouterr() == ("", "packing 8 bytes of source code ...\n")
+
+
+def test_the_log_is_shown_with_hosts_between_the_jobs_name_and_its_end(code, capsys):
+    estimator(code).fit(job_name="job-1")
+    archive, *said = capsys.readouterr().out.splitlines()
+    assert archive.startswith("source archive: 1 file, 107 bytes, at s3://out/source/")
+    assert said == [
+        "training job job-1 started",
+        "algo-1 | one",
+        "algo-2 | two",
+        "training job job-1: Completed",
+    ]
+
+
+def test_an_interrupt_while_the_job_is_created_still_tells_its_name(code):
+    class Interrupted(RecordingPlatform):
+        def create(self, request):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match="may have been started: scriptmode describe job-1") as caught:
+        estimator(code, platform=Interrupted()).fit(job_name="job-1")
+    assert caught.value.job_name == "job-1"
+
+
+@pytest.mark.parametrize("is_interactive", [False, True])
+def test_an_interrupted_wait_says_how_to_come_back(code, capsys, monkeypatch, is_interactive):
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+
+    class Interrupted(RecordingPlatform):
+        def log_events(self, name, *, follow, on_description=None):
+            raise KeyboardInterrupt
+            yield
+
+    platform = Interrupted()
+    made = estimator(code, platform=platform)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit()
+    said = capsys.readouterr().err
+    name = made.latest_training_job.name
+    assert f"scriptmode logs -f {name}" in said
+    assert f"scriptmode stop {name}" in said
+    assert (f"TrainingJob.attach({name!r}).follow()" in said) == is_interactive
+    assert platform.stopped == []
+
+
+ATTACHED = {
+    "mpi": {"distribution": MPI(4, "-x A=b"), "hyperparameters": {"epochs": 3, "name": "x y"}},
+    "spot": {"use_spot_instances": True, "max_run": 5, "max_wait": 6, "checkpoint_s3_uri": "s3://c/k"},
+    "groups": {
+        "instance_count": None,
+        "instance_type": None,
+        "instance_groups": [InstanceGroup("a", "ml.m5.large", 1), InstanceGroup("b", "ml.c5.large", 2)],
+        "distribution": MPI(instance_groups=("b",)),
+    },
+    "no script": {"entry_point": None, "source_dir": None, "hyperparameters": {"k": "10"}},
+    "others": {
+        "subnets": ["subnet-1"], "security_group_ids": ["sg-1"], "enable_network_isolation": True,
+        "training_repository_access_mode": "Vpc", "training_repository_credentials_provider_arn": "arn:l",
+        "enable_infra_check": True, "enable_remote_debug": False, "enable_session_tag_chaining": True,
+        "keep_alive_period_in_seconds": 9, "volume_kms_key": "v", "training_plan": "arn:p", "output_kms_key": "k",
+        "metric_definitions": [{"Name": "a", "Regex": "b"}], "container_entry_point": ["e"],
+        "disable_output_compression": True, "instance_placement_config": {"EnableMultipleJobs": True},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ATTACHED.values(), ids=ATTACHED)
+def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
+    platform = RecordingPlatform(["Completed"])
+    job = estimator(code, platform=platform, **arguments).fit(wait=False, job_name="job-1")
+    attached = Estimator.attach(job.name, platform=platform)
+    assert attached.latest_training_job.name == "job-1"
+    assert attached.request(job_name="job-1") == platform.created[0]
+
+
+def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):
+    platform = RecordingPlatform(["Completed"])
+    arguments = {"entry_point": "train.py", "source_dir": code, "role": ROLE, "instance_type": "ml.m5.large"}
+    made = TensorFlow(**arguments, platform=platform)
+    names = [made.fit(wait=False).name for _ in range(2)]
+    names.append(Estimator.attach(names[0], platform=platform).fit(wait=False, job_name="job-3").name)
+    assert len(set(names)) == 3
+    directories = [request["HyperParameters"]["model_dir"] for request in platform.created]
+    assert directories == [f'"s3://out/{name}/model"' for name in names]

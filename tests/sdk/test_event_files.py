@@ -2,9 +2,9 @@
 
 import io
 import tarfile
-from pathlib import Path
 
 import pytest
+from fakes.host_folders import write_files
 from fakes.sagemaker_jobs import started
 
 from scriptmode import DataAccessError
@@ -37,23 +37,15 @@ def packed(files):
     return buffer.getvalue()
 
 
-def put(fake, key, body):
-    fake.client("s3").put_object(Bucket="out", Key=key, Body=body)
-
-
-def test_a_job_of_amazon_sagemaker_is_fetched_its_output_and_no_more(gathered):
-    fake, job = started(Life.completed(model={EVENTS: b"of the model"}))
-    put(fake, "jobs/job-1/output/output.tar.gz", packed({f"logs/{EVENTS}": b"1", "logs/else.txt": b""}))
+@pytest.mark.parametrize("is_in_output", [True, False])
+def test_the_model_is_fetched_from_amazon_sagemaker_if_the_output_has_no_event_files(gathered, is_in_output):
+    fake, job = started(Life.completed(model={f"eval/{EVENTS}": b"1"}))
+    if is_in_output:
+        packed_output = packed({f"logs/{EVENTS}": b"1", "logs/else.txt": b""})
+        fake.objects["s3://out/jobs/job-1/output/output.tar.gz"] = packed_output
     job.wait()
     assert EventFiles(job.platform, job.name, gathered).gather()
-    assert names(gathered) == [f"data/logs/{EVENTS}"]
-
-
-def test_a_job_without_event_files_in_its_output_is_searched_further(gathered):
-    _, job = started(Life.completed(model={f"eval/{EVENTS}": b"1"}))
-    job.wait()
-    EventFiles(job.platform, job.name, gathered).gather()
-    assert names(gathered) == [f"model/eval/{EVENTS}"]
+    assert names(gathered) == [f"data/logs/{EVENTS}" if is_in_output else f"model/eval/{EVENTS}"]
 
 
 def test_what_may_not_be_read_is_not_taken_for_a_missing_file(gathered):
@@ -94,12 +86,7 @@ def test_of_hosts_with_the_same_path_each_is_shown_and_the_artifact_completes_th
 
 
 def test_a_failed_jobs_hosts_are_read_where_they_are_kept(jobs, gathered):
-    script = f"""
-    import os, pathlib
-    pathlib.Path(os.environ["SM_MODEL_DIR"], {EVENTS!r}).write_text("1")
-    raise SystemExit(1)
-    """
-    name = jobs.start(script)
+    name = jobs.start(f"import os; open(os.environ['SM_MODEL_DIR'] + '/{EVENTS}', 'w'); raise SystemExit(1)")
     jobs.wait(name)
     EventFiles(jobs.platform, name, gathered).gather()
     assert names(gathered) == [f"algo-1/model/{EVENTS}"]
@@ -120,25 +107,12 @@ def test_a_folder_that_a_hyperparameter_names_is_linked_and_one_for_data_is_not(
     assert (gathered / "log-dir" / EVENTS).exists()
 
 
-def test_only_jobs_of_this_machine_have_folders_here(jobs, tmp_path):
-    _, elsewhere = started(Life.completed())
-    assert elsewhere.platform.host_folders(elsewhere.name) == {}
-    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", hosts=2)
-    jobs.until_line(name, "algo-2: up")
-    assert list(jobs.platform.host_folders(name)) == ["algo-1", "algo-2"]
-    assert jobs.platform.host_folders(name) == {
-        host: Path(jobs.job_folder(name).host(host)) for host in ("algo-1", "algo-2")
-    }
-
-
 def test_the_target_of_a_containers_link_is_not_an_event_file_of_its(tmp_path):
-    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
-    (tmp_path / "elsewhere" / "data" / "events.out.tfevents.1").write_bytes(b"of this machine")
     host = tmp_path / "algo-1"
-    (host / "model").mkdir(parents=True)
+    outside = tmp_path / "elsewhere" / "data" / "events.out.tfevents.1"
+    write_files(tmp_path, {outside: "of this machine", host / "model" / "events.out.tfevents.2": "own"})
     (host / "output").symlink_to(tmp_path / "elsewhere")
-    (host / "model" / "events.out.tfevents.1").symlink_to(tmp_path / "elsewhere" / "data" / "events.out.tfevents.1")
-    (host / "model" / "events.out.tfevents.2").write_bytes(b"own")
+    (host / "model" / "events.out.tfevents.1").symlink_to(outside)
     assert list(event_files._event_files(host, "output/data")) == []
     found = [(name, file.read()) for name, file in event_files._event_files(host, "model")]
     assert found == [("events.out.tfevents.2", b"own")]

@@ -1,22 +1,30 @@
-"""Why a job failed, as a value: from a platform's record, or from the text that is all that a platform has."""
+"""Why a job failed, as a value: from a platform's record, from its text, or from the log of a foreign image."""
 
+import errno
 import json
 import os
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 from fakes.host_folders import write_files
+from fakes.sagemaker_jobs import started
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
+from scriptmode import DataError, Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.cli.error_reporting import exit_code, report_error
 from scriptmode.display import html_card
 from scriptmode.display.snapshot import create_snapshot
-from scriptmode.failure import parse_failure_reason, summarize_error
+from scriptmode.failure import may_succeed_again, parse_failure_reason, summarize_error
+from scriptmode.platforms.foreign_failure import describe_foreign_failure, lacks_reason
+from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
+from scriptmode.platforms.local.system.full_disk import full_disk_error
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_description
-from scriptmode_runtime import report
-from scriptmode_runtime.contract import FAILURE_RECORD_LIMIT
+from scriptmode.testing import Life
+from scriptmode_runtime import contract, report
 from scriptmode_runtime.failure import Failure as Recorded
 
 KILLED = Failure(
@@ -28,6 +36,7 @@ DESCRIPTION = {
     "SecondaryStatus": "Failed",
     "FailureReason": "AlgorithmError: algo-1, script: exit code 3\nValueError: no, exit code: 3",
 }
+FULL = OSError(errno.ENOSPC, "No space left on device")
 
 TRACEBACK = """Traceback (most recent call last):
   File "w.py", line 3, in <module>
@@ -41,23 +50,35 @@ at
 all"""
 
 
-class Described:
-    """A platform that has one job, and no record of its failure."""
+class Platform:
+    """A platform that recorded the failure, or raises it."""
+
+    def __init__(self, found, status="Failed"):
+        self.found = found
+        self.status = status
 
     def describe(self, name):
-        return {**DESCRIPTION, "TrainingJobName": name}
-
-
-class Recording(Described):
-    """A platform that recorded the failure, or raises ``found``."""
-
-    def __init__(self, found):
-        self.found = found
+        return {**DESCRIPTION, "TrainingJobStatus": self.status}
 
     def failure(self, name):
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        (Platform(KILLED), KILLED),
+        (Platform(None), parse_failure_reason(DESCRIPTION["FailureReason"])),
+        (Platform(JobNotFoundError("no")), parse_failure_reason(DESCRIPTION["FailureReason"])),
+        (SimpleNamespace(describe=lambda _: DESCRIPTION), parse_failure_reason(DESCRIPTION["FailureReason"])),
+        (Platform(KILLED, "Stopped"), None),
+    ],
+    ids=["recorded", "not recorded", "unreadable", "a platform without records", "not failed"],
+)
+def test_a_jobs_failure_is_the_recorded_one_or_what_the_reason_says(platform, expected):
+    assert TrainingJob("job-1", platform).failure == expected
 
 
 @pytest.mark.parametrize(
@@ -75,59 +96,27 @@ class Recording(Described):
             "AlgorithmError: algo-1, rank 3: killed by SIGKILL, exit code: 137",
             Failure("algo-1, rank 3: killed by SIGKILL", "algo-1", "rank 3", 137, "SIGKILL"),
         ),
-        ("AlgorithmError: algo-1, ps: ended while it was still needed, exit code: 1", None),
         (
-            "ClientError: Data download failed: no such bucket",
-            Failure("Data download failed: no such bucket"),
+            "AlgorithmError: algo-1, ps: ended while it was still needed, exit code: 1",
+            Failure("algo-1, ps: ended while it was still needed", "algo-1", "ps", 1),
         ),
+        ("ClientError: Data download failed: no such bucket", Failure("Data download failed: no such bucket")),
         ("AlgorithmError: failed\nsaid algo-12", Failure("failed", "algo-12", traceback="said algo-12")),
         ("AlgorithmError: , exit code: 4", Failure("exit code 4", exit_code=4)),
-        ("AlgorithmError: ExecuteUserScriptError:\nExitCode 1, exit code: 999", None),
+        ("AlgorithmError: it failed, exit code: 999", Failure("it failed")),
         ("it broke", Failure("it broke")),
         ("", Failure("the platform gave no reason")),
     ],
 )
 def test_a_failure_reason_is_parsed_where_it_is_all_that_is_known(reason, expected):
-    found = parse_failure_reason(reason)
-    if expected is not None:
-        assert found == expected
-    elif "999" in reason:
-        assert (found.exit_code, found.process) == (None, "")
-    else:
-        assert (found.host, found.process, found.signal, found.exit_code) == ("algo-1", "ps", "", 1)
-
-
-@pytest.mark.parametrize(
-    ("platform", "expected"),
-    [
-        pytest.param(Recording(KILLED), KILLED, id="recorded"),
-        pytest.param(Recording(None), parse_failure_reason(DESCRIPTION["FailureReason"]), id="not recorded"),
-        pytest.param(
-            Recording(JobNotFoundError("no")), parse_failure_reason(DESCRIPTION["FailureReason"]), id="unreadable"
-        ),
-        pytest.param(Described(), parse_failure_reason(DESCRIPTION["FailureReason"]), id="a platform without records"),
-    ],
-)
-def test_a_jobs_failure_is_the_recorded_one_or_what_the_reason_says(platform, expected):
-    assert TrainingJob("job-1", platform).failure == expected
-
-
-def test_a_job_that_did_not_fail_has_no_failure():
-    class Stopped(Recording):
-        def describe(self, name):
-            return {**super().describe(name), "TrainingJobStatus": "Stopped"}
-
-    assert TrainingJob("job-1", Stopped(KILLED)).failure is None
+    assert parse_failure_reason(reason) == expected
 
 
 def test_the_command_reports_the_recorded_exit_code_and_every_field(capsys):
     error = TrainingJobFailed("it failed", DESCRIPTION, KILLED)
     assert exit_code(error) == report_error(error, as_json=True) == 137
-    assert json.loads(capsys.readouterr().err)["failure"] == asdict(KILLED)
-
-
-def test_a_failure_without_an_exit_code_ends_the_command_with_1():
     assert exit_code(TrainingJobFailed("it failed", DESCRIPTION, Failure("no"))) == 1
+    assert json.loads(capsys.readouterr().err)["failure"] == asdict(KILLED)
 
 
 def test_the_card_shows_the_cause_the_hint_and_the_traceback_and_names_the_host():
@@ -141,7 +130,6 @@ def test_the_card_shows_the_cause_the_hint_and_the_traceback_and_names_the_host(
 # --- what the agent reads and stores
 
 FIELDS = asdict(KILLED)
-STARTED = json.loads(json.dumps(starting_state("job-1", "arn", 0.0).to_json()))
 
 
 @pytest.fixture
@@ -165,16 +153,12 @@ def test_the_record_of_the_runtime_is_read_with_every_field(sandbox):
         pytest.param(b"", id="empty"),
         pytest.param(b"\0" * 4096, id="zeros after a power cut"),
         pytest.param(json.dumps(FIELDS).encode()[:-9], id="torn"),
-        pytest.param(b"\xff\xfe", id="no text"),
         pytest.param(b"[" * 20_000, id="nested deeply"),
-        pytest.param(b"9" * 20_000, id="a long number"),
-        pytest.param(json.dumps({**FIELDS, "cause": "x" * FAILURE_RECORD_LIMIT}).encode(), id="too large"),
+        pytest.param(json.dumps({**FIELDS, "cause": "x" * contract.FAILURE_RECORD_LIMIT}).encode(), id="too large"),
         pytest.param(b'{"cause": "\\ud800"}', id="half a character"),
-        pytest.param(b"[]", id="a list"),
         pytest.param(b"{}", id="no fields"),
         pytest.param(json.dumps({**FIELDS, "host": ["algo-1"]}).encode(), id="a list for a text"),
         pytest.param(json.dumps({**FIELDS, "exit_code": True}).encode(), id="a boolean for a number"),
-        pytest.param(json.dumps({**FIELDS, "exit_code": 0}).encode(), id="an exit code of success"),
         pytest.param(json.dumps({**FIELDS, "exit_code": 10**9}).encode(), id="an exit code that none is"),
     ],
 )
@@ -195,37 +179,27 @@ def test_what_is_not_a_file_is_not_read(sandbox, make):
 
 
 def test_a_containers_link_to_a_file_of_this_machine_is_not_followed(tmp_path):
-    write_files(tmp_path, {"elsewhere/failure.json": json.dumps(FIELDS)})
+    write_files(tmp_path, {"failure.json": json.dumps(FIELDS)})
     (tmp_path / "ml" / "output").mkdir(parents=True)
-    (tmp_path / "ml" / "output" / "failure.json").symlink_to(tmp_path / "elsewhere" / "failure.json")
+    (tmp_path / "ml" / "output" / "failure.json").symlink_to(tmp_path / "failure.json")
     assert Sandbox("algo-1", tmp_path / "ml", root="/opt/ml").read_failure_record() is None
 
 
-def test_the_texts_of_a_record_are_shortened_to_their_limits():
-    found = failure_from_json({**FIELDS, "hint": "h" * 9_000, "traceback": "x" * 29_990 + "\nthe error"})
+def test_the_texts_of_a_record_are_shortened_to_their_limits_and_unknown_fields_ignored():
+    found = failure_from_json({**FIELDS, "hint": "h" * 9_000, "traceback": "x" * 29_990 + "\nthe error", "added": 1})
     assert len(found.hint) == 1024
     assert len(found.traceback) <= 3000
     assert found.traceback.endswith("\nthe error")
 
 
-def test_unknown_fields_of_a_record_are_ignored():
-    assert failure_from_json({**FIELDS, "added": 1}) == KILLED
-
-
-def test_a_state_keeps_its_failure():
+def test_a_state_keeps_its_failure_and_one_of_an_earlier_version_has_none():
     state = starting_state("job-1", "arn", 0.0).with_status("Failed", 1.0, reason="no", failure=KILLED)
-    assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
-
-
-@pytest.mark.parametrize("failure", ["text", {}, {**FIELDS, "exit_code": "1"}])
-def test_a_state_with_a_damaged_failure_is_refused(failure):
-    content = {**STARTED, "failure": failure}
-    with pytest.raises(ValueError, match="failure"):
-        state_from_json(content)
-
-
-def test_a_state_of_an_earlier_version_has_no_failure():
-    assert state_from_json({key: value for key, value in STARTED.items() if key != "failure"}).failure is None
+    content = json.loads(json.dumps(state.to_json()))
+    assert state_from_json(content) == state
+    assert state_from_json({key: value for key, value in content.items() if key != "failure"}).failure is None
+    for failure in ("text", {}, {**FIELDS, "exit_code": "1"}):
+        with pytest.raises(ValueError, match="failure"):
+            state_from_json({**content, "failure": failure})
 
 
 @pytest.mark.parametrize(
@@ -244,3 +218,131 @@ def test_a_state_of_an_earlier_version_has_no_failure():
 )
 def test_the_summary_of_an_error_is_its_location_in_the_source_and_its_first_lines(traceback, summary):
     assert summarize_error(replace(KILLED, traceback=traceback)) == summary
+
+
+@pytest.mark.parametrize(
+    ("exception", "code", "may_succeed"),
+    [
+        ("ImportError", 1, False),
+        ("", 127, False),
+        ("ImportError", 127, False),
+        ("ValueError", 1, True),
+        ("", None, True),
+    ],
+    ids=["a module is missing", "the program is missing", "both", "another error", "unknown"],
+)
+def test_a_failure_that_the_source_repeats_does_not_succeed_again(exception, code, may_succeed):
+    assert may_succeed_again(replace(KILLED, exception=exception, exit_code=code)) is may_succeed
+
+
+@pytest.mark.parametrize(
+    ("error", "advice", "step"),
+    [
+        (FULL, "stage fewer files", "free some space, or stage fewer files"),
+        (FULL, "", "free some space, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk"),
+        (DataError("it is full", advice="do this"), "stage fewer files", "it is full; do this"),
+    ],
+)
+def test_an_error_of_a_full_disk_names_one_next_step_and_stays_itself(tmp_path, error, advice, step):
+    found = full_disk_error(error, tmp_path, advice)
+    assert str(found).startswith(f"the disk of {str(tmp_path)!r} is full")
+    assert str(found).endswith(step)
+    assert ("free some space" in str(found)) is (error is FULL)
+    assert full_disk_error(found, tmp_path, "another") is found
+
+
+# --- of an image without this project's runtime
+
+#: sagemaker-training 4.8.3 on a script that raised an exception of its own.
+TOOLKIT = 'ExecuteUserScriptError:\nExitCode 1\nErrorMessage ""\nCommand "/opt/aws/bin/python3.11 train.py"'
+FRAMES = 'Traceback (most recent call last):\n  File "/opt/ml/code/train.py", line 3, in <module>\n    train()\n'
+ERROR = "train.Diverged: the loss is not a number"
+LOG = f"""2026-11-22 10:00:00,000 sagemaker-training-toolkit INFO     Invoking user script
+epoch 1
+{FRAMES}{ERROR}
+2026-11-22 10:00:01,000 sagemaker-training-toolkit INFO     Waiting for the process to finish and give a return code.
+2026-11-22 10:00:01,100 sagemaker-training-toolkit ERROR    Reporting training FAILURE
+2026-11-22 10:00:01,200 sagemaker-training-toolkit ERROR    {TOOLKIT}
+"""
+
+
+LAUNCHER_ENDED = "algo-1: the host's launcher ended with exit code 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "cause", "process"),
+    [
+        ("", f"{LAUNCHER_ENDED}\nTraceback", LAUNCHER_ENDED, "launcher"),
+        (TOOLKIT, 'ExecuteUserScriptError:\nExitCode 1\nCommand "/opt/aws', "algo-1: ExecuteUserScriptError", "script"),
+    ],
+    ids=["no text", "the toolkit's"],
+)
+def test_the_reason_begins_with_the_toolkit_or_the_launcher_and_ends_with_the_traceback(text, first, cause, process):
+    assert lacks_reason(text)
+    reason, failure = describe_foreign_failure("algo-1", 1, text, LOG)
+    assert reason.startswith(first)
+    assert reason.endswith(f"\n{FRAMES}{ERROR}")
+    assert "toolkit" not in reason
+    assert 'ErrorMessage ""' not in reason
+    assert (failure.host, failure.exit_code, failure.exception) == ("algo-1", 1, "train.Diverged")
+    assert (failure.traceback, failure.cause, failure.process) == (f"{FRAMES}{ERROR}", cause, process)
+
+
+def test_frames_whose_indentation_the_toolkit_lost_are_restored():
+    log = LOG.replace("    train()", "\ntrain()\n^^^^^^").replace("  File", "File")
+    reason, failure = describe_foreign_failure("algo-1", 1, TOOLKIT, log)
+    assert reason.endswith(f"{FRAMES}    ^^^^^^\n{ERROR}")
+    assert failure.exception == "train.Diverged"
+
+
+def test_a_host_that_was_killed_is_not_described_by_an_earlier_traceback():
+    reason, failure = describe_foreign_failure("algo-1", -9, "", f"{FRAMES}{ERROR}\nepoch 2\n")
+    assert reason.startswith("algo-1: the host's launcher was killed by SIGKILL; its log ends with\n")
+    assert (failure.signal, failure.exit_code, failure.exception) == ("SIGKILL", 137, "")
+
+
+def test_a_log_without_a_traceback_is_shown_by_its_last_lines():
+    lines = [f"line {number}" for number in range(40)]
+    reason, failure = describe_foreign_failure("algo-1", 1, "", "\n".join(lines))
+    assert reason == f"{LAUNCHER_ENDED}; its log ends with\n" + "\n".join(lines[-12:])
+    assert describe_foreign_failure("algo-1", 1, "", "")[0] == LAUNCHER_ENDED
+    assert failure.traceback == "\n".join(lines[-12:])
+
+
+@given(st.sampled_from(["", TOOLKIT]), st.integers(0, 40), st.integers(0, 2000), st.integers(0, 100))
+@example(TOOLKIT, 40, 0, 0)
+@example(TOOLKIT, 3, 2000, 0)
+def test_the_reason_fits_the_services_limit_and_has_the_error(text, frames, width, after):
+    log = f"{FRAMES}{FRAMES[35:] * frames}{ERROR}{'y' * width}\n" + "the end\n" * after
+    reason, _ = describe_foreign_failure("algo-1", 255, text, log)
+    whole = algorithm_error(reason, 255)
+    assert len(whole) <= contract.FAILURE_LIMIT
+    assert contract.shorten(whole, contract.FAILURE_LIMIT) == whole
+    assert ERROR in whole
+    assert parse_failure_reason(whole).exit_code == 255
+
+
+def failed_on_sagemaker(reason, **logs):
+    life = Life.failed(reason, logs={host.replace("_", "-"): [(90.0 + n, line) for n, line in enumerate(text.split("\n"))]
+                                     for host, text in logs.items()})  # fmt: skip
+    fake, job = started(life, instance_count=2)
+    with pytest.raises(TrainingJobFailed) as caught:
+        job.wait()
+    return fake, caught.value
+
+
+@pytest.mark.parametrize("text", ["", TOOLKIT])
+def test_a_job_of_sagemaker_without_a_reason_has_the_logs_traceback(text):
+    _, error = failed_on_sagemaker(f"AlgorithmError: {text}, exit code: 1", algo_1="epoch 1\nepoch 2", algo_2=LOG)
+    assert (error.failure.host, error.failure.exception, error.failure.exit_code) == ("algo-2", "train.Diverged", 1)
+    assert error.failure.traceback == f"{FRAMES}{ERROR}"
+    assert ERROR in str(error)
+
+
+def test_a_reason_stays_where_it_says_what_failed_or_there_is_no_log():
+    fake, error = failed_on_sagemaker('AlgorithmError: ErrorMessage "no", exit code: 1', algo_1=LOG)
+    assert error.failure.exception == ""
+    assert not [call for call in fake.calls if call.operation == "get_log_events"]
+    _, error = failed_on_sagemaker("AlgorithmError: exit code: 1")
+    assert error.failure.cause == "exit code 1"
+    assert "exit code 1" in str(error)

@@ -1,4 +1,4 @@
-"""The Amazon SageMaker in memory that users' tests stand on: training jobs and what goes wrong with calls."""
+"""The Amazon SageMaker in memory that users' tests stand on: training jobs, logs, metrics, objects and faults."""
 
 import io
 import math
@@ -10,8 +10,9 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ParamValidationError
 
-from scriptmode.testing import Call, FakeClock, FakeSageMaker, Life, Phase, ServiceError
+from scriptmode.testing import FakeClock, FakeSageMaker, Life, Phase
 
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 BUCKET = "sagemaker-us-west-2-123456789012"
 
 
@@ -39,8 +40,6 @@ def sagemaker(fake):
 
 @pytest.fixture
 def started(fake, sagemaker):
-    """Start a job that will live a life; the second it is at is the clock's."""
-
     def start(life=None, **extra):
         fake.expect(*([] if life is None else [life]))
         sagemaker.create_training_job(**request(**extra))
@@ -55,20 +54,6 @@ def code_of(error):
 
 def statuses(description):
     return [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
-
-
-def test_a_job_goes_through_its_phases_as_time_passes(fake, started):
-    describe = started()
-    seen = []
-    for _ in range(8):
-        seen.append((describe()["TrainingJobStatus"], describe()["SecondaryStatus"]))
-        fake.clock.sleep(60)
-    assert seen == [
-        ("InProgress", "Starting"),
-        ("InProgress", "Downloading"),
-        *[("InProgress", "Training")] * 5,
-        ("Completed", "Completed"),
-    ]
 
 
 def test_a_description_tells_the_times_of_the_phases(fake, started):
@@ -91,26 +76,18 @@ def test_a_description_tells_the_times_of_the_phases(fake, started):
     assert (ended["TrainingTimeInSeconds"], ended["BillableTimeInSeconds"]) == (330, 330)
 
 
-def test_a_description_gives_every_field_of_the_request_back_but_its_tags(started, sagemaker):
-    tags = [{"Key": f"key-{number}", "Value": "v"} for number in range(3)]
-    extra = {"Tags": tags, "HyperParameters": {"rate": "0.1"}, "Environment": {"A": "b"}}
-    described = started(**extra)()
-    asked = request(**extra)
-    assert {key: described[key] for key in asked if key != "Tags"} == {
-        key: value for key, value in asked.items() if key != "Tags"
-    }
+def test_a_description_is_the_request_without_its_tags_which_are_listed_page_by_page(started, sagemaker):
+    extra = {"HyperParameters": {"rate": "0.1"}, "Environment": {"A": "b"}}
+    tags = [{"Key": f"key-{number}", "Value": "v"} for number in range(50)]
+    described = started(**extra, Tags=tags)()
+    assert described.items() >= request(**extra).items()
     assert "Tags" not in described
     described["HyperParameters"]["rate"] = "9"
     assert sagemaker.describe_training_job(TrainingJobName="job-1")["HyperParameters"] == {"rate": "0.1"}
-
-
-def test_tags_are_listed_page_by_page(started, sagemaker):
-    tags = [{"Key": f"key-{number}", "Value": "v"} for number in range(50)]
-    arn = started(Tags=tags)()["TrainingJobArn"]
-    pages = sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
+    pages = sagemaker.get_paginator("list_tags").paginate(ResourceArn=described["TrainingJobArn"])
     assert [tag for page in pages for tag in page["Tags"]] == tags
     with pytest.raises(ClientError):
-        sagemaker.list_tags(ResourceArn=f"{arn}-2")
+        sagemaker.list_tags(ResourceArn=f"{described['TrainingJobArn']}-2")
 
 
 @pytest.mark.parametrize(
@@ -133,39 +110,6 @@ def test_every_story_ends_as_it_says(fake, started, life, status, secondary, sec
     assert describe().get("FailureReason") == life.failure_reason
 
 
-def test_a_job_without_capacity_never_trained(fake, started):
-    describe = started(Life.out_of_capacity())
-    fake.clock.advance(1000)
-    assert describe()["FailureReason"].startswith("CapacityError: Unable to provision requested ML compute capacity.")
-    assert not {"TrainingStartTime", "TrainingTimeInSeconds", "ModelArtifacts"} & set(describe())
-
-
-def test_an_interrupted_spot_job_starts_again_and_pays_for_less_than_it_trained(fake, started):
-    describe = started(Life.interrupted(), EnableManagedSpotTraining=True)
-    fake.clock.advance(1000)
-    assert statuses(describe()).count("Starting") == 2
-    assert "Interrupted" in statuses(describe())
-    assert 0 < describe()["BillableTimeInSeconds"] < describe()["TrainingTimeInSeconds"] == 470
-
-
-@pytest.mark.parametrize(
-    ("condition", "why", "second"),
-    [
-        ({"MaxRuntimeInSeconds": 100}, "MaxRuntimeExceeded", 160),
-        ({"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}, "Completed", 390),
-        ({"MaxRuntimeInSeconds": 200, "MaxWaitTimeInSeconds": 200}, "MaxWaitTimeExceeded", 200),
-    ],
-    ids=["max_run", "neither", "max_wait"],
-)
-def test_the_limits_of_the_request_stop_the_job(fake, started, condition, why, second):
-    describe = started(StoppingCondition=condition)
-    fake.clock.advance(second - 1)
-    assert describe()["TrainingJobStatus"] == "InProgress"
-    fake.clock.advance(1)
-    assert describe()["SecondaryStatus"] == why
-    assert describe()["TrainingJobStatus"] == ("Completed" if why == "Completed" else "Stopped")
-
-
 def test_a_stopped_job_is_stopping_first_and_stops_once(fake, started, sagemaker):
     describe = started(Life(phases=(Phase("Training", math.inf),), stop_seconds=20))
     fake.clock.advance(100)
@@ -180,15 +124,6 @@ def test_a_stopped_job_is_stopping_first_and_stops_once(fake, started, sagemaker
     assert code_of(error) == "ValidationException"
 
 
-def test_metrics_appear_when_they_are_seen(fake, started):
-    describe = started(Life.completed(metrics={"loss": [(100, 0.9), (200, 0.5)]}))
-    assert "FinalMetricDataList" not in describe()
-    fake.clock.advance(150)
-    assert describe()["FinalMetricDataList"] == [
-        {"MetricName": "loss", "Value": 0.9, "Timestamp": fake.clock.start + timedelta(seconds=100)}
-    ]
-
-
 def test_the_model_is_in_s3_when_the_job_has_completed(fake, started):
     describe = started(Life.completed(model={"1/saved_model.pb": b"graph"}))
     fake.clock.advance(389)
@@ -196,23 +131,12 @@ def test_the_model_is_in_s3_when_the_job_has_completed(fake, started):
     fake.clock.advance(1)
     uri = describe()["ModelArtifacts"]["S3ModelArtifacts"]
     assert uri == f"s3://{BUCKET}/out/job-1/output/model.tar.gz"
-    with tarfile.open(fileobj=io.BytesIO(fake.objects[uri])) as archive:
+    with tarfile.open(fileobj=io.BytesIO(fake.objects.pop(uri))) as archive:
         assert archive.extractfile("1/saved_model.pb").read() == b"graph"
-    del fake.objects[uri]
-    assert fake.objects == {}
-
-
-def test_a_model_that_is_not_compressed_is_a_folder(fake, started):
-    describe = started(OutputDataConfig={"S3OutputPath": "s3://b", "CompressionType": "NONE"})
+    started(name="job-2", OutputDataConfig={"S3OutputPath": "s3://b", "CompressionType": "NONE"})
+    started(Life.failed("AlgorithmError: no"), name="job-3")
     fake.clock.advance(1000)
-    assert describe()["ModelArtifacts"]["S3ModelArtifacts"] == "s3://b/job-1/output/model/"
-    assert list(fake.objects) == ["s3://b/job-1/output/model/model.txt"]
-
-
-def test_a_failed_job_leaves_no_model(fake, started):
-    started(Life.failed("AlgorithmError: no"))
-    fake.clock.advance(1000)
-    assert fake.objects == {}
+    assert list(fake.objects) == ["s3://b/job-2/output/model/model.txt"]
 
 
 @pytest.mark.parametrize(
@@ -262,31 +186,8 @@ def test_quotas_count_instance_groups(fake, sagemaker):
         sagemaker.create_training_job(**request(ResourceConfig={"InstanceGroups": groups, "VolumeSizeInGB": 30}))
 
 
-def test_a_job_that_is_not_there_is_not_found(sagemaker):
-    with pytest.raises(ClientError, match="Requested resource not found") as error:
-        sagemaker.describe_training_job(TrainingJobName="none")
-    assert code_of(error) == "ValidationException"
-
-
 def names(answer):
     return [summary["TrainingJobName"] for summary in answer["TrainingJobSummaries"]]
-
-
-def test_jobs_are_listed_as_asked(fake, sagemaker):
-    for number in range(12):
-        sagemaker.create_training_job(**request(f"job-{number:02}"))
-        fake.clock.advance(60)
-    first = sagemaker.list_training_jobs(SortBy="CreationTime", SortOrder="Descending")
-    assert names(first)[:2] == ["job-11", "job-10"]
-    rest = sagemaker.list_training_jobs(
-        SortBy="CreationTime", SortOrder="Descending", NextToken=first["NextToken"], MaxResults=100
-    )
-    assert (names(rest), "NextToken" in rest) == (["job-01", "job-00"], False)
-    pages = sagemaker.get_paginator("list_training_jobs").paginate(StatusEquals="Completed")
-    assert [name for page in pages for name in names(page)] == [f"job-{number:02}" for number in range(6)]
-    after = fake.clock.start + timedelta(seconds=60)
-    assert names(sagemaker.list_training_jobs(CreationTimeAfter=after, NameContains="job-0"))[0] == "job-02"
-    assert names(sagemaker.list_training_jobs(CreationTimeBefore=after)) == ["job-00"]
 
 
 @pytest.mark.parametrize(
@@ -305,40 +206,18 @@ def test_a_list_that_the_service_refuses_is_refused(sagemaker, arguments, text):
     assert code_of(error) == "ValidationException"
 
 
-def test_throttled_calls_succeed_again_after_a_number_of_failures(fake, sagemaker):
-    fake.throttle("list_training_jobs", times=2, after=1)
-    assert names(sagemaker.list_training_jobs()) == []
-    for _ in range(2):
-        with pytest.raises(ClientError) as error:
-            sagemaker.list_training_jobs()
-        assert error.value.response["Error"] == {"Code": "ThrottlingException", "Message": "Rate exceeded"}
-    assert names(sagemaker.list_training_jobs()) == []
-    assert [call.operation for call in fake.calls] == ["list_training_jobs"] * 4
-
-
-def test_a_disconnected_call_names_its_endpoint_and_does_nothing(fake, sagemaker):
-    fake.disconnect("create_training_job")
-    with pytest.raises(EndpointConnectionError, match="https://api.sagemaker.us-west-2.amazonaws.com/"):
-        sagemaker.create_training_job(**request())
-    assert names(sagemaker.list_training_jobs()) == []
-
-
-def test_a_call_whose_answer_is_lost_is_done_nevertheless(fake, sagemaker):
-    fake.disconnect("create_training_job", answer_lost=True)
-    with pytest.raises(ConnectionClosedError):
-        sagemaker.create_training_job(**request())
-    assert names(sagemaker.list_training_jobs()) == ["job-1"]
-
-
 @pytest.mark.parametrize(
-    ("error", "raised"),
-    [(ServiceError("AccessDeniedException", "no"), ClientError), (KeyboardInterrupt(), KeyboardInterrupt)],
-    ids=["of the service", "any other"],
+    ("answer_lost", "error", "created"),
+    [(False, EndpointConnectionError, []), (True, ConnectionClosedError, ["job-1"])],
+    ids=["not connected", "answer lost"],
 )
-def test_a_call_raises_an_injected_error(fake, sagemaker, error, raised):
-    fake.fault("list_training_jobs", error, service="sagemaker")
-    with pytest.raises(raised):
-        sagemaker.list_training_jobs()
+def test_a_call_that_is_disconnected_is_done_only_if_the_answer_alone_is_lost(
+    fake, sagemaker, answer_lost, error, created
+):
+    fake.disconnect("create_training_job", answer_lost=answer_lost)
+    with pytest.raises(error, match="https://api.sagemaker.us-west-2.amazonaws.com/"):
+        sagemaker.create_training_job(**request())
+    assert names(sagemaker.list_training_jobs()) == created
 
 
 def test_errors_are_of_the_clients_own_classes(fake, sagemaker, started):
@@ -349,13 +228,10 @@ def test_errors_are_of_the_clients_own_classes(fake, sagemaker, started):
         fake.client("iam").get_role(RoleName="none")
 
 
-def test_calls_are_kept_as_they_were(fake, sagemaker):
-    tags = [{"Key": "a", "Value": "b"}]
-    sagemaker.create_training_job(**request(Tags=tags))
-    tags.clear()
-    assert fake.calls == [
-        Call("sagemaker", "create_training_job", request(Tags=[{"Key": "a", "Value": "b"}])),
-    ]
+def test_roles_have_the_path_of_their_arn(fake):
+    fake.roles["training"] = "arn:aws:iam::123456789012:role/service-role/training"
+    role = fake.client("iam").get_role(RoleName="training")["Role"]
+    assert (role["Arn"], role["Path"]) == (fake.roles["training"], "/service-role/")
 
 
 @pytest.mark.parametrize(
@@ -381,14 +257,96 @@ def test_invalid_arguments_of_the_fake_are_named(fake, use, error, text):
         use(fake)
 
 
-def test_the_clock_keeps_what_was_slept(fake):
-    fake.clock.sleep(5)
-    fake.clock.advance(10)
-    fake.clock.sleep(0.5)
-    assert (fake.clock.now(), fake.clock.slept) == (15.5, [5, 0.5])
-    assert fake.clock.wall_time() == fake.clock.start + timedelta(seconds=15.5)
-
-
 def test_importing_the_fake_imports_no_botocore():
     code = "import sys, scriptmode.testing; assert not {'boto3', 'botocore', 'click'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def stream_name(logs):
+    (stream,) = logs.describe_log_streams(logGroupName=LOG_GROUP, logStreamNamePrefix="job-1/")["logStreams"]
+    return stream["logStreamName"]
+
+
+def test_a_stream_that_is_not_there_is_not_found(fake, started):
+    started(Life.completed(logs={"algo-1": [(0, "one")]}))
+    logs = fake.client("logs")
+    with pytest.raises(logs.exceptions.ResourceNotFoundException, match="The specified log stream does not exist"):
+        logs.get_log_events(logGroupName=LOG_GROUP, logStreamName="job-1/algo-2-0")
+    with pytest.raises(logs.exceptions.InvalidParameterException):
+        logs.get_log_events(logGroupName=LOG_GROUP, logStreamName=stream_name(logs), nextToken="1")
+    for refused in ({"limit": 51}, {"nextToken": "there"}, {"orderBy": "Age"}):
+        with pytest.raises(logs.exceptions.InvalidParameterException):
+            logs.describe_log_streams(logGroupName=LOG_GROUP, **refused)
+
+
+def test_a_stream_is_read_from_its_end_backwards_and_between_two_times(fake, started):
+    started(Life.completed(logs={"algo-1": [(number, str(number)) for number in range(5)]}))
+    fake.clock.advance(10)
+    logs = fake.client("logs")
+    arguments = {"logGroupName": LOG_GROUP, "logStreamName": stream_name(logs), "limit": 3}
+    last = logs.get_log_events(**arguments)
+    before = logs.get_log_events(**arguments, nextToken=last["nextBackwardToken"])
+    assert [[event["message"] for event in page["events"]] for page in (last, before)] == [["2", "3", "4"], ["0", "1"]]
+    assert logs.get_log_events(**arguments, nextToken=before["nextBackwardToken"])["events"] == []
+    epoch = round(fake.clock.start.timestamp() * 1000)
+    (first, _) = logs.get_log_events(**arguments, startTime=epoch + 1000, endTime=epoch + 3000)["events"]
+    assert (first["message"], first["timestamp"]) == ("1", epoch + 1000)
+
+
+def query(metric="loss", period=60, stat="Average", job="job-1"):
+    dimensions = [{"Name": "TrainingJobName", "Value": job}]
+    asked = {"Namespace": LOG_GROUP, "MetricName": metric, "Dimensions": dimensions}
+    return {"Id": metric, "MetricStat": {"Metric": asked, "Period": period, "Stat": stat}}
+
+
+def data(fake, *queries, **extra):
+    span = {"StartTime": fake.clock.start, "EndTime": fake.clock.wall_time() + timedelta(seconds=1)}
+    answer = fake.client("cloudwatch").get_metric_data(MetricDataQueries=list(queries), **span, **extra)
+    assert "NextToken" not in answer
+    return [result["Values"] for result in answer["MetricDataResults"]]
+
+
+def test_metrics_are_grouped_by_period_newest_first_and_kept_by_the_minute_for_long(fake, started):
+    started(Life.completed(metrics={"loss": [(90, 4.0), (100, 2.0), (150, 1.0), (300, 0.5)]}))
+    fake.clock.advance(200)
+    assert data(fake, query(period=60)) == [[1.0, 3.0]]
+    assert data(fake, query(period=1), ScanBy="TimestampAscending") == [[4.0, 2.0, 1.0]]
+    assert data(fake, query(stat="Maximum"), query("accuracy"), query(job="other")) == [[1.0, 4.0], [], []]
+    fake.clock.advance(4 * 3600)
+    assert data(fake, query(period=1)) == [[]]
+    assert data(fake, query(period=60)) == [[0.5, 1.0, 3.0]]
+
+
+def test_files_are_uploaded_downloaded_and_listed(fake, tmp_path):
+    s3 = fake.client("s3")
+    (tmp_path / "a b").write_bytes(b"one")
+    s3.upload_file(str(tmp_path / "a b"), BUCKET, "a", ExtraArgs={"ServerSideEncryption": "AES256"})
+    s3.upload_fileobj(io.BytesIO(b"two"), BUCKET, "b")
+    assert fake.calls[0].arguments["ServerSideEncryption"] == "AES256"
+    s3.download_file(BUCKET, "a", str(tmp_path / "copy"))
+    file = io.BytesIO()
+    s3.download_fileobj(Bucket=BUCKET, Key="b", Fileobj=file)
+    assert ((tmp_path / "copy").read_bytes(), file.getvalue()) == (b"one", b"two")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, PaginationConfig={"PageSize": 1})
+    assert [[(item["Key"], item["Size"]) for item in page["Contents"]] for page in pages] == [[("a", 3)], [("b", 3)]]
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "code"),
+    [
+        ("head_object", {"Bucket": BUCKET, "Key": "none"}, "404"),
+        ("get_object", {"Bucket": BUCKET, "Key": "none"}, "NoSuchKey"),
+        ("put_object", {"Bucket": "none", "Key": "a", "Body": b""}, "NoSuchBucket"),
+        ("put_object", {"Bucket": "theirs", "Key": "a", "ExpectedBucketOwner": "123456789012"}, "AccessDenied"),
+        ("head_bucket", {"Bucket": "theirs", "ExpectedBucketOwner": "123456789012"}, "403"),
+        ("create_bucket", {"Bucket": "theirs"}, "BucketAlreadyExists"),
+        ("create_bucket", {"Bucket": BUCKET}, "BucketAlreadyOwnedByYou"),
+        ("put_object", {"Bucket": "data", "Key": "a", "Body": b"", "IfNoneMatch": "*"}, "PreconditionFailed"),
+    ],
+)
+def test_s3_refuses_as_s3_does(fake, operation, arguments, code):
+    fake.buckets["theirs"] = "999999999999"
+    fake.objects["s3://data/a"] = b""
+    with pytest.raises(ClientError) as error:
+        getattr(fake.client("s3"), operation)(**arguments)
+    assert code_of(error) == code

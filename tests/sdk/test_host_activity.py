@@ -84,22 +84,18 @@ def test_a_host_uses_the_gpus_that_its_processes_are_on(sleeping):
     assert formatting.format_usage(usage).endswith(", GPU 70%, 1.5 kB")
 
 
-@pytest.mark.parametrize(
-    ("gpu", "expected"),
-    [
-        (Gpu(0), GpuUsage(0.0, 0)),
-        (Gpu(30, {1: 10}), GpuUsage(0.0, 0)),
-        (Gpu(30), GpuUsage(None, None)),
-        (Gpu(30, {2**22 + 1: 10}), GpuUsage(None, None)),
-        (Gpu(30, None), GpuUsage(None, None)),
-        (Gpu(None, {os.getpid(): 10}), GpuUsage(None, 10)),
-        (Gpu(30, {os.getpid(): None}), GpuUsage(30.0, None)),
-    ],
-    ids=[
-        "idle", "of another program", "of an unknown program", "of a process that is not visible here",
-        "processes unknown", "utilization unknown", "memory unknown",
-    ],
-)  # fmt: skip
+DRIVERS = {
+    "idle": (Gpu(0), GpuUsage(0.0, 0)),
+    "of another program": (Gpu(30, {1: 10}), GpuUsage(0.0, 0)),
+    "of an unknown program": (Gpu(30), GpuUsage(None, None)),
+    "of a process that is not visible here": (Gpu(30, {2**22 + 1: 10}), GpuUsage(None, None)),
+    "processes unknown": (Gpu(30, None), GpuUsage(None, None)),
+    "utilization unknown": (Gpu(None, {os.getpid(): 10}), GpuUsage(None, 10)),
+    "memory unknown": (Gpu(30, {os.getpid(): None}), GpuUsage(30.0, None)),
+}
+
+
+@pytest.mark.parametrize(("gpu", "expected"), DRIVERS.values(), ids=DRIVERS)
 def test_what_a_driver_does_not_tell_is_unknown(gpu, expected):
     assert Gpus.open(Nvml(gpu)).usage({"algo-1": [os.getpid()]}) == {"algo-1": expected}
 
@@ -112,7 +108,6 @@ def test_without_gpus_or_a_driver_there_are_none():
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder of a job that trains, with a log of each of its two hosts."""
     job = Job(parse_request(request_for("job-1", hosts=2)), "arn", "us-east-1", sys.executable, 1.0, {}, {})
     state = starting_state("job-1", "arn", time.time()).with_status("Training", time.time())
     with JobStore(tmp_path).create(job, state) as (made, _):
@@ -143,12 +138,6 @@ def test_a_record_that_cannot_be_read_tells_nothing(folder, content):
     record.parent.mkdir()
     record.write_bytes(content)
     assert formatting.format_usage(read_activity(folder).get("algo-1", HostActivity())) == ""
-
-
-def test_the_agents_of_a_jobs_hosts_have_a_record_each(folder):
-    write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(memory_bytes=7)})
-    write_usage(folder.usage_file("algo-2"), {"algo-2": HostActivity(memory_bytes=8)})
-    assert {host: each.memory_bytes for host, each in read_activity(folder).items()} == {"algo-1": 7, "algo-2": 8}
 
 
 def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):

@@ -67,9 +67,3 @@ def test_what_an_interrupted_removal_left_is_removed_by_the_next_one(images):
     left.rename(left.with_name(f".removed-{left.name}"))
     assert images.remove_unused(DAY) == []
     assert list(left.parent.iterdir()) == []
-
-
-def test_without_any_directory_there_is_nothing_to_remove(images):
-    assert images.remove_unused(0) == []
-    with images.unused_folders() as found:
-        assert found == []

@@ -1,42 +1,30 @@
+"""Inputs of a job: what they may be, what of them the service would refuse, and those of other clients."""
+
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from fakes.estimators import estimator
 
-from scriptmode import FileSystemInput, SpecError, TrainingInput
+from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.request.inputs import parse_inputs
-from scriptmode.spec.inputs import Channel
-
-
-def test_one_string_is_the_channel_named_training():
-    assert parse_inputs("s3://bucket/train") == (Channel("training", TrainingInput("s3://bucket/train")),)
-
-
-def test_no_inputs_give_no_channels():
-    assert parse_inputs(None) == ()
-
-
-def test_a_dict_names_its_channels_in_order():
-    sharded = TrainingInput("s3://b/t", distribution="ShardedByS3Key")
-    disk = FileSystemInput("fs-12345678", "EFS", "/data")
-    channels = parse_inputs({"train": sharded, "eval": "file:///data", "disk": disk})
-    assert channels == (
-        Channel("train", sharded),
-        Channel("eval", TrainingInput("file:///data")),
-        Channel("disk", disk),
-    )
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
         pytest.param("/data/train", "inputs '/data/train': there is no file or directory", id="a path"),
-        pytest.param("b/data", "correct the path or create it; for data in S3 write 's3://b/data'", id="a bucket"),
+        pytest.param(
+            "b/data",
+            f"the path, which begins at the current directory '{Path.cwd()}', or create it; data in S3 begin with s3://",
+            id="a bucket",
+        ),
         pytest.param("sdks", f"there is no file or directory '{Path.cwd()}/sdks'; did you mean 'sdk'?", id="a typo"),
         pytest.param(
             "file://tmp/x", "comes an absolute path: 'file:///tmp/x'", id="an absolute path without its slash"
         ),
         pytest.param("file:/tmp/x", "inputs is 'file:/tmp/x'; give 'file:///tmp/x'", id="a file URI of one slash"),
-        pytest.param("s3:/bucket/x", "inputs is 's3:/bucket/x'; give 's3://bucket/x'", id="an S3 URI of one slash"),
+        pytest.param(Path("s3://b/x"), "inputs is 's3:/b/x'; give 's3://b/x'", id="a URI as a path object"),
         pytest.param("", "inputs is ''; give an s3:// URI or a path", id="nothing"),
         pytest.param(
             "file://data/x", f"comes an absolute path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"
@@ -62,17 +50,31 @@ def test_a_wrong_input_is_named(inputs, message):
     ("arguments", "message"),
     [
         ({"distribution": "Sharded"}, "'Sharded'; did you mean 'ShardedByS3Key'?"),
-        ({"s3_data_type": "S3prefix"}, "did you mean 'S3Prefix'?"),
-        ({"compression": "gzip"}, "did you mean 'Gzip'?"),
         ({"record_wrapping": "recordio"}, "'recordio'"),
-        ({"input_mode": "pipe"}, "did you mean 'Pipe'?"),
         ({"attribute_names": "source-ref"}, "lists of names"),
+        ({"s3_data_type": "AugmentedManifestFile"}, "needs attribute_names"),
+        ({"attribute_names": ["a"]}, "but s3_data_type is 'S3Prefix'"),
+        ({"target_attribute_name": "a"}, "target_attribute_name is for AutoML jobs"),
+        ({"shuffle_config": 5}, "give ShuffleConfig(seed)"),
     ],
 )
-def test_a_word_the_service_does_not_know_is_named(arguments, message):
+def test_a_wrong_argument_of_an_input_is_named(arguments, message):
     with pytest.raises(SpecError) as caught:
         TrainingInput("s3://b/x", **arguments)
     assert message in str(caught.value)
+
+
+def test_a_data_source_without_a_class_is_named():
+    theirs = SimpleNamespace(config={"DataSource": {"DatasetSource": {"DatasetArn": "arn"}}})
+    with pytest.raises(SpecError, match=r"inputs\['train'\] has the data source DatasetSource"):
+        parse_inputs({"train": theirs})
+
+
+def test_wrong_arguments_of_other_values_of_inputs_are_named():
+    with pytest.raises(SpecError, match="give an absolute path on the file system: '/data'"):
+        FileSystemInput("fs-01234567", "EFS", "data")
+    with pytest.raises(SpecError, match="seed is '7'; give a whole number"):
+        ShuffleConfig("7")
 
 
 @pytest.mark.parametrize("wrapped", [lambda path: path, TrainingInput], ids=["alone", "in a TrainingInput"])
@@ -93,6 +95,37 @@ def test_text_without_a_scheme_is_a_path_of_this_machine_as_on_the_command_line(
         assert alone.source.s3_data == wrapped.source.s3_data == f"file://{tmp_path}/data"
 
 
-def test_a_uri_that_became_a_path_object_is_told():
-    with pytest.raises(SpecError, match="inputs is 's3:/bucket/train'; give 's3://bucket/train'"):
-        parse_inputs(Path("s3://bucket/train"))
+VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inputs", "message"),
+    [
+        ({}, TrainingInput("s3://b/x", compression="Gzip"), "channel 'training': compression='Gzip' is for Pipe mode"),
+        (
+            {},
+            TrainingInput("s3://b/x", s3_data_type="AugmentedManifestFile", attribute_names=["a"]),
+            "s3_data_type='AugmentedManifestFile' is for Pipe mode, but its input mode is 'File'",
+        ),
+        (
+            {"input_mode": "Pipe"},
+            TrainingInput("s3://b/x", compression="Gzip", input_mode="FastFile"),
+            "but its input mode is 'FastFile'",
+        ),
+        (
+            {"input_mode": "Pipe", **VPC},
+            {"train": FileSystemInput("fs-01234567", "EFS", "/x")},
+            "channel 'train' is a file system, which is mounted, not streamed",
+        ),
+        (
+            {"model_uri": "s3://m/x", "model_channel_name": "start"},
+            {"start": "s3://b/x"},
+            "channel 'start' is the one of model_uri",
+        ),
+        ({"keep_alive_period_in_seconds": 60, "use_spot_instances": True, "max_run": 1, "max_wait": 2}, None, "spot"),
+        ({"enable_network_isolation": "yes"}, None, "enable_network_isolation is 'yes'; give True or False"),
+    ],
+)
+def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code, arguments, inputs, message):
+    with pytest.raises(SpecError, match=message):
+        estimator(code, **arguments).request(inputs)

@@ -1,11 +1,11 @@
-"""A training job that was started: waiting, its status while it runs, how it ended, its metrics and its model."""
+"""A training job that was started: waiting, its status while it runs, how it ended and its model; lists of jobs."""
 
 import io
 import tarfile
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
-import yaml
+from fakes.local_jobs import channel
 from fakes.sagemaker_jobs import started
 
 from scriptmode import (
@@ -14,37 +14,22 @@ from scriptmode import (
     DataError,
     Estimator,
     SpecError,
-    TrainingInput,
     TrainingJob,
     TrainingJobFailed,
     TrainingJobStopped,
     TransientError,
     WaitTimeoutError,
 )
+from scriptmode.display.job_list import JobList
 from scriptmode.display.log_lines import StatusLines, show
-from scriptmode.display.snapshot import create_snapshot
 from scriptmode.platforms.base import LogEvent
-from scriptmode.request.parse import parse_description
+from scriptmode.request.parse import parse_description, parse_request
 from scriptmode.results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.files.archive import MODEL_LIMITS
 
+HOSTS = ("algo-1", "algo-2")
 SPOT = {"use_spot_instances": True, "max_run": 1000, "max_wait": 2000}
-
-
-def test_waiting_ends_within_one_poll_of_the_jobs_end():
-    fake, job = started(Life.completed(training=301))
-    description = job.wait()
-    assert description["TrainingJobStatus"] == "Completed"
-    assert 391 <= fake.clock.now() <= 391 + job.platform.poll_seconds
-
-
-def test_the_status_is_a_plain_text_that_every_serializer_takes():
-    _, job = started(Life.completed())
-    assert repr(job.status) == "'InProgress'"
-    assert yaml.safe_dump({"status": job.status}) == "status: InProgress\n"
-    description = parse_description(job.describe())
-    assert repr(create_snapshot(description, description.created).status) == "'InProgress'"
 
 
 def test_waiting_outlives_throttling_and_lost_connections():
@@ -52,13 +37,6 @@ def test_waiting_outlives_throttling_and_lost_connections():
     fake.throttle("describe_training_job", times=5, after=2)
     fake.disconnect("describe_training_job", times=5, after=4)
     assert job.wait()["TrainingJobStatus"] == "Completed"
-
-
-def test_waiting_gives_up_on_a_platform_that_never_answers_again():
-    fake, job = started(Life.completed())
-    fake.disconnect("describe_training_job", times=10_000, after=2)
-    with pytest.raises(TransientError, match="is still running. Follow it again: scriptmode logs -f job-1"):
-        job.wait()
 
 
 def test_wait_times_out_at_its_second():
@@ -131,26 +109,19 @@ def test_a_stopped_job_is_an_outcome_of_its_own():
     job.stop()
 
 
-def test_each_status_is_told_once_with_the_log_between(capsys):
+def test_each_status_is_shown_once_with_the_log_between(capsys):
     logs = {"algo-1": [(100, "epoch 1"), (200, "epoch 2")]}
     _, job = started(Life.completed(logs=logs))
     job.follow()
-    said = capsys.readouterr().out.splitlines()
-    assert [line.partition(":")[0] for line in said] == [
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
         "-- Starting", "-- Downloading", "-- Training", "algo-1 | epoch 1", "algo-1 | epoch 2", "-- Uploading",
         "-- Completed", "training job job-1",
     ]  # fmt: skip
-    assert said[-1].startswith("training job job-1: Completed, 330 s of training; model: s3://out/jobs/job-1/output/")
+    assert lines[-1].startswith("training job job-1: Completed, 330 s of training; model: s3://out/jobs/job-1/output/")
 
 
-def test_a_job_that_ended_long_ago_tells_all_its_statuses(capsys):
-    fake, job = started(Life.completed())
-    fake.clock.advance(10_000)
-    job.follow()
-    assert sum(line.startswith("-- ") for line in capsys.readouterr().out.splitlines()) == 5
-
-
-def test_what_is_paid_for_is_told(capsys):
+def test_the_billable_time_is_shown(capsys):
     _, job = started(Life.interrupted(), instance_count=3, **SPOT)
     job.follow()
     assert job.training_seconds == 470
@@ -167,29 +138,33 @@ def test_a_job_of_plain_instances_saves_nothing(capsys):
     assert "330 s of training, 660 s billable on all hosts" in capsys.readouterr().out
 
 
-def test_a_status_says_each_of_its_messages_once_and_no_message_where_it_has_none():
-    told = io.StringIO()
-    show = StatusLines(told)
-    starting, waiting = {"Status": "Starting"}, {"Status": "Starting", "StatusMessage": "Waiting for instances"}
-    training = {"Status": "Training", "StatusMessage": "In progress"}
-    for transitions in ([], [starting], [starting], [waiting], [waiting, training], [waiting, training, starting]):
-        show({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions})
-    assert told.getvalue().splitlines() == [
-        "-- Starting", "-- Starting: Waiting for instances", "-- Training: In progress", "-- Starting",
-    ]  # fmt: skip
+STARTING, TRAINING = {"Status": "Starting"}, {"Status": "Training", "StatusMessage": "In progress"}
+WAITING = {**STARTING, "StatusMessage": "Waiting for instances"}
+QUEUED = {"Status": "Pending", "StatusMessage": "Waiting: number 2"}
+FIRST, PASSED = {**QUEUED, "StatusMessage": "Waiting: number 1"}, {**QUEUED, "StatusMessage": "Waiting"}
 
 
-def test_a_status_that_passed_is_not_said_again_without_what_a_scheduler_said_of_it():
-    told = io.StringIO()
-    show = StatusLines(told)
-    queued = {"Status": "Pending", "StatusMessage": "Waiting: number 2"}
-    first, passed = {**queued, "StatusMessage": "Waiting: number 1"}, {**queued, "StatusMessage": "Waiting"}
-    starting = {"Status": "Starting", "StatusMessage": "Preparing"}
-    for transitions in ([queued], [first], [passed, starting]):
+@pytest.mark.parametrize(
+    ("histories", "lines"),
+    [
+        (
+            [[], [STARTING], [STARTING], [WAITING], [WAITING, TRAINING], [WAITING, TRAINING, STARTING]],
+            ["-- Starting", "-- Starting: Waiting for instances", "-- Training: In progress", "-- Starting"],
+        ),
+        # A scheduler's message is not in the status that passed.
+        (
+            [[QUEUED], [FIRST], [PASSED, WAITING]],
+            ["-- Pending: Waiting: number 2", "-- Pending: Waiting: number 1", "-- Starting: Waiting for instances"],
+        ),
+    ],
+    ids=["messages that change", "a status that passed"],
+)
+def test_each_message_of_a_status_is_shown_once(histories, lines):
+    shown = io.StringIO()
+    show = StatusLines(shown)
+    for transitions in histories:
         show({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions})
-    assert told.getvalue().splitlines() == [
-        "-- Pending: Waiting: number 2", "-- Pending: Waiting: number 1", "-- Starting: Preparing",
-    ]  # fmt: skip
+    assert shown.getvalue().splitlines() == lines
 
 
 def test_what_the_terminal_cannot_show_does_not_end_the_following():
@@ -200,80 +175,52 @@ def test_what_the_terminal_cannot_show_does_not_end_the_following():
     assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 
-def archive(**members):
+def archive(*links, **files):
+    """Pack files, and links that are a name, a type and a target."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, content in members.items():
+        for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
+        for name, kind, target in links:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            tar.addfile(member)
     return packed.getvalue()
 
 
-def test_a_model_is_fetched_and_unpacked(tmp_path):
-    _, job = started(Life.completed(model={"saved_model.pb": b"graph", "variables/v.index": b"v"}))
+@pytest.mark.parametrize("arguments", [{}, {"disable_output_compression": True}], ids=["packed", "not packed"])
+def test_a_model_is_fetched_as_files(tmp_path, arguments):
+    _, job = started(Life.completed(model={"saved_model.pb": b"graph", "variables/v.index": b"v"}), **arguments)
     job.wait()
     folder = job.download_model(tmp_path / "new" / "model")
     assert (folder / "saved_model.pb").read_bytes() == b"graph"
     assert (folder / "variables" / "v.index").read_bytes() == b"v"
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
-    kept = job.download_model(tmp_path / "kept", extract=False)
-    assert [path.name for path in kept.iterdir()] == ["model.tar.gz"]
 
 
-def test_a_model_that_was_not_packed_is_fetched_file_by_file(tmp_path):
-    _, job = started(
-        Life.completed(model={"saved_model.pb": b"graph", "variables/v.index": b"v"}), disable_output_compression=True
-    )
-    job.wait()
-    folder = job.download_model(tmp_path / "model")
-    assert (folder / "saved_model.pb").read_bytes() == b"graph"
-    assert (folder / "variables" / "v.index").read_bytes() == b"v"
-
-
-def archive_with(link, kind, target):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        member = tarfile.TarInfo(link)
-        member.type, member.linkname = kind, target
-        tar.addfile(member)
-    return packed.getvalue()
+OUTSIDE = r"^the model s3://out/\S+ holds '\S+', which leads out of its directory\b"
+TOO_MANY = r"holds more than 3 files, directories and links; download .* \(--no-extract\)"
 
 
 @pytest.mark.parametrize(
-    "packed",
+    ("packed", "message"),
     [
-        pytest.param(archive(**{"fine": b"x", "../escaped": b"y"}), id="above"),
-        pytest.param(archive(**{"fine": b"x", "/tmp/escaped-model": b"y"}), id="absolute"),
-        pytest.param(archive(**{"fine": b"x", "a/../../escaped": b"y"}), id="above in the middle"),
-        pytest.param(archive_with("link", tarfile.SYMTYPE, "/etc"), id="absolute link"),
-        pytest.param(archive_with("link", tarfile.SYMTYPE, "../.."), id="link to above"),
-        pytest.param(archive_with("link", tarfile.LNKTYPE, "../secret"), id="hard link"),
+        pytest.param(archive(**{"fine": b"x", "../escaped": b"y"}), OUTSIDE, id="above"),
+        pytest.param(archive(("link", tarfile.SYMTYPE, "/etc")), OUTSIDE, id="absolute link"),
+        pytest.param(archive(("link", tarfile.LNKTYPE, "../secret")), OUTSIDE, id="hard link"),
+        pytest.param(archive(a=b"a", b=b"b", c=b"c", d=b"d"), TOO_MANY, id="too many files"),
+        pytest.param(
+            archive(a=b"b" * 5000)[:-20], r"^the model s3://out/\S+ is not a complete tar archive", id="half an archive"
+        ),
     ],
 )
-def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_path, packed):
+def test_a_model_that_cannot_be_unpacked_is_refused_and_leaves_nothing(tmp_path, monkeypatch, packed, message):
+    monkeypatch.setattr(artifacts, "MODEL_LIMITS", MODEL_LIMITS._replace(members=3))
     _, job = started(Life.completed(model=packed))
     job.wait()
-    with pytest.raises(DataError, match=r"^the model s3://out/\S+ holds '\S+', which leads out of its directory\b"):
-        job.download_model(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(artifacts, "MODEL_LIMITS", MODEL_LIMITS._replace(members=2))
-    _, job = started(Life.completed(model=archive(a=b"a", b=b"b", c=b"c")))
-    job.wait()
-    with pytest.raises(
-        DataError, match=r"holds more than 2 files, directories and links; download .* \(--no-extract\)"
-    ):
-        job.download_model(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_that_is_not_an_archive_is_refused_and_leaves_nothing(tmp_path):
-    _, job = started(Life.completed(model=archive(a=b"b" * 5000)[:-20]))
-    job.wait()
-    with pytest.raises(DataError, match=r"^the model s3://out/\S+ is not a complete tar archive"):
+    with pytest.raises(DataError, match=message):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
@@ -313,7 +260,9 @@ def test_jobs_are_listed_by_what_is_asked(capsys):
     fake.clock.advance(1000)
 
     def names(**which):
-        return [summary["TrainingJobName"] for summary in TrainingJob.list(job.platform, **which)]
+        jobs = TrainingJob.list(job.platform, **which)
+        assert isinstance(jobs, JobList)
+        return [each["TrainingJobName"] for each in jobs]
 
     assert names() == [f"job-{number}" for number in range(29, 0, -1)]
     assert names(limit=3) == ["job-29", "job-28", "job-27"]
@@ -323,36 +272,71 @@ def test_jobs_are_listed_by_what_is_asked(capsys):
     assert names(created_after=began + timedelta(seconds=27.5 * 60)) == ["job-29"]
 
 
+def test_a_listing_that_cannot_be_meant_is_refused():
+    with pytest.raises(SpecError, match="status is 'Done'; give one of InProgress"):
+        TrainingJob.list(status="Done")
+    with pytest.raises(SpecError, match="platform is 'cloud'; give 'local', 'sagemaker' or a platform object"):
+        TrainingJob.list(platform="cloud")
+
+
 @pytest.mark.parametrize(
-    ("which", "message"),
+    ("directory", "uri"),
     [
-        ({"status": "Done"}, "status is 'Done'; give one of InProgress"),
-        ({"limit": 0}, "limit is 0"),
-        ({"platform": "cloud"}, "platform is 'cloud'; give 'local', 'sagemaker' or a platform object"),
+        ('"s3://b/s.tar.gz"', "s3://b/s.tar.gz"),
+        ("s3://b/s.tar.gz", "s3://b/s.tar.gz"),
+        ('"/opt/ml/input/data/code/s.tar.gz"', "s3://b/code"),
     ],
+    ids=["a channel of the same name", "not encoded", "under isolation"],
 )
-def test_a_listing_that_cannot_be_meant_is_refused(which, message):
-    with pytest.raises(SpecError, match=message):
-        TrainingJob.list(**which)
+def test_the_source_is_where_the_hosts_get_it(directory, uri):
+    parameters = {"sagemaker_submit_directory": directory}
+    job = {
+        "TrainingJobName": "job-1",
+        "HyperParameters": parameters,
+        "InputDataConfig": [channel("code", "s3://b/code")],
+    }
+    assert parse_request(job).source_uri == uri
+    in_the_image = {**job, "HyperParameters": {"sagemaker_submit_directory": '"/opt/ml/code"'}, "InputDataConfig": []}
+    assert parse_request(in_the_image).source_uri is None
 
 
-def test_a_jobs_inputs_are_what_fit_takes():
-    fake, _ = started(Life.completed())
-    given = {"train": TrainingInput("s3://b/train", distribution="ShardedByS3Key"), "eval": TrainingInput("s3://b/e")}
-    made = Estimator(
-        "img", "arn:aws:iam::123456789012:role/r", 1, "ml.m5.large", output_path="s3://out", sagemaker_session=fake,
-        model_uri="s3://m/model.tar.gz",
-    )  # fmt: skip
-    job = made.fit(given, wait=False)
-    assert job.inputs() == given
-    created = [call.arguments for call in fake.calls if call.operation == "create_training_job"][-1]
-    again = Estimator.attach(job.name, fake)
-    assert again.request(job.inputs(), job_name=job.name) == created
+@pytest.mark.parametrize("times", [{"TrainingTimeInSeconds": 0}, {}], ids=["no seconds", "not described"])
+def test_a_spot_job_that_did_not_train_saved_nothing(times):
+    described = {"TrainingJobName": "job-1", "TrainingJobStatus": "Failed", "EnableManagedSpotTraining": True, **times}
+    assert parse_description({**described, "BillableTimeInSeconds": 20}).spot_savings is None
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "coloured"),
-    [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)],
+    ("choice", "message"),
+    [
+        ({"hosts": ["algo-3"]}, "has no host 'algo-3'; it has algo-1 to algo-2"),
+        ({"hosts": 3}, r"hosts is 3; give names of hosts, such as \['algo-1'\]"),
+        ({"tail": -1}, "tail is -1; give a whole number of lines"),
+    ],
+    ids=["host", "no names", "negative"],
+)
+def test_a_wrong_choice_of_lines_is_refused_at_once(choice, message):
+    _, job = started(Life.completed(), instance_count=2)
+    with pytest.raises(SpecError, match=message):
+        job.logs(**choice)
+
+
+def test_a_log_is_filtered_by_hosts_and_their_last_lines(capsys):
+    _, job = started(Life.completed(logs={host: [(100, "one"), (101, "two")] for host in HOSTS}), instance_count=2)
+    everything = list(job.logs(follow=True))
+    second = [event for event in everything if event.host == "algo-2"]
+    assert (job.hosts, len(second)) == (list(HOSTS), 2)
+    assert list(job.logs(hosts="algo-2")) == list(job.logs(follow=True, hosts=["algo-2"])) == second
+    assert list(job.logs(hosts=["algo-1", "algo-2"])) == everything
+    assert [sorted(each.message for each in job.logs(tail=tail)) for tail in (0, 1, 9)] == [
+        [], ["two", "two"], ["one", "one", "two", "two"],
+    ]  # fmt: skip
+    job.print_logs(hosts=["algo-1"], tail=1)
+    assert capsys.readouterr().out == "algo-1 | two\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"), [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)]
 )
 def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, value, coloured):
     class Terminal(io.StringIO):
@@ -365,3 +349,46 @@ def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, va
     stream = Terminal()
     show([LogEvent("algo-1", "done")], stream)
     assert ("\x1b" in stream.getvalue()) == coloured
+
+
+def summary(name, status="Completed", **fields):
+    created = datetime.now(timezone.utc) - timedelta(hours=3, seconds=30)
+    return {"TrainingJobName": name, "TrainingJobStatus": status, "CreationTime": created, **fields}
+
+
+JOBS = JobList(
+    [
+        summary("fashion-2", "InProgress", Distribution="mpi", InstanceCount=2),
+        summary("fashion-1", LastMetric={"MetricName": "<b>loss\x1b", "Value": 0.25}),
+    ]
+)
+
+
+def test_at_the_prompt_jobs_are_a_table_without_the_columns_that_no_job_has():
+    heads, running, completed = [line.split() for line in str(JOBS).splitlines()]
+    assert heads == ["CREATED", "AGE", "STATUS", "KIND", "HOSTS", "METRIC", "NAME"]
+    assert running[2:] == ["3h", "InProgress", "mpi", "2", "-", "fashion-2"]
+    assert completed[2:] == ["3h", "Completed", "-", "-", "<b>loss\\u001b=0.25", "fashion-1"]
+    assert repr(JOBS) == str(JOBS)
+
+
+def test_a_notebook_shows_a_table_with_a_line_for_each_job():
+    shown = JOBS._repr_html_()
+    assert shown.count("<tr>") == 3
+    assert ">fashion-1</td>" in shown
+    assert "color:#1f8a4c" in shown
+    assert "&lt;b&gt;loss" in shown
+    assert "<b>loss" not in shown
+
+
+def test_of_many_jobs_the_newest_are_displayed():
+    many = JobList([summary(f"job-{number}") for number in range(1000)])
+    assert len(str(many).splitlines()) == 1 + 40 + 1
+    assert str(many).endswith("and 960 more; limit= and status= select jobs")
+    assert many._repr_html_().count("<tr>") == 41
+    assert "and 960 more" in many._repr_html_()
+
+
+@pytest.mark.parametrize("shown", [str, repr, JobList._repr_html_])
+def test_a_list_without_jobs_says_so(shown):
+    assert "no training jobs" in shown(JobList())

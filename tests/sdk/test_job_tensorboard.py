@@ -41,7 +41,7 @@ writer.close()
 
 
 def ask(url, path):
-    with urllib.request.urlopen(f"{url.rstrip('/')}/{path}", timeout=20) as answer:
+    with urllib.request.urlopen(f"{url.rstrip('/')}/{path}", timeout=600) as answer:
         return json.load(answer)
 
 
@@ -69,12 +69,12 @@ def fit(tmp_path, monkeypatch):
     yield start
     for job in jobs:
         job.stop()
-        until(lambda job=job: job.ended, 60)
+        until(lambda job=job: job.ended)
 
 
 def test_a_running_job_is_shown_as_it_goes_on_and_after_its_end(fit, tmp_path):
     job = fit(SCRIPT, environment={"GO_ON": str(tmp_path / "go on")})
-    until(lambda: "wrote" in [event.message for event in job.logs()], 60)
+    until(lambda: "wrote" in [event.message for event in job.logs()])
     with job.tensorboard() as board:
         run = "algo-1/data/logs"
         assert values(board.url) == {run: {1: 0.5}}
@@ -83,9 +83,9 @@ def test_a_running_job_is_shown_as_it_goes_on_and_after_its_end(fit, tmp_path):
         with pytest.raises(PlatformError, match=f"TensorBoard ended with exit code.*{port}.*in use"):
             job.tensorboard(port=port)
         (tmp_path / "go on").touch()
-        job.wait(timeout=60)
+        job.wait(timeout=600)
         # The host's folder goes with the job; what was shown stays, and the last of it comes.
-        until(lambda: values(board.url) == {run: {1: 0.5, 2: 0.25}}, 60)
+        until(lambda: values(board.url) == {run: {1: 0.5, 2: 0.25}})
     with pytest.raises(urllib.error.URLError):
         ask(board.url, "data/runs")
     assert not board.folder.exists()
@@ -94,7 +94,7 @@ def test_a_running_job_is_shown_as_it_goes_on_and_after_its_end(fit, tmp_path):
 def test_a_tensorboard_whose_setuptools_is_too_new_for_it_says_which_to_have(fit, tmp_path, monkeypatch):
     (tmp_path / "go on").touch()
     job = fit(SCRIPT, environment={"GO_ON": str(tmp_path / "go on")})
-    job.wait(timeout=60)
+    job.wait(timeout=600)
     # As if there were none.
     (tmp_path / "pkg_resources.py").write_text("raise ModuleNotFoundError(\"No module named 'pkg_resources'\")")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -105,7 +105,7 @@ def test_a_tensorboard_whose_setuptools_is_too_new_for_it_says_which_to_have(fit
 def test_tensorboard_ends_with_the_process_that_started_it_however_that_ends(fit, tmp_path):
     (tmp_path / "go on").touch()
     job = fit(SCRIPT, environment={"GO_ON": str(tmp_path / "go on")})
-    job.wait(timeout=60)
+    job.wait(timeout=600)
     program = (
         "import sys; from scriptmode import TrainingJob\nboard = TrainingJob.attach(sys.argv[1]).tensorboard()\n"
         "print(board.url, board.folder, flush=True); sys.stdin.read()"
@@ -117,38 +117,27 @@ def test_tensorboard_ends_with_the_process_that_started_it_however_that_ends(fit
         assert values(url) == {"data/logs": {1: 0.5, 2: 0.25}}
         assert processes_naming(folder)
         owner.kill()
-    until(lambda: not processes_naming(folder), 20)
-    until(lambda: not Path(folder).parent.exists(), 20)
+    until(lambda: not processes_naming(folder))
+    until(lambda: not Path(folder).parent.exists())
 
 
-def test_a_job_without_event_files_says_where_to_write_them(fit):
-    job = fit("print(1)")
-    job.wait(timeout=60)
-    with pytest.raises(DataError, match="is Completed and left no event files.*SM_OUTPUT_DATA_DIR"):
-        job.tensorboard()
-
-
-def test_a_job_that_wrote_nothing_yet_says_to_come_again(fit):
+def test_a_job_without_event_files_says_where_to_write_them(fit, monkeypatch):
     job = fit("import time; time.sleep(600)")
+    for port in (0, 70000, "6006", True):
+        with pytest.raises(SpecError, match="give a number from 1 to 65535, or leave it out"):
+            job.tensorboard(port=port)
     with pytest.raises(DataError, match="has written no event files yet.*call again"):
+        job.tensorboard()
+    job.stop()
+    until(lambda: job.ended)
+    with pytest.raises(DataError, match="is Stopped and left no event files.*SM_OUTPUT_DATA_DIR"):
+        job.tensorboard()
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingPackageError, match="pip install tensorboard"):
         job.tensorboard()
 
 
 def test_a_running_job_of_amazon_sagemaker_is_shown_after_its_end():
     _, job = started(Life.completed())
     with pytest.raises(DataError, match="on Amazon SageMaker when the job ended$"):
-        job.tensorboard()
-
-
-def test_a_port_that_is_taken_or_none_is_refused(fit, tmp_path):
-    job = fit("print(1)")
-    for port in (0, 70000, "6006", True):
-        with pytest.raises(SpecError, match="give a number from 1 to 65535, or leave it out"):
-            job.tensorboard(port=port)
-
-
-def test_tensorboard_that_is_not_installed_is_named_with_how_to_have_it(fit, monkeypatch):
-    job = fit("print(1)")
-    monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(MissingPackageError, match="pip install tensorboard"):
         job.tensorboard()

@@ -1,20 +1,25 @@
-"""Staging of inputs and collecting of outputs, on real files."""
+"""Staging of inputs, collecting and fetching of models, output and checkpoints, on real files."""
 
 import os
 import stat
 import tarfile
 
 import pytest
-from fakes.local_jobs import channel, request_for
+from fakes.local_jobs import channel, request_for, unpacked
 
+from scriptmode.data import file_copy
 from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_request
+from scriptmode.results.artifacts import download
+from scriptmode.spec.training_job import Output
 
 
 def sandboxes(folder, count=1):
@@ -91,42 +96,6 @@ def test_shared_files_are_read_only_and_folders_are_the_hosts_own(tmp_path, data
     assert files(others) == files(data) == {"b": "B", "deep/a": "A"}
 
 
-def test_links_in_the_input_are_followed_and_rings_of_them_end(tmp_path, data):
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "c").write_text("C")
-    (data / "link").symlink_to(outside)
-    (data / "file").symlink_to(outside / "c")
-    (data / "deep" / "ring").symlink_to(data)
-    hosts = staged(tmp_path, channel("train", f"file://{data}"))
-    assert files(hosts / "algo-1/input/data/train") == {"b": "B", "deep/a": "A", "link/c": "C", "file": "C"}
-
-
-def test_a_dangling_link_is_told(tmp_path, data):
-    (data / "gone").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"channel 'train', file://.*gone"):
-        staged(tmp_path, channel("train", f"file://{data}"))
-
-
-def test_a_pipe_in_the_input_blocks_no_reader(tmp_path, data):
-    os.mkfifo(data / "pipe")
-    hosts = staged(tmp_path, channel("train", f"file://{data}"))
-    assert files(hosts / "algo-1/input/data/train") == {"b": "B", "deep/a": "A"}
-
-
-def test_a_shuffled_shard_is_another_deal_of_the_same_files(tmp_path, data):
-    for number in range(20):
-        (data / f"part-{number:02}").write_text("")
-    source = f"file://{data}"
-    plain = staged(tmp_path / "1", channel("train", source, "ShardedByS3Key"), hosts=2)
-    seeded = staged(tmp_path / "2", channel("train", source, "ShardedByS3Key", ShuffleConfig={"Seed": 7}), hosts=2)
-    again = staged(tmp_path / "3", channel("train", source, "ShardedByS3Key", ShuffleConfig={"Seed": 7}), hosts=2)
-    assert files(seeded / "algo-1") == files(again / "algo-1") != files(plain / "algo-1")
-    assert files(seeded / "algo-1").keys() | files(seeded / "algo-2").keys() == (
-        files(plain / "algo-1").keys() | files(plain / "algo-2").keys()
-    )
-
-
 def tree(folder, **content):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in content.items():
@@ -136,17 +105,14 @@ def tree(folder, **content):
     return folder
 
 
-def read(file):
-    with file.open() as opened:
-        return opened.read().decode()
-
-
-def test_the_first_host_wins_a_clash_and_every_loss_is_told(tmp_path):
+def test_of_files_of_one_name_the_first_hosts_is_kept_and_the_others_are_noted(tmp_path):
     one = tree(tmp_path / "1", same="1", only1="1", folder__x="1", thing="1")
     two = tree(tmp_path / "2", same="2", only2="2", folder__x="2", folder__y="2", thing__z="2")
     collected = artifacts.collect_files("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
-    found = {name: read(file) for name, file in collected.files.items() if not file.is_directory}
-    assert found == {"same": "1", "only1": "1", "only2": "2", "folder/x": "1", "folder/y": "2", "thing": "1"}
+    artifacts.pack_archive(collected, tmp_path / "model.tar.gz")
+    assert unpacked(tmp_path / "model.tar.gz") == {
+        "same": b"1", "only1": b"1", "only2": b"2", "folder": None, "folder/x": b"1", "folder/y": b"2", "thing": b"1",
+    }  # fmt: skip
     assert collected.notes == [
         "model: algo-2's 'folder/x' is left out: algo-1 has 'folder/x' too",
         "model: algo-2's 'same' is left out: algo-1 has 'same' too",
@@ -155,7 +121,7 @@ def test_the_first_host_wins_a_clash_and_every_loss_is_told(tmp_path):
     ]
 
 
-def test_what_cannot_be_an_artifact_is_left_out_and_told(tmp_path):
+def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
     folder = tree(tmp_path / "model", good="g")
     (folder / "best").symlink_to(folder / "good")
     (folder / "gone").symlink_to("nowhere")
@@ -185,18 +151,139 @@ def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
         assert tar.extractfile(hostile_name).read() == b"content"
 
 
-def test_a_delivery_replaces_what_was_there_whole(tmp_path):
+def test_an_artifact_replaces_an_old_one_whole_and_stays_where_it_is_already(tmp_path):
     (tmp_path / "artifact").write_text("new")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "artifact").write_text("old")
+    out = tree(tmp_path / "out", artifact="older")
     with (tmp_path / "artifact").open("rb") as file:
         assert artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", ChangedDirectories())
-    assert (tmp_path / "out" / "artifact").read_text() == "new"
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
-
-
-def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
-    (tmp_path / "artifact").write_text("new")
-    with (tmp_path / "artifact").open("rb") as file:
+        assert {path.name: path.read_text() for path in out.iterdir()} == {"artifact": "new"}
         assert not artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", ChangedDirectories())
     assert (tmp_path / "artifact").read_text() == "new"
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    sandboxes = [Sandbox(name, tmp_path / name) for name in ("algo-1", "algo-2")]
+    for sandbox in sandboxes:
+        sandbox.checkpoints(Output()).mkdir(parents=True)
+    return sandboxes
+
+
+def sync(tmp_path, hosts):
+    (tmp_path / "kept").mkdir(exist_ok=True)
+    return CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), hosts, tmp_path / "record.json")
+
+
+def write(host, name, text, *, moment):
+    path = host.checkpoints(Output()) / name
+    path.write_text(text)
+    os.utime(path, (moment, moment))
+
+
+def finished(made):
+    notes = []
+    made.finish(notes.append)
+    return notes
+
+
+def kept(tmp_path):
+    return {path.name: path.read_text() for path in (tmp_path / "kept").iterdir()}
+
+
+def test_the_first_host_that_wrote_a_name_keeps_it(tmp_path, hosts):
+    write(hosts[0], "both", "1", moment=1)
+    write(hosts[1], "both", "2", moment=2)
+    write(hosts[1], "own", "2", moment=3)
+    made = sync(tmp_path, hosts)
+    assert finished(made) == ["checkpoints: algo-2's 'both' is left out: algo-1 has 'both' too"]
+    assert kept(tmp_path) == {"both": "1", "own": "2"}
+
+
+def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, hosts):
+    made = sync(tmp_path, hosts)
+    (tmp_path / "kept" / "state").write_text("old")
+    made.restore()
+    assert [(host.checkpoints(Output()) / "state").read_text() for host in hosts] == ["old", "old"]
+    write(hosts[1], "state", "new", moment=5)
+    assert finished(made) == []
+    assert kept(tmp_path) == {"state": "new"}
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"more": 1}', '{"signatures": {"algo-1": 5}}', "[" * 100_000])
+def test_a_record_of_copies_that_cannot_be_read_has_all_copied_again(tmp_path, hosts, content):
+    write(hosts[0], "state", "1", moment=1)
+    made = sync(tmp_path, hosts)
+    assert finished(made) == []
+    (tmp_path / "record.json").write_text(content)
+    (tmp_path / "kept" / "state").unlink()
+    assert finished(made) == []
+    assert kept(tmp_path) == {"state": "1"}
+
+
+def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path, hosts):
+    made = sync(tmp_path, hosts)
+    write(hosts[0], "data", "1", moment=1)
+    write(hosts[0], "index", "of data", moment=2)
+    (tmp_path / "kept" / ".data.part").mkdir()
+    with pytest.raises(DataError, match="kept/data: "):
+        finished(made)
+    assert not (tmp_path / "kept" / "index").exists()
+    (tmp_path / "kept" / ".data.part").rmdir()
+    assert finished(made) == []
+    assert kept(tmp_path) == {"data": "1", "index": "of data"}
+
+
+def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
+    made = sync(tmp_path, hosts)
+    (tmp_path / "kept" / ".state.part").write_text("half")
+    made.restore()
+    assert list(hosts[0].checkpoints(Output()).iterdir()) == []
+
+
+def test_a_link_out_of_a_containers_tree_is_left_out(tmp_path):
+    (tmp_path / "secret").write_text("of this machine")
+    host = Sandbox("algo-1", tmp_path / "algo-1", root="/opt/ml")
+    folder = host.checkpoints(Output())
+    folder.mkdir(parents=True)
+    (folder / "out").symlink_to(tmp_path / "secret")
+    (folder / "real").write_text("r")
+    (folder / "inside").symlink_to("/opt/ml/checkpoints/real")
+    (folder / "beside").symlink_to("real")
+    assert finished(sync(tmp_path, [host])) == ["checkpoints: algo-1's 'out' is left out: it is a link out of /opt/ml"]
+    assert kept(tmp_path) == {"real": "r", "inside": "r", "beside": "r"}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    (tmp_path / "output").mkdir()
+    return tmp_path / "output" / "model.tar.gz"
+
+
+def fetched(stored, folder):
+    try:
+        return download(LocalPlatform(), f"file://{stored}", folder, extract=True)
+    finally:
+        assert sorted(path.name for path in folder.parent.iterdir()) in (["output"], ["model", "output"])
+
+
+@pytest.mark.prompt
+def test_a_fifo_in_place_of_a_model_is_refused_at_once(stored, tmp_path):
+    os.mkfifo(stored)
+    with pytest.raises(DataError, match=r"model\.tar\.gz' cannot be read: it is a FIFO, not a regular file"):
+        fetched(stored, tmp_path / "model")
+    with pytest.raises(OSError, match="it is a FIFO"):
+        file_copy.copy_regular_file(stored, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("names", [[], ["one"], ["one", "two"]], ids=len)
+def test_a_directory_in_place_of_an_archive_is_refused(stored, tmp_path, names):
+    stored.mkdir()
+    for name in names:
+        (stored / name).touch()
+    with pytest.raises(DataError, match=r"^the model file://\S+ is a directory, not an archive; put"):
+        fetched(stored, tmp_path / "model")
+
+
+def test_a_model_that_was_removed_is_gone_from_its_place(stored, tmp_path):
+    with pytest.raises(DataNotFoundError, match=r"^the model of the job is gone: .*model\.tar\.gz any"):
+        fetched(stored, tmp_path / "model")

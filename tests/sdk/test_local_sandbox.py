@@ -1,28 +1,37 @@
-"""One host's /opt/ml as the service writes it."""
+"""What each host of a job on this machine is given: /opt/ml as the service writes it, variables, a log and ports."""
 
 import json
+import os
+import socket
+from types import SimpleNamespace
 
 import pytest
 from fakes.local_jobs import channel, request_for
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from scriptmode.data import file_uris
+from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet, requirements_settings
-from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.store.logs import LogReader, append_line, unfinished_line
+from scriptmode.platforms.local.system import ports as ports_module
+from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_request
 
+GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 GROUPS = [
     {"InstanceGroupName": "gpus", "InstanceType": "local_process", "InstanceCount": 2},
     {"InstanceGroupName": "cpus", "InstanceType": "local_process", "InstanceCount": 1},
 ]
 
 
-def prepared(folder, request, host="algo-1", scriptmode=None):
-    sandbox = Sandbox(host, folder / host)
-    sandbox.prepare(parse_request(request), scriptmode or {})
+def prepared(folder, request, host="algo-1"):
+    Sandbox(host, folder / host).prepare(parse_request(request), {})
     return {file.stem: json.loads(file.read_text()) for file in (folder / host / "input" / "config").iterdir()}
 
 
@@ -60,20 +69,20 @@ def test_resourceconfig_of_a_homogeneous_cluster(tmp_path):
     }
 
 
-def test_resourceconfig_of_instance_groups_numbers_hosts_through_them(tmp_path):
-    request = request_for("job")
+def test_instance_groups_number_the_hosts_through_them_and_have_channels_of_their_own(tmp_path):
+    request = request_for("job", channels=[channel("train", "file:///a")])
     request["ResourceConfig"] = {"InstanceGroups": GROUPS}
-    config = prepared(tmp_path, request, "algo-3")["resourceconfig"]
-    assert config["current_group_name"] == "cpus"
-    assert config["hosts"] == ["algo-1", "algo-2", "algo-3"]
-    assert [group["hosts"] for group in config["instance_groups"]] == [["algo-1", "algo-2"], ["algo-3"]]
+    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = ["cpus"]
+    assert prepared(tmp_path, request, "algo-1")["inputdataconfig"] == {}
+    config = prepared(tmp_path, request, "algo-3")
+    assert list(config["inputdataconfig"]) == ["train"]
+    resources = config["resourceconfig"]
+    assert (resources["current_group_name"], resources["hosts"]) == ("cpus", ["algo-1", "algo-2", "algo-3"])
+    assert [group["hosts"] for group in resources["instance_groups"]] == [["algo-1", "algo-2"], ["algo-3"]]
 
 
 def test_inputdataconfig_has_the_services_keys(tmp_path):
-    channels = [
-        channel("train", "file:///a", "ShardedByS3Key", ContentType="text/csv"),
-        channel("eval", "file:///b"),
-    ]
+    channels = [channel("train", "file:///a", "ShardedByS3Key", ContentType="text/csv"), channel("eval", "file:///b")]
     config = prepared(tmp_path, request_for("job", channels=channels))["inputdataconfig"]
     assert config == {
         "train": {
@@ -86,33 +95,13 @@ def test_inputdataconfig_has_the_services_keys(tmp_path):
     }
 
 
-def test_a_file_system_is_read_as_files_also_where_other_channels_are_piped(tmp_path):
-    system = {"FileSystemId": "fs-1", "FileSystemType": "EFS", "DirectoryPath": "/"}
-    mounted = {"ChannelName": "mounted", "DataSource": {"FileSystemDataSource": system}, "InputMode": "File"}
-    request = request_for("job", channels=[channel("train", "file:///a"), mounted])
-    request["AlgorithmSpecification"]["TrainingInputMode"] = "Pipe"
-    config = prepared(tmp_path, request)["inputdataconfig"]
-    assert {name: each["TrainingInputMode"] for name, each in config.items()} == {"train": "Pipe", "mounted": "File"}
-
-
-def test_a_channel_of_one_group_is_unknown_to_the_other(tmp_path):
-    request = request_for("job", channels=[channel("train", "file:///a")])
-    request["ResourceConfig"] = {"InstanceGroups": GROUPS}
-    request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = ["cpus"]
-    assert prepared(tmp_path, request, "algo-1")["inputdataconfig"] == {}
-    assert list(prepared(tmp_path, request, "algo-3")["inputdataconfig"]) == ["train"]
-
-
 @pytest.mark.parametrize(
     ("text", "on_the_host"),
     [
         ('"/opt/ml"', '"{base}"'),
-        ('"/opt/ml/input/data/code/sourcedir.tar.gz"', '"{base}/input/data/code/sourcedir.tar.gz"'),
         ("/opt/ml/model", "{base}/model"),
         ('"/opt/mlops"', '"/opt/mlops"'),
         ('"see /opt/ml/model"', '"see /opt/ml/model"'),
-        ('["/opt/ml/model"]', '["/opt/ml/model"]'),
-        ("0.10", "0.10"),
         ("not json", "not json"),
     ],
 )
@@ -123,38 +112,14 @@ def test_hyperparameters_that_name_opt_ml_name_the_sandbox(tmp_path, text, on_th
     assert prepared(tmp_path, request)["hyperparameters"]["x"] == on_the_host.replace("{base}", base)
 
 
-def test_environment_is_what_is_inherited_less_other_jobs_and_then_the_requests(tmp_path):
-    request = request_for("job")
-    request["Environment"] = {"OUT": "/opt/ml/output", "HOME": "/elsewhere", "SM_ASKED": "1"}
-    inherited = {"HOME": "/root", "PATH": "/bin", "SM_X": "1", "SAGEMAKER_X": "1", "TF_CONFIG": "{}", "OMPI_X": "1"}
-    fleet = ProcessFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), Tasks(), inherited)
-    base = tmp_path / "jobs" / "job" / "hosts" / "algo-1"
-    assert fleet.environment(fleet.sandboxes["algo-1"]) == {
-        "HOME": "/elsewhere",
-        "PATH": "/bin",
-        "OUT": f"{base}/output",
-        "SM_ASKED": "1",
-        "SAGEMAKER_BASE_DIR": str(base),
-    }
-
-
 def test_the_environment_of_a_container_is_the_requests_and_the_callers_credentials(tmp_path):
     request = request_for("job")
-    request["AlgorithmSpecification"]["TrainingImage"] = "mine:1"
     request["Environment"] = {"OUT": "/opt/ml/output", "AWS_SESSION_TOKEN": "asked"}
-    inherited = {
-        "HOME": "/root",
-        "PATH": "/bin",
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SESSION_TOKEN": "t",
-        "AWS_PROFILE": "p",
-    }
-    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), Tasks(-1), inherited)
-    assert fleet.environment(fleet.sandboxes["algo-1"]) == {
-        "OUT": "/opt/ml/output",
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SESSION_TOKEN": "asked",
-    }
+    inherited = {"HOME": "/root", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "t", "AWS_PROFILE": "p"}
+    job = Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
+    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job, Tasks(-1), inherited)
+    expected = {"OUT": "/opt/ml/output", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "asked"}
+    assert fleet.environment(fleet.sandboxes["algo-1"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,8 +139,15 @@ def test_containers_write_environments_of_other_jobs_only_where_they_may(fields,
     assert ("environments" in settings) == shared
 
 
-def job_of(request):
-    return Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
+@pytest.mark.parametrize(
+    ("requested", "granted"),
+    [({}, "20"), ({GRACE: ""}, "20"), ({GRACE: "0.5"}, "0.5"), ({GRACE: "20.5"}, "20"), ({GRACE: "soon"}, "soon"),
+     ({GRACE: "nan"}, "nan")],
+    ids=str,
+)  # fmt: skip
+def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(requested, granted):
+    job = SimpleNamespace(request=parse_request(request_for("job")), region="us-east-1", arn="arn", stop_grace=20.0)
+    assert job_variables.with_job_variables(requested, job)[GRACE] == granted
 
 
 def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):
@@ -185,16 +157,113 @@ def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):
     assert (tmp_path / "algo-1" / "deep" / "checkpoints").is_dir()
 
 
-def test_a_file_uri_is_the_path_as_it_is_written(tmp_path, hostile_name):
-    place = tmp_path / hostile_name
-    place.mkdir()
-    assert file_uris.file_path(f"file://{place}") == place
-    assert file_uris.file_path(place.as_uri()) == place
-    assert file_uris.file_path(f"file://localhost{place}/new file") == place / "new file"
+@pytest.fixture
+def reader(tmp_path):
+    reader = LogReader(tmp_path / "log")
+    yield reader
+    reader.close()
 
 
-def test_percent_signs_are_decoded_only_where_that_leads_to_something(tmp_path):
-    (tmp_path / "a b").mkdir()
-    (tmp_path / "a%20b").mkdir()
-    assert file_uris.file_path(f"file://{tmp_path}/a%20b").name == "a%20b"
-    assert file_uris.file_path(f"file://{tmp_path}/new%20file").name == "new%20file"
+def taken(reader, *, final=False):
+    """The lines that came, none of which is in pieces."""
+    found = list(reader.lines(final=final))
+    assert not any(continues for _, continues in found)
+    return [text for text, _ in found]
+
+
+def test_a_line_is_what_a_line_feed_ends(tmp_path, reader):
+    assert taken(reader) == []
+    with (tmp_path / "log").open("ab", buffering=0) as log:
+        log.write(b"one\ntw")
+        assert taken(reader) == ["one"]
+        assert taken(reader) == []
+        log.write("o\n10%\r20%\rdone\n\nü".encode()[:-1])
+        assert taken(reader) == ["two", "10%\r20%\rdone", ""]
+        log.write("ü".encode()[1:] + b"\xff")
+        assert taken(reader, final=True) == ["ü\ufffd"]
+    assert taken(reader, final=True) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
+def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    reader = LogReader(log)
+    original, logs.CHUNK = logs.CHUNK, chunk
+    try:
+        lines = list(reader.lines(final=False))
+        with log.open("ab", buffering=0) as file:
+            for part in parts:
+                file.write(part)
+                lines += reader.lines(final=False)
+        lines += reader.lines(final=True)
+    finally:
+        logs.CHUNK = original
+        reader.close()
+    whole = b"".join(parts).decode("utf-8", "replace")
+    found = "".join(text + ("" if continues else "\n") for text, continues in lines)
+    assert found == whole + ("" if whole.endswith("\n") or not whole else "\n")
+    assert all(len(text) <= 2 * chunk + 3 for text, _ in lines)
+
+
+def test_a_long_line_is_cut_where_a_progress_bar_begins_again(tmp_path, reader):
+    line = "".join(f"\r{number:06} loss={number}.5" for number in range(100_000))
+    (tmp_path / "log").write_text(line)
+    pieces = list(reader.lines(final=True))
+    assert "".join(text for text, _ in pieces) == line
+    assert len(pieces) > 1
+    assert all(text.startswith("\r") for text, _ in pieces)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", ""),
+        (b"one\ntwo\n", ""),
+        (b"one\n\r10%\r20%", "\r10%\r20%"),
+        (b"one\n" + "é 20%".encode()[1:], "\ufffd 20%"),
+        (b"a" * 100_000, "a" * 8192),
+    ],
+    ids=["empty", "ended", "progress bar", "half a character", "long"],
+)
+def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content, line):
+    assert unfinished_line(tmp_path / "log") == ""
+    (tmp_path / "log").write_bytes(content)
+    assert unfinished_line(tmp_path / "log") == line
+    (tmp_path / "log").unlink()
+    os.mkfifo(tmp_path / "log")
+    assert unfinished_line(tmp_path / "log") == ""
+
+
+def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: LOWEST + 2 * len(ROLES))
+    ports = Ports(tmp_path)
+    first = ports.reserve(["algo-1"])["algo-1"]["worker"]
+    ports.release()
+    with socket.create_server(("127.0.0.1", first + 3)):
+        other = ports.reserve(["algo-1"])["algo-1"]["worker"]
+        assert other != first
+        with pytest.raises(Exception, match="algo-2: no block of . free ports between 10000"):
+            ports.reserve(["algo-2"])
+    ports.release()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "said\n"), ("whole\n", "whole\nsaid\n"), ("of a killed proc", "of a killed proc\nsaid\n")],
+    ids=["empty", "whole", "half a line"],
+)
+def test_an_appended_line_is_never_part_of_another(tmp_path, before, after):
+    log = tmp_path / "algo-1.log"
+    log.write_text(before)
+    append_line(log, "said")
+    assert log.read_text() == after
+
+
+@pytest.mark.parametrize("act", [lambda log: append_line(log, "said"), sync_file], ids=["append", "sync"])
+def test_a_fifo_in_a_logs_place_is_refused_at_once(tmp_path, act):
+    log = tmp_path / "algo-1.log"
+    os.mkfifo(log)
+    with pytest.raises(OSError, match=r"it is a FIFO|Invalid argument"):
+        act(log)

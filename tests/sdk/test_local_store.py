@@ -1,26 +1,26 @@
-"""The job store: whole or not at all, and fast."""
+"""The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
-import copy
 import json
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import botocore.loaders
+import botocore.model
+import botocore.validate
 import pytest
-from fakes.promptness import soon
+from fakes.local_jobs import channel, request_for
 
 from scriptmode.data_dir import default_data_dir
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
+from scriptmode.errors import JobExistsError, JobNotFoundError
+from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.logs import last_lines
-from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode.request.fields import FIELDS
+from scriptmode.platforms.local.store.state import MESSAGES, STATUS_OF, starting_state, state_from_json
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
@@ -40,7 +40,7 @@ def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(st
         folder.log("algo-1").write_text("last words\n")
         folder.write_state(folder.read_state().with_status("Uploading", time.time()))
         events = LocalPlatform(data_dir=store.data_dir).log_events(
-            "job", follow=True, on_description=lambda said: seen.append(said["SecondaryStatus"])
+            "job", follow=True, on_description=lambda description: seen.append(description["SecondaryStatus"])
         )
         seen.append(next(events).message)
         folder.write_state(folder.read_state().with_status("Completed", time.time()))
@@ -51,39 +51,6 @@ def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(st
 def made(store, name="job", created=0.0):
     with store.create(JOB, starting_state(name, f"arn/{name}", created)) as (folder, _):
         return folder
-
-
-def test_a_job_is_read_back_as_it_was_written(store):
-    folder = made(store)
-    assert folder.read_job() == JOB
-    assert folder.read_state() == starting_state("job", "arn/job", 0.0)
-    assert store.find("job").path == folder.path
-
-
-def raises(call):
-    try:
-        call()
-    except UnreadableJobError as error:
-        return "job.json" in str(error)
-    return False
-
-
-@pytest.mark.parametrize("path", sorted({row.path for row in FIELDS if not row.path.startswith("Enable")}))
-def test_a_damaged_part_of_a_request_is_an_error_for_the_list_and_for_the_job(store, path):
-    folder = made(store)
-    record = json.loads((folder.path / "job.json").read_text())
-    *parents, last = path.split(".")
-    damaged = [{**record["request"], path.partition(".")[0]: 5}, copy.deepcopy(record["request"])]
-    part = damaged[1]
-    for key in parents:
-        part = part.setdefault(key, {})
-    part[last] = 5
-    found = []
-    for request in damaged:
-        (folder.path / "job.json").write_text(json.dumps({**record, "request": request}))
-        found.append(raises(folder.read_job))
-        assert raises(folder.read_facts) == found[-1]
-    assert found[0]
 
 
 def test_a_second_job_of_one_name_leaves_nothing_behind(store):
@@ -120,52 +87,6 @@ def test_a_reader_never_sees_half_a_state(store):
     assert lengths <= {100_000, 3, 7}
 
 
-@pytest.mark.parametrize("content", [b"[", b"null", b"[7]", b'[{"new": 1}]'])
-def test_progress_that_cannot_be_read_is_none(store, content):
-    folder = made(store)
-    assert folder.read_progress() == ()
-    (folder.path / "progress.json").write_bytes(content)
-    assert folder.read_progress() == ()
-    (folder.path / "progress.json").unlink()
-    (folder.path / "progress.json").mkdir()
-    assert folder.read_progress() == ()
-
-
-def test_a_write_that_fails_leaves_the_old_file(tmp_path):
-    file = tmp_path / "file"
-    replace_file(file, b"old")
-    with pytest.raises(TypeError):
-        replace_file(file, "no bytes")
-    assert file.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.slow
-@pytest.mark.prompt
-def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
-    made(store, "job-0")
-    for number in range(2000):
-        name = f"job-{number}"
-        folder = store.jobs / name
-        folder.mkdir(exist_ok=True)
-        state = starting_state(name, "arn", float(number)).with_status("Failed", float(number))
-        folder.joinpath("state.json").write_text(json.dumps(state.to_json()))
-        job = replace(JOB, request=replace(REQUEST, name=name))
-        folder.joinpath("job.json").write_text(json.dumps(job.to_json()))
-    begun = time.monotonic()
-    summaries = LocalPlatform(data_dir=store.data_dir).list()
-    soon(time.monotonic() - begun, 1.0)
-    assert [summary["TrainingJobName"] for summary in summaries] == [f"job-{number}" for number in range(1999, -1, -1)]
-    assert {summary["TrainingJobStatus"] for summary in summaries} == {"Failed"}
-
-
-def test_an_empty_store_is_an_empty_list(store):
-    assert LocalPlatform(data_dir=store.data_dir).list() == []
-    with pytest.raises(JobNotFoundError):
-        store.find("job")
-    assert not store.data_dir.exists()
-
-
 class Interrupted(dict):
     """Content of a request at which Ctrl-C is pressed."""
 
@@ -189,26 +110,15 @@ def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
     assert list(store.jobs.iterdir()) == []
 
 
-def test_a_draft_that_was_left_is_not_a_job(store):
-    folder = made(store)
-    folder.write_state(folder.read_state().with_status("Failed", 1.0))
-    folder.path.rename(store.jobs / ".new-left")
-    assert LocalPlatform(data_dir=store.data_dir).list() == []
-    with pytest.raises(JobNotFoundError):
-        store.find(".new-left")
-
-
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/b", ""], ids=["long", "NUL", "slash", "empty"])
 def test_a_name_that_no_job_can_have_is_not_found(store, name):
+    with pytest.raises(JobNotFoundError):
+        store.find(name)
+    assert LocalPlatform(data_dir=store.data_dir).list() == []
+    assert not store.data_dir.exists()
     made(store)
     with pytest.raises(JobNotFoundError):
         store.find(name)
-
-
-def test_a_data_directory_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="SCRIPTMODE_DATA_DIR"):
-        made(JobStore(tmp_path / "file"))
 
 
 def test_the_data_directory_follows_the_platforms_convention(monkeypatch, tmp_path):
@@ -242,30 +152,103 @@ def test_a_source_is_stored_once(tmp_path):
     assert (path.read_bytes(), path.stat().st_mtime_ns) == (b"archive", before)
 
 
-@pytest.mark.parametrize(
-    ("role", "arn"),
-    [
-        (None, "arn:aws:iam::000000000000:role/scriptmode-local"),
-        ("trainer", "arn:aws:iam::000000000000:role/trainer"),
-        ("arn:aws:iam::123456789012:role/own", "arn:aws:iam::123456789012:role/own"),
-    ],
-)
-def test_a_role_is_always_an_arn(tmp_path, role, arn):
-    assert LocalPlatform(data_dir=tmp_path).complete(spec(role=role)).role == arn
+def test_a_role_is_always_an_arn(tmp_path):
+    platform = LocalPlatform(data_dir=tmp_path)
+    roles = [
+        platform.complete(spec(role=role)).role for role in (None, "trainer", "arn:aws:iam::123456789012:role/own")
+    ]
+    account = "arn:aws:iam::000000000000:role"
+    assert roles == [f"{account}/scriptmode-local", f"{account}/trainer", "arn:aws:iam::123456789012:role/own"]
 
 
-def test_importing_the_platform_imports_no_client_of_aws():
-    code = (
-        "import sys, scriptmode.platforms.local, scriptmode.platforms.local.agent.job_agent, scriptmode.platforms.local.validation;"
-        "print([name for name in ('boto3', 'botocore', 's3transfer', 'urllib3', 'tensorflow') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
+DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape
+SUMMARY = SERVICE.operation_model("ListTrainingJobs").output_shape.members["TrainingJobSummaries"].member
+ARN = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job"
 
 
-def test_a_folder_that_is_not_a_job_is_ignored(store):
-    made(store)
-    (store.jobs / "model of another life").mkdir()
-    (store.jobs / "file").write_text("")
-    store.find("job").write_state(store.find("job").read_state().with_status("Failed", 1.0))
-    assert [job["TrainingJobName"] for job in LocalPlatform(data_dir=store.data_dir).list()] == ["job"]
+def lived(*statuses):
+    state = starting_state("job", ARN, 1000.0)
+    for number, status in enumerate(statuses, 1):
+        state = state.with_status(status, 1000.0 + number, reason="AlgorithmError: x" if status == "Failed" else "")
+    return state
+
+
+LIVES = {
+    "starting": (),
+    "downloading": ("Downloading",),
+    "training": ("Downloading", "Training"),
+    "uploading": ("Downloading", "Training", "Uploading"),
+    "completed": ("Downloading", "Training", "Uploading", "Completed"),
+    "failed": ("Downloading", "Failed"),
+    "failed at once": ("Failed",),
+    "stopping": ("Downloading", "Training", "Stopping"),
+    "stopped": ("Downloading", "Training", "Stopping", "Stopped"),
+    "too long": ("Downloading", "Training", "Stopping", "MaxRuntimeExceeded"),
+    "interrupted": ("Downloading", "Training", "Interrupted"),
+    "resumed": ("Downloading", "Training", "Interrupted", "Starting", "Downloading", "Training", "Completed"),
+}
+
+
+def against(shape, value):
+    return botocore.validate.ParamValidator().validate(value, shape).generate_report()
+
+
+@pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())
+def test_a_description_has_exactly_the_services_shape(statuses):
+    request = request_for("job", channels=[channel("train", "file:///data")])
+    request["Tags"] = [{"Key": "a", "Value": "b"}]
+    state = lived(*statuses)
+    description = render_describe_response(parse_request(request), state)
+    assert against(DESCRIBED, description) == ""
+    assert against(SUMMARY, render_summary(state.summary)) == ""
+    assert description["SecondaryStatus"] in DESCRIBED.members["SecondaryStatus"].enum
+    assert description["TrainingJobStatus"] in DESCRIBED.members["TrainingJobStatus"].enum
+    assert all(moment.tzinfo for key, moment in description.items() if key.endswith("Time"))
+    for field in ("HyperParameters", "InputDataConfig", "OutputDataConfig", "ResourceConfig", "RoleArn"):
+        assert description[field] == request[field]
+
+
+def test_every_status_is_one_of_the_services():
+    assert set(STATUS_OF) == set(MESSAGES) <= set(DESCRIBED.members["SecondaryStatus"].enum)
+    assert set(STATUS_OF.values()) <= set(DESCRIBED.members["TrainingJobStatus"].enum)
+    assert set(STATUS_OF.values()) >= ENDED
+
+
+def test_every_stay_begins_where_the_one_before_ended_and_training_time_counts_from_the_download_to_the_end():
+    request = parse_request(request_for("job"))
+    description = render_describe_response(request, lived(*LIVES["completed"]))
+    stays = description["SecondaryStatusTransitions"]
+    assert [stay["Status"] for stay in stays] == ["Starting", *LIVES["completed"]]
+    assert all(before["EndTime"] == after["StartTime"] for before, after in zip(stays, stays[1:]))
+    assert stays[-1]["EndTime"] == stays[-1]["StartTime"] == description["TrainingEndTime"]
+    assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"] == 3
+    assert "TrainingTimeInSeconds" not in render_describe_response(request, lived(*LIVES["training"]))
+
+
+def test_training_time_leaves_out_interruptions():
+    state = lived(*LIVES["resumed"])
+    description = render_describe_response(parse_request(request_for("job")), state)
+    assert description["TrainingTimeInSeconds"] == 4
+    assert state.seconds_in("Training") == 2
+
+
+def test_a_status_entered_twice_is_entered_once():
+    state = lived("Downloading", "Training", "Stopping")
+    assert state.with_status("Stopping", 2000.0) is state
+
+
+@pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())
+def test_a_state_comes_back_from_its_file_as_it_was(statuses):
+    state = lived(*statuses)
+    assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
+    text = "AlgorithmError: algo-2, worker: exit code 1\n" + "frame\n" * 1000 + "ValueError: the end, exit code: 1"
+    short = render_describe_response(
+        parse_request({}), starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text)
+    )["FailureReason"]
+    assert 1018 < len(short) <= 1024
+    assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
+    assert short.endswith("frame\nValueError: the end, exit code: 1")

@@ -48,16 +48,16 @@ BROKEN = supervision.Outcome.failed("ClientError", Failure("the input broke", ho
 
 
 def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
-    said = []
+    messages = []
     hooks = supervision.SupervisionHooks(
         wait=clock.wait,
         stop_requested=lambda: clock.now >= stop_at,
-        on_stopping=said.append,
+        on_stopping=messages.append,
         describe_failure=lambda name, code: supervision.Outcome("Failed", f"{name} {code}"),
         find_failure=lambda: BROKEN if clock.now >= broken_at else None,
         clock=clock,
     )
-    return supervision.supervise(hosts, max_runtime, stop_grace, hooks), said
+    return supervision.supervise(hosts, max_runtime, stop_grace, hooks), messages
 
 
 def test_a_job_is_complete_when_its_last_host_is():
@@ -67,7 +67,7 @@ def test_a_job_is_complete_when_its_last_host_is():
     assert clock.now == pytest.approx(3.0, abs=0.1)
 
 
-def test_the_first_failure_is_the_one_that_is_told_and_ends_every_host():
+def test_the_first_failure_is_the_jobs_and_ends_every_host():
     clock = Clock()
     hosts = [FakeHost("algo-1", clock), FakeHost("algo-2", clock, ends=5.0, code=3), FakeHost("algo-3", clock, code=9)]
     outcome, _ = ran(hosts, clock)
@@ -87,29 +87,25 @@ def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
 def test_a_stop_gives_every_host_its_grace_and_no_more(obeys):
     clock = Clock()
     hosts = [FakeHost(f"algo-{n}", clock, obeys=obeys, code=-15) for n in (1, 2)]
-    outcome, said = ran(hosts, clock, stop_at=5.0)
+    outcome, messages = ran(hosts, clock, stop_at=5.0)
     assert outcome == supervision.Outcome("Stopped")
-    assert len(said) == 1
+    assert len(messages) == 1
     assert clock.now == pytest.approx(5.0 + min(obeys, 10.0), abs=0.1)
 
 
 def test_a_job_past_its_time_is_stopped_with_the_same_grace():
     clock = Clock()
     host = FakeHost("algo-1", clock, obeys=1e9)
-    outcome, said = ran([host], clock, max_runtime=7.0)
+    outcome, messages = ran([host], clock, max_runtime=7.0)
     assert outcome == supervision.Outcome("MaxRuntimeExceeded")
-    assert "MaxRuntimeInSeconds, 7 s" in said[0]
+    assert "MaxRuntimeInSeconds, 7 s" in messages[0]
     assert host.events == [("TERM", pytest.approx(7.0, abs=0.01)), ("KILL", pytest.approx(17.0, abs=0.1))]
 
 
-def test_a_failure_before_a_stop_stays_a_failure():
+@pytest.mark.parametrize(("code", "status"), [(2, "Failed"), (0, "Completed")])
+def test_a_stop_does_not_change_how_hosts_have_ended(code, status):
     clock = Clock()
-    assert ran([FakeHost("algo-1", clock, ends=5.0, code=2)], clock, stop_at=5.0)[0].secondary == "Failed"
-
-
-def test_an_end_before_a_stop_stays_complete():
-    clock = Clock()
-    assert ran([FakeHost("algo-1", clock, ends=5.0)], clock, stop_at=5.0)[0].secondary == "Completed"
+    assert ran([FakeHost("algo-1", clock, ends=5.0, code=code)], clock, stop_at=5.0)[0].secondary == status
 
 
 @pytest.mark.parametrize("code", [0, 1], ids=["ended well", "failed"])

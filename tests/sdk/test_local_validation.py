@@ -20,88 +20,55 @@ def problem(request):
     return str(caught.value)
 
 
-FILE_SYSTEM = {
-    "ChannelName": "train",
-    "InputMode": "Pipe",
-    "DataSource": {
-        "FileSystemDataSource": {
-            "FileSystemId": "fs-0123456789abcdef0",
-            "FileSystemAccessMode": "ro",
-            "FileSystemType": "EFS",
-            "DirectoryPath": "/data",
-        }
-    },
+EFS = {
+    "FileSystemId": "fs-0123456789abcdef0",
+    "FileSystemAccessMode": "ro",
+    "FileSystemType": "EFS",
+    "DirectoryPath": "/x",
 }
+FILE_SYSTEM = {"ChannelName": "train", "InputMode": "Pipe", "DataSource": {"FileSystemDataSource": EFS}}
+ABSENT = object()
 
 
-def changed(path, value, **fields):
-    """A good request with one place changed; ``None`` takes it out."""
-    request = request_for("job", channels=[channel("train", "file:///data")], **fields)
+def changed(path, value, uri="file:///data", **fields):
+    """A good request with one place changed; ``ABSENT`` takes it out."""
+    request = request_for("job", channels=[channel("train", uri)], **fields)
     *parents, last = path.split(".")
     place = request
     for part in parents:
         place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
-    if value is None:
+    if value is ABSENT:
         del place[last]
     else:
-        place[last] = value
+        place[int(last) if last.isdigit() else last] = value
     return request
-
-
-def at(path, value):
-    """The one field ``path`` of a request."""
-    for part in reversed(path.split(".")):
-        value = {part: value}
-    return value
-
-
-def check_locations(folder, path, value):
-    validation.check_paths(parse_request(changed(path, value, output=f"file://{folder}")), folder / "jobs", {})
 
 
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "told"),
+    ("path", "value", "message"),
     [
-        ("RoleArn", None, "the request lacks 'RoleArn'"),
+        ("RoleArn", ABSENT, "the request lacks 'RoleArn'"),
         ("RoleArn", "me", "RoleArn has 2 characters; the least is 20 characters"),
-        ("RoleArn", "arn:aws:iam::1:role/someone-else", "RoleArn is 'arn:aws:iam::1:role/someone-else'; it must match"),
         ("TrainingJobName", "a_b", "TrainingJobName is 'a_b'; it must match"),
-        ("TrainingJobName", "a" * 64, "TrainingJobName has 64 characters; the most is 63 characters"),
         ("TrainingJobNames", "a", "the request has no field 'TrainingJobNames'; did you mean 'TrainingJobName'?"),
         ("HyperParameters.lr", 0.1, "HyperParameters.lr is a float; it must be a string"),
-        ("Environment.A", 1, "Environment.A is an int; it must be a string"),
         ("HyperParameters.long", "x" * 2501, "HyperParameters.long has 2,501 characters; the most is 2,500"),
         ("HyperParameters", {str(n): "1" for n in range(101)}, "HyperParameters has 101 entries; the most is 100"),
         ("Environment.A-B", "x", "Environment (its key 'A-B') is 'A-B'; it must match"),
-        ("ResourceConfig.InstanceCount", "2", "ResourceConfig.InstanceCount is a str; it must be an integer"),
         ("ResourceConfig.InstanceCount", True, "ResourceConfig.InstanceCount is a bool; it must be an integer"),
-        ("ResourceConfig.InstanceCount", -1, "ResourceConfig.InstanceCount is -1; the least is 0"),
         ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; give at least 1"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarg", "did you mean 'ml.p3.2xlarge'?"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarge", "the local platform runs 'local_process'"),
-        ("ResourceConfig.InstanceType", None, "the local platform runs 'local_process'"),
         ("ResourceConfig", {}, "either InstanceType and InstanceCount, or InstanceGroups"),
         ("ResourceConfig.KeepAlivePeriodInSeconds", 21601, "KeepAlivePeriodInSeconds is 21601; the most is 21,600"),
-        ("StoppingCondition.MaxRuntimeInSeconds", 0, "MaxRuntimeInSeconds is 0; the least is 1"),
-        ("AlgorithmSpecification", None, "the request lacks 'AlgorithmSpecification'"),
+        ("AlgorithmSpecification", ABSENT, "the request lacks 'AlgorithmSpecification'"),
         ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
         ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName is not supported by the local platform yet"),
-        (
-            "InputDataConfig.0.InputMode",
-            "Stream",
-            "InputDataConfig[0].InputMode is 'Stream'; use one of FastFile, File, Pipe",
-        ),
         ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel name is the name of a folder"),
-        ("InputDataConfig.0.ChannelName", "a b", "InputDataConfig[0].ChannelName is 'a b'; it must match"),
         ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' is valid only in Pipe mode"),
-        (
-            "InputDataConfig.0.RecordWrapperType",
-            "RecordIO",
-            "'train': RecordWrapperType 'RecordIO' is valid only in Pipe",
-        ),
         ("InputDataConfig.0.DataSource", {}, "'train': DataSource holds []; give either S3DataSource or FileSystem"),
         (
             "InputDataConfig",
@@ -115,45 +82,26 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
             "'AugmentedManifestFile' is valid only in Pipe mode, not in File mode",
         ),
         (f"{SOURCE}.AttributeNames", ["a"], "AttributeNames needs S3DataType 'AugmentedManifestFile'"),
-        (f"{SOURCE}.S3Uri", "gs://b/x", "S3Uri is 'gs://b/x'; it must match"),
         (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
         (f"{SOURCE}.S3Uri", "file://data", "'file://data' has no absolute path; write file:///"),
-        (f"{SOURCE}.S3DataDistributionType", "Sharded", "did you mean 'ShardedByS3Key'?"),
         (f"{SOURCE}.InstanceGroupNames", ["gpus"], "'train': there is no instance group 'gpus'"),
-        ("OutputDataConfig.S3OutputPath", "/out", "OutputDataConfig.S3OutputPath is '/out'; it must match"),
-        ("OutputDataConfig.KmsKeyId", "file:///x y", "OutputDataConfig.KmsKeyId is 'file:///x y'; it must match"),
-        (
-            "CheckpointConfig",
-            {"S3Uri": "file:///x", "LocalPath": "/home"},
-            "'/home'; give a path below /opt/ml/",
-        ),
+        ("CheckpointConfig", {"S3Uri": "file:///x", "LocalPath": "/home"}, "'/home'; give a path below /opt/ml/"),
         ("EnableNetworkIsolation", True, "EnableNetworkIsolation is True: hosts that are processes cannot be isolated"),
         ("Tags", [{"Key": "a!", "Value": ""}], "Tags[0].Key is 'a!'; it must match"),
     ],
 )
-def test_what_is_wrong_is_told_with_field_value_and_limit(path, value, told):
-    assert told in problem(changed(path, value))
+def test_an_error_names_field_value_and_limit(path, value, message):
+    assert message in problem(changed(path, value))
 
 
-def test_a_request_that_is_not_valid_is_told_apart_from_one_that_cannot_run_here():
+def test_an_invalid_request_and_one_that_cannot_run_here_are_different_errors():
     assert problem(changed("RoleArn", "me")).startswith("the request is not valid: RoleArn")
     zipped = changed("InputDataConfig.0.CompressionType", "Gzip")
     assert problem(zipped).startswith("the local platform cannot run this job: channel 'train': CompressionType 'Gzip'")
-    nothing = changed("RoleArn", "me")
-    nothing["RoleArn"] = None
-    assert problem(nothing) == "the request is not valid: RoleArn is None; it must be a string"
+    assert problem(changed("RoleArn", None)) == "the request is not valid: RoleArn is None; it must be a string"
 
 
-def test_everything_that_is_wrong_is_told_at_once():
-    request = changed("RoleArn", "me")
-    request["Unknown"] = 1
-    request["ResourceConfig"]["InstanceCount"] = "1"
-    text = problem(request)
-    assert all(word in text for word in ("RoleArn", "'Unknown'", "InstanceCount"))
-    assert text.count("\n- ") == 3
-
-
-def test_values_that_may_be_secret_are_not_told():
+def test_an_error_does_not_repeat_values_that_may_be_secret():
     assert "hunter2" not in problem(changed("HyperParameters.password", "hunter2" * 500))
     assert "hunter2" not in problem(changed("Environment.PASSWORD", "hunter2" * 500))
 
@@ -164,12 +112,6 @@ def test_values_that_may_be_secret_are_not_told():
         ("Tags", [{"Key": "Größe 図_.:/=+-@", "Value": "\uff11 \u2167\u00a0"}]),
         ("VpcConfig", {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}),
         ("Environment.ANY", "every\nthing \u2028"),
-        ("CheckpointConfig", {"S3Uri": "file:///kept", "LocalPath": "/opt/ml/checkpoints/deep"}),
-        ("AlgorithmSpecification.TrainingImage", "000000000000.dkr.ecr.us-east-1.amazonaws.com/image:tag"),
-        ("AlgorithmSpecification.MetricDefinitions", [{"Name": "loss", "Regex": "loss=(.*)"}]),
-        ("EnableManagedSpotTraining", True),
-        ("InputDataConfig.0.ShuffleConfig", {"Seed": 7}),
-        (f"{SOURCE}.S3Uri", "s3://bucket/prefix"),
         (f"{SOURCE}.S3Uri", "file:///with space/ü/\n/100%"),
     ],
 )
@@ -202,65 +144,56 @@ def test_a_channel_that_is_called_as_a_fifo_of_another_is_refused():
     )
 
 
-def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
-    with pytest.raises(DataError, match="channel 'train': there is no file or folder '/data"):
-        check_locations(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")
-    with pytest.raises(CredentialsError, match="s3://bucket/x"):
-        check_locations(tmp_path, f"{SOURCE}.S3Uri", "s3://bucket/x")
-    (tmp_path / "data").touch()
-    check_locations(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}")
-
-
-def test_an_input_with_nothing_in_it_and_one_that_cannot_be_read_are_told(tmp_path):
+def test_an_empty_input_and_one_that_cannot_be_read_are_errors(tmp_path):
     (tmp_path / "empty" / "below").mkdir(parents=True)
     (tmp_path / "link").mkdir()
     (tmp_path / "link" / "data").symlink_to(tmp_path / "nowhere")
-    for name, told in (("empty", "there is nothing in it; put files into it"), ("link", "which does not exist")):
-        with pytest.raises(DataNotFoundError, match=f"channel 'train': .*{name}.*{told}") as caught:
-            check_locations(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}/{name}")
+    nothing, missing = "there is nothing in it; put files into it", "there is no file or directory"
+    for name, message in (("empty", nothing), ("link", "which does not exist"), ("missing", missing)):
+        request = parse_request(changed(f"{SOURCE}.S3Uri", f"file://{tmp_path}/{name}", output=f"file://{tmp_path}"))
+        with pytest.raises(DataNotFoundError, match=f"channel 'train': (?=.*{name}).*{message}") as caught:
+            validation.check_paths(request, tmp_path / "jobs", {})
         assert caught.value.argument == "inputs"
 
 
 @pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        ("OutputDataConfig.S3OutputPath", "output_path"),
-        ("CheckpointConfig", "checkpoint_s3_uri"),
-    ],
+    ("name", "member", "field"),
+    [("OutputDataConfig", "S3OutputPath", "output_path"), ("CheckpointConfig", "S3Uri", "checkpoint_s3_uri")],
     ids=["output", "checkpoints"],
 )
 class TestOutputPlace:
-    def check(self, folder, path, uri):
-        value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
-        request = request_for("job", output=f"file://{folder}/out") | at(path, value)
-        validation.check_paths(parse_request(request), folder, {})
+    @pytest.fixture
+    def check(self, tmp_path, name, member):
+        def check_paths(uri):
+            request = request_for("job", output=f"file://{tmp_path}/out") | {name: {member: uri}}
+            validation.check_paths(parse_request(request), tmp_path, {})
+
+        return check_paths
 
     @pytest.mark.parametrize(
         ("place", "why"),
         [
             ("/proc/x", "No such file or directory"),
-            ("/proc", "No such file or directory"),
             ("FOLDER/file", "File exists"),
             ("FOLDER/file/below", "Not a directory"),
-            ("FOLDER/" + "x" * 300, "File name too long"),
         ],
-        ids=["below proc", "proc", "a file", "below a file", "a long name"],
+        ids=["below proc", "a file", "below a file"],
     )
-    def test_that_cannot_be_written_is_told_with_argument_path_and_reason(self, tmp_path, path, field, place, why):
+    def test_that_cannot_be_written_is_an_error_with_argument_path_and_reason(self, check, tmp_path, field, place, why):
         (tmp_path / "file").touch()
         place = place.replace("FOLDER", str(tmp_path))
         with pytest.raises(DataError) as caught:
-            self.check(tmp_path, path, f"file://{place}")
+            check(f"file://{place}")
         assert str(caught.value).startswith(f"{field} {place!r} cannot be written: {why}")
         assert caught.value.argument == field
 
-    def test_that_can_be_written_is_made_and_left_empty(self, tmp_path, path, field):
-        self.check(tmp_path, path, f"file://{tmp_path}/made/below")
+    def test_that_can_be_written_is_made_and_left_empty(self, check, tmp_path, field):
+        check(f"file://{tmp_path}/made/below")
         assert list((tmp_path / "made" / "below").iterdir()) == []
 
-    def test_in_s3_needs_credentials(self, tmp_path, path, field, no_credentials):
+    def test_in_s3_needs_credentials(self, check, tmp_path, field, no_credentials):
         with pytest.raises(CredentialsError, match="s3://bucket/x"):
-            self.check(tmp_path, path, "s3://bucket/x")
+            check("s3://bucket/x")
         assert list(tmp_path.iterdir()) == []
 
 
@@ -283,31 +216,15 @@ ANYTHING = st.recursive(
     max_leaves=4,
 )
 PLACES = [
-    ("RoleArn",),
-    ("TrainingJobName",),
-    ("HyperParameters",),
-    ("AlgorithmSpecification",),
-    ("AlgorithmSpecification", "TrainingInputMode"),
-    ("ResourceConfig", "InstanceCount"),
-    ("InputDataConfig",),
-    ("InputDataConfig", 0),
-    ("InputDataConfig", 0, "DataSource", "S3DataSource", "S3Uri"),
-    ("InputDataConfig", 0, "ShuffleConfig"),
-    ("StoppingCondition", "MaxRuntimeInSeconds"),
-    ("Tags",),
-    ("EnableNetworkIsolation",),
-    ("Unknown",),
-]
+    "RoleArn", "TrainingJobName", "HyperParameters", "AlgorithmSpecification", "AlgorithmSpecification.TrainingInputMode",
+    "ResourceConfig.InstanceCount", "InputDataConfig", "InputDataConfig.0", "InputDataConfig.0.ShuffleConfig",
+    f"{SOURCE}.S3Uri", "StoppingCondition.MaxRuntimeInSeconds", "Tags", "EnableNetworkIsolation", "Unknown",
+]  # fmt: skip
 
 
 @given(st.sampled_from(PLACES), ANYTHING)
-def test_whatever_botocore_refuses_is_refused(place, value):
-    request = request_for("job", channels=[channel("train", "s3://bucket/key")], output="s3://bucket/out")
-    request["InputDataConfig"][0]["ShuffleConfig"] = {"Seed": 1}
-    inner = request
-    for part in place[:-1]:
-        inner = inner[part]
-    inner[place[-1]] = value
+def test_whatever_botocore_refuses_is_refused(path, value):
+    request = changed(path, value, "s3://bucket/key", output="s3://bucket/out")
     refused = botocore.validate.ParamValidator().validate(request, CREATE).has_errors()
     ours = service_model.problems(request, lambda field, _: field.endswith("InstanceType"))
     assert ours or not refused

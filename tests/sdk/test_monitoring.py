@@ -1,4 +1,7 @@
-"""Debugger, profiler and TensorBoard: off unless asked for, and the SageMaker SDK's own objects are taken."""
+"""Debugger and profiler: off by default, given as dicts or by rules.
+
+`tests/sagemaker_sdk/matrix/monitoring.py` has the SageMaker SDK's own objects.
+"""
 
 import pytest
 from fakes.estimators import estimator
@@ -6,7 +9,6 @@ from fakes.estimators import estimator
 from scriptmode import Estimator, SourceError, SpecError
 from scriptmode.testing import FakeSageMaker
 
-MONITORING = ("DebugHookConfig", "DebugRuleConfigurations", "ProfilerConfig", "ProfilerRuleConfigurations")
 RULE = {"RuleConfigurationName": "r", "RuleEvaluatorImage": "img"}
 
 
@@ -33,71 +35,18 @@ class ProfilerRule:
         return dict(RULE)
 
 
-def monitoring(code, **arguments):
-    request = estimator(code, **arguments).request()
-    return {field: request[field] for field in (*MONITORING, "TensorBoardOutputConfig") if field in request}
-
-
-def test_nothing_is_switched_on_unasked(code):
-    assert monitoring(code) == {}
-    assert monitoring(code, debugger_hook_config=False) == {}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fields"),
-    [
-        pytest.param(
-            {"debugger_hook_config": True}, {"DebugHookConfig": {"S3OutputPath": "s3://out"}}, id="hook, to the output"
-        ),
-        pytest.param(
-            {"debugger_hook_config": {"S3OutputPath": "s3://t", "HookParameters": {"a": "b"}}},
-            {"DebugHookConfig": {"S3OutputPath": "s3://t", "HookParameters": {"a": "b"}}},
-            id="hook as a dict",
-        ),
-        pytest.param(
-            {"debugger_hook_config": FromTheSageMakerSdk({"S3OutputPath": None, "LocalPath": "/t"})},
-            {"DebugHookConfig": {"S3OutputPath": "s3://out", "LocalPath": "/t"}},
-            id="hook as an object",
-        ),
-        pytest.param(
-            {"rules": [DebuggerRule("losses", "weights"), DebuggerRule("losses")]},
-            {
-                "DebugHookConfig": {
-                    "S3OutputPath": "s3://out",
-                    "CollectionConfigurations": [{"CollectionName": "losses"}, {"CollectionName": "weights"}],
-                },
-                "DebugRuleConfigurations": [RULE, RULE],
-            },
-            id="rules bring the hook and each collection once",
-        ),
-        pytest.param(
-            {"rules": [ProfilerRule()]},
-            {
-                "ProfilerConfig": {"S3OutputPath": "s3://out", "DisableProfiler": False},
-                "ProfilerRuleConfigurations": [RULE],
-            },
-            id="a profiler rule brings the profiler",
-        ),
-        pytest.param({"disable_profiler": True}, {"ProfilerConfig": {"DisableProfiler": True}}, id="profiler refused"),
-        pytest.param(
-            {"disable_profiler": False},
-            {"ProfilerConfig": {"S3OutputPath": "s3://out", "DisableProfiler": False}},
-            id="profiler asked for",
-        ),
-        pytest.param(
-            {"profiler_config": {"ProfilingIntervalInMilliseconds": 100}},
-            {"ProfilerConfig": {"S3OutputPath": "s3://out", "ProfilingIntervalInMilliseconds": 100}},
-            id="profiler as a dict",
-        ),
-        pytest.param(
-            {"tensorboard_output_config": FromTheSageMakerSdk({"S3OutputPath": "s3://tb"})},
-            {"TensorBoardOutputConfig": {"S3OutputPath": "s3://tb"}},
-            id="TensorBoard",
-        ),
-    ],
-)
-def test_what_is_asked_for_is_said_in_the_services_words(code, arguments, fields):
-    assert monitoring(code, **arguments) == fields
+def test_rules_bring_the_hook_with_each_collection_once_and_the_profiler(code):
+    rules = [DebuggerRule("losses", "weights"), DebuggerRule("losses"), ProfilerRule()]
+    request = estimator(code, rules=rules).request()
+    assert {field: value for field, value in request.items() if field.startswith(("Debug", "Profiler"))} == {
+        "DebugHookConfig": {
+            "S3OutputPath": "s3://out",
+            "CollectionConfigurations": [{"CollectionName": "losses"}, {"CollectionName": "weights"}],
+        },
+        "DebugRuleConfigurations": [RULE, RULE],
+        "ProfilerConfig": {"S3OutputPath": "s3://out", "DisableProfiler": False},
+        "ProfilerRuleConfigurations": [RULE],
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,11 +55,6 @@ def test_what_is_asked_for_is_said_in_the_services_words(code, arguments, fields
         ({"rules": ["loss"]}, "rules has 'loss'; give the SageMaker SDK's rules"),
         ({"debugger_hook_config": "s3://x"}, "debugger_hook_config is 's3://x'; give a dict"),
         ({"disable_profiler": True, "rules": [ProfilerRule()]}, "disable_profiler=True contradicts"),
-        (
-            {"disable_profiler": True, "profiler_config": {"S3OutputPath": "s3://p"}},
-            "disable_profiler=True contradicts",
-        ),
-        ({"disable_profiler": "yes"}, "disable_profiler is 'yes'; give True or False"),
         ({"debugger_hook_config": False, "rules": [DebuggerRule()]}, "leave out debugger_hook_config=False"),
     ],
 )
@@ -150,20 +94,6 @@ def stops(job):
     return rf"\"training_job_prefix\": \"{job}\""
 
 
-def test_a_rules_actions_name_the_job_of_each_request(code):
-    action = StopTraining()
-    made = estimator(code, rules=[CustomRule(action, threshold="1")])
-    for job in ("job-1", "job-2"):
-        sent = parameters(made.request(job_name=job))
-        assert sent["threshold"] == "1"
-        assert stops(job) in sent["action_json"]
-    assert action.prefix == ""
-
-
-def test_a_rule_without_actions_has_none_by_its_parameters(code):
-    assert parameters(estimator(code, rules=[CustomRule(action_json="[]")]).request()) is None
-
-
 def test_the_next_job_of_an_attached_or_repeated_one_is_stopped_itself(code):
     fake = FakeSageMaker()
     arguments = {"platform": None, "sagemaker_session": fake, "instance_type": "ml.m5.large"}
@@ -192,50 +122,24 @@ def test_a_rules_program_of_this_machine_is_stored_and_named(code, tmp_path, kin
     assert parameters(made.request())["source_s3_uri"] != uri
 
 
-def test_a_rules_folder_is_stored_file_by_file(code, tmp_path):
-    for name in ("rule.py", "inner/part.py"):
-        (tmp_path / "rules" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "rules" / name).write_text(name)
-    made = estimator(code, rules=[CustomRule(source_s3_uri=str(tmp_path / "rules"))])
-    made.fit(logs=False)
-    uri = parameters(made.platform.created[0])["source_s3_uri"]
-    assert {made.platform.stored[f"{uri}/{name}"] for name in ("rule.py", "inner/part.py")} == {
-        b"rule.py",
-        b"inner/part.py",
-    }
-
-
 def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp_path):
-    folder = tmp_path / "rule"
-    (folder / "__pycache__").mkdir(parents=True)
-    (folder / "__pycache__/rule.cpython-311.pyc").write_bytes(b"differs on each machine")
-    (folder / "rule.py").write_text("class OwnRule: ...")
+    folder = tmp_path / "rules"
+    for name in ("rule.py", "inner/part.py", "__pycache__/rule.cpython-311.pyc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name)
     made = estimator(code, rules=[CustomRule(source_s3_uri=str(folder))])
     made.fit(logs=False)
-    assert not [uri for uri in made.platform.stored if uri.endswith(".pyc")]
+    uri = parameters(made.platform.created[0])["source_s3_uri"]
+    stored = {key.removeprefix(f"{uri}/"): data for key, data in made.platform.stored.items() if key.startswith(uri)}
+    assert stored == {"rule.py": b"rule.py", "inner/part.py": b"inner/part.py"}
     (folder / ".env").write_text("PASSWORD=hunter2")
     with pytest.raises(SourceError, match="files that look like secrets: '.env'"):
         made.request()
 
 
-def test_an_empty_rules_program_is_not_the_current_folder(code, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes.txt").write_text("private")
-    with pytest.raises(SourceError, match=r"rule 'r': source '' does not exist"):
-        estimator(code, rules=[CustomRule(source_s3_uri="")]).request()
-
-
-def test_a_rules_program_that_is_not_there_is_refused_before_anything_is_stored(code):
-    made = estimator(code, rules=[CustomRule(source_s3_uri="nowhere/rule.py")])
-    with pytest.raises(
-        SourceError, match=r"rule 'r': source 'nowhere/rule.py' does not exist .*give the rule's Python"
-    ):
+@pytest.mark.parametrize("source", ["nowhere/rule.py", ""], ids=["no such file", "empty"])
+def test_a_rules_program_that_is_not_there_is_refused_before_anything_is_stored(code, source):
+    made = estimator(code, rules=[CustomRule(source_s3_uri=source)])
+    with pytest.raises(SourceError, match=f"rule 'r': source '{source}' does not exist"):
         made.fit()
     assert made.platform.stored == {}
-
-
-def test_a_plan_says_where_a_rules_program_is_stored(code, tmp_path):
-    (tmp_path / "rule.py").touch()
-    arguments = {"platform": None, "sagemaker_session": FakeSageMaker(), "instance_type": "ml.m5.large"}
-    made = estimator(code, rules=[CustomRule(source_s3_uri=str(tmp_path / "rule.py"))], **arguments)
-    assert any(f"rule 'r': {tmp_path}/rule.py is stored at s3://" in note for note in made.plan().assumed)

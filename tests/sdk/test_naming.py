@@ -1,10 +1,12 @@
+"""Names of jobs, and which known word a misspelt one is most similar to."""
+
 import re
 from datetime import datetime, timezone
 
 import pytest
 
-from scriptmode import SpecError
-from scriptmode.spec.names import base_of_image, check_job_name, job_name
+from scriptmode.messages import suggest_similar
+from scriptmode.spec.names import job_name
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=timezone.utc)
 
@@ -20,15 +22,20 @@ def test_every_base_makes_a_name_the_service_accepts(base):
     assert name.endswith("-2026-01-31-12-00-00-007")
 
 
-@pytest.mark.parametrize("name", ["", "-a", "a_b", "a" * 64, "a\n", None])
-def test_a_name_the_service_would_refuse_is_named(name):
-    with pytest.raises(SpecError, match="job_name"):
-        check_job_name(name)
-
-
 @pytest.mark.parametrize(
-    ("uri", "base"),
-    [("1.dkr.ecr.us-east-1.amazonaws.com/team/my-image:2.15", "my-image"), ("img@sha256:00", "img"), ("img", "img")],
-)
-def test_an_image_gives_its_own_name(uri, base):
-    assert base_of_image(uri) == base
+    ("word", "known", "suggestion"),
+    [
+        ("us-esat-1", ("us-west-1", "us-east-1"), "us-east-1"),
+        ("from", ("fromm", "form"), "form"),
+        ("abc", ("bca", "abcd"), "abcd"),
+        ("v12", ("v21", "v1"), "v1"),
+        ("TRAIN", ("trains", "train"), "train"),
+        ("epochs", ("rate",), None),
+    ],
+    ids=[
+        "two letters exchanged", "at the end of the word", "three letters in another order",
+        "digits exchanged", "another case", "nothing similar",
+    ],
+)  # fmt: skip
+def test_the_most_similar_word_is_suggested(word, known, suggestion):
+    assert suggest_similar(word, known) == (f"did you mean {suggestion!r}?" if suggestion else "")

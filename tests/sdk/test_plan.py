@@ -1,28 +1,34 @@
-"""What a plan says of the hosts of a job, on every platform."""
+"""What a plan says of the hosts of a job, on every platform, and of sources and interpreters that cannot be read."""
 
+import bz2
 import gzip
+import io
 import json
-import venv
+import lzma
+import re
+import sys
+import tarfile
+import textwrap
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 from fakes.estimators import ROLE
 
-import scriptmode_runtime
 from scriptmode import (
     MPI,
     DataError,
     Estimator,
-    InstanceGroup,
     JobExistsError,
     MultiWorkerMirrored,
     ParameterServer,
     Plan,
+    PlatformError,
     SpecError,
 )
+from scriptmode.planning import archive_contents
 from scriptmode.planning.assumptions import gpu_count
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.request.render import render_request
 from scriptmode.testing import FakeSageMaker
 
 IMAGE = "registry/team/tf:2.15"
@@ -34,13 +40,15 @@ def ours(code, tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
 
     def make(instance_type="ml.c5.xlarge", instance_count=2, **arguments):
-        if "instance_groups" in arguments:
-            instance_type = instance_count = None
-        elsewhere = str(instance_type).startswith("ml.") or "instance_groups" in arguments
-        if elsewhere:
+        if instance_type.startswith("ml."):
             arguments = {"sagemaker_session": FakeSageMaker(), "image_uri": IMAGE, "role": ROLE, **arguments}
-        sizes = {"instance_type": instance_type, "instance_count": instance_count}
-        return Estimator(entry_point="train.py", source_dir=code, **sizes, **arguments)
+        return Estimator(
+            entry_point="train.py",
+            source_dir=code,
+            instance_type=instance_type,
+            instance_count=instance_count,
+            **arguments,
+        )
 
     return make
 
@@ -60,8 +68,10 @@ def ours(code, tmp_path, monkeypatch):
 )
 def test_every_host_has_its_part(ours, kind, distribution, roles):
     image = {"image_uri": IMAGE} if kind == "local" else {}
-    plan = ours(kind, distribution=distribution, **image).plan(job_name="job-1")
+    made = ours(kind, distribution=distribution, **image)
+    plan = made.plan(job_name="job-1")
     assert isinstance(plan, Plan)
+    assert plan.request == made.request(job_name="job-1")
     assert [host.roles for host in plan.hosts.values()] == roles
     first, second = plan.hosts.values()
     assert first.files["input/config/resourceconfig.json"]["current_host"] == "algo-1"
@@ -71,78 +81,6 @@ def test_every_host_has_its_part(ours, kind, distribution, roles):
     assert names == (["mpirun"] if isinstance(distribution, MPI) else roles[0].replace(" 0", "").split(", "))
 
 
-def test_the_request_is_the_one_that_fit_sends(ours):
-    made = ours(hyperparameters={"password": "hunter2hunter2"}, distribution=ParameterServer())
-    plan = made.plan({"train": "s3://bucket/train"}, job_name="job-1")
-    assert plan.request == made.request({"train": "s3://bucket/train"}, job_name="job-1")
-    assert plan.job_name == "job-1"
-    files = plan.hosts["algo-2"].files
-    assert files["input/config/hyperparameters.json"]["sagemaker_program"] == '"train.py"'
-    assert files["input/config/inputdataconfig.json"]["train"]["TrainingInputMode"] == "File"
-    assert files["input/config/resourceconfig.json"]["network_interface_name"] == "eth0"
-    assert "input/config/scriptmode.json" not in files
-
-
-def test_a_tf_config_is_in_the_variables_of_its_process(ours):
-    plan = ours(distribution=ParameterServer()).plan()
-    trainer, server = plan.hosts["algo-2"].processes
-    config = json.loads(trainer.env["TF_CONFIG"])
-    assert config["task"] == {"type": "worker", "index": 0}
-    assert config["cluster"]["ps"] == ["algo-1:2223", "algo-2:2223"]
-    assert json.loads(server.env["TF_CONFIG"])["task"] == {"type": "ps", "index": 1}
-
-
-def test_an_mpirun_line_is_there_in_full(ours):
-    made = ours("ml.p3.16xlarge", distribution=MPI(custom_mpi_options="-x A=b --verbose"))
-    first, second = made.plan().hosts.values()
-    argv = first.main.argv
-    assert argv[:3] == ("mpirun", "-np", "16")
-    assert "A=b" in argv
-    assert argv[-3:] == ("python", "-m", "scriptmode_runtime.rank")
-    assert first.writes["/tmp/scriptmode/hosts"] == "algo-1 slots=8\nalgo-2 slots=8\n"
-    assert second.main is None
-    assert [wait.event for wait in second.before] == ["hosts_ready"]
-
-
-def test_groups_with_roles_have_one_role_each(ours):
-    groups = [
-        InstanceGroup("leader", "ml.c5.xlarge", 1),
-        InstanceGroup("large", "ml.p3.2xlarge", 2),
-        InstanceGroup("memory", "ml.r5.xlarge", 1),
-    ]
-    roles = {"chief": "leader", "worker": "large", "ps": "memory"}
-    plan = ours(instance_groups=groups, distribution=ParameterServer(coordinator=True, roles=roles)).plan()
-    assert [(host.roles, host.instance_type) for host in plan.hosts.values()] == [
-        ("chief", "ml.c5.xlarge"),
-        ("worker", "ml.p3.2xlarge"),
-        ("worker", "ml.p3.2xlarge"),
-        ("ps", "ml.r5.xlarge"),
-    ]
-
-
-def test_groups_beside_the_distribution_run_the_script_alone(ours):
-    groups = [InstanceGroup("data", "ml.c5.xlarge", 1), InstanceGroup("trainers", "ml.c5.xlarge", 2)]
-    plan = ours(instance_groups=groups, distribution=MPI(1, instance_groups=("trainers",))).plan()
-    assert [host.roles for host in plan.hosts.values()] == ["script", "mpirun, rank 0", "rank 1"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ml.c5.xlarge", "local_process"])
-def test_two_hundred_hosts_are_planned(ours, kind):
-    plan = ours(kind, 200, distribution=ParameterServer()).plan()
-    assert len(plan.hosts) == 200
-    assert plan.hosts["algo-200"].roles == "worker, ps"
-    assert json.loads(plan.hosts["algo-200"].main.env["TF_CONFIG"])["task"]["index"] == 198
-
-
-def test_hosts_of_one_machine_know_no_ports_and_no_secret_yet(ours):
-    plan = ours("local_process", distribution=ParameterServer()).plan()
-    told = plan.hosts["algo-1"].files["input/config/scriptmode.json"]
-    assert set(told["hosts"]["algo-2"]["ports"].values()) == {0}
-    assert told["secret"] == "******"
-    assert any("are chosen when the job starts" in each for each in plan.assumed)
-
-
 def test_containers_of_this_machine_find_the_source_below_opt_ml(ours, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s" * 20)
     plan = ours("local", image_uri=IMAGE, environment={"NOTE": "s" * 20}).plan()
@@ -150,35 +88,14 @@ def test_containers_of_this_machine_find_the_source_below_opt_ml(ours, monkeypat
     assert plan.source.uri.startswith("file://")
     submitted = files["input/config/hyperparameters.json"]["sagemaker_submit_directory"]
     assert submitted == '"/opt/ml/input/source/sourcedir.tar.gz"'
-    told = files["input/config/scriptmode.json"]
-    assert told == {
+    config = files["input/config/scriptmode.json"]
+    assert config == {
         "secret": "******",
         "isolate_requirements": True,
         "environments": "/var/cache/scriptmode/environments",
     }
     # The caller's credentials, which containers of this machine are given.
     assert "s" * 20 not in str(plan)
-
-
-def test_requirements_are_installed_first(ours, code):
-    Path(code, "requirements.txt").write_text("numpy\n")
-    [host] = ours("local_process", 1).plan().hosts.values()
-    assert [process.name for process in host.preparation] == ["requirements"]
-    assert host.main.argv[0] == f"{host.base_dir}/overlay/bin/python"
-    [host] = ours("local", 1, image_uri=IMAGE).plan().hosts.values()
-    assert host.main.argv[0] == "/opt/ml/overlay/bin/python"
-    [host] = ours("ml.c5.xlarge", 1).plan().hosts.values()
-    assert host.preparation[-1].argv[-2:] == ("-r", "/opt/ml/code/requirements.txt")
-    assert host.main.argv[0] == "python"
-
-
-def test_the_archive_is_identified_by_its_files(ours, code):
-    plan = ours().plan()
-    assert plan.source.files == {"train.py": 8}
-    assert plan.source.total == 8
-    assert len(plan.source.digest) == 64
-    assert plan.source.uri.endswith(f"/{plan.source.digest}/sourcedir.tar.gz")
-    assert plan.source.size > 0
 
 
 def test_a_source_that_is_stored_already_is_not_fetched(code):
@@ -200,17 +117,10 @@ def test_a_job_of_an_image_with_its_own_program_is_planned():
     assert plan.source is None
     assert "its own program" in plan.assumed[0]
     assert plan.hosts["algo-1"].files["input/config/hyperparameters.json"]["pin"] == "1234"
-
-
-@pytest.mark.parametrize(
-    ("instance_type", "count"),
-    [
-        ("ml.p2.16xlarge", 16), ("ml.p3.2xlarge", 1), ("ml.p3.16xlarge", 8), ("ml.g5.12xlarge", 4), ("ml.g6e.48xlarge", 8), ("ml.m5.large", 0),
-        ("ml.r7i.large", 0), ("local", 0), ("ml.trn1.2xlarge", None), ("ml.p9.2xlarge", None), ("local_gpu", None),
-    ],
-)  # fmt: skip
-def test_gpus_are_known_for_known_types_alone(instance_type, count):
-    assert gpu_count(instance_type) == count
+    assert f"  runs     the program of the image\n  hosts    Amazon SageMaker\n  image    {IMAGE}\n" in str(plan)
+    text = plan.text(full=True)
+    assert "none: the image has its own program" in text
+    assert "algo-1: the program of the image" in text
 
 
 def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
@@ -223,37 +133,28 @@ def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
     known = {name: gpu_count(name) for name in counted if gpu_count(name) is not None}
     assert known == {name: counted[name] for name in known}
     assert {"ml.g5.48xlarge", "ml.p5.48xlarge", "ml.m5.large"} <= set(known)
+    assert [gpu_count(name) for name in ("local", "local_gpu", "ml.trn1.2xlarge", "ml.p9.2xlarge")] == [0, *[None] * 3]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "assumption"),
     [
         ({"instance_type": "ml.p3.8xlarge", "distribution": MPI()}, "ml.p3.8xlarge has 4 GPUs"),
         ({"instance_type": "ml.p9.xlarge", "distribution": MPI()}, "the number of GPUs of ml.p9.xlarge is unknown"),
         ({"distribution": MPI(1), "image_uri": "scriptmode:2.21.0-0"}, "Open MPI 5"),
-        ({"distribution": MPI(1)}, "Open MPI 4"),
         ({"distribution": ParameterServer()}, "SCRIPTMODE_JOB_SECRET is generated"),
         ({"container_entry_point": ["/run.sh"]}, "entry point or arguments start `train`"),
     ],
     ids=str,
 )
-def test_assumptions_of_a_plan_are_named(ours, arguments, said):
-    assert any(said in each for each in ours(**arguments).plan().assumed)
+def test_assumptions_of_a_plan_are_named(ours, arguments, assumption):
+    assert any(assumption in each for each in ours(**arguments).plan().assumed)
 
 
 def test_what_a_host_would_refuse_is_an_error_of_the_plan(ours):
     both = {"HyperParameters": {"sagemaker_mpi_enabled": "true"}}
     made = ours(distribution=ParameterServer(), additional_request_fields=both)
     with pytest.raises(SpecError, match="algo-1 would refuse to run: two distributions at once"):
-        made.plan()
-
-
-def test_a_machine_without_mpirun_is_an_error_of_the_plan(ours, tmp_path, monkeypatch):
-    venv.EnvBuilder(symlinks=True).create(tmp_path / "bare")
-    monkeypatch.setenv("PYTHONPATH", str(Path(scriptmode_runtime.__file__).parents[1]))
-    monkeypatch.setenv("PATH", "/nowhere")
-    made = ours("local_process", distribution=MPI(1), platform=LocalPlatform(python=tmp_path / "bare/bin/python"))
-    with pytest.raises(SpecError, match="mpirun was found neither beside the interpreter nor on PATH"):
         made.plan()
 
 
@@ -286,3 +187,176 @@ def test_nothing_is_left_and_nothing_is_called(ours, code, tmp_path, monkeypatch
             assert made._session.calls == []
     assert not (tmp_path / "data").exists()
     assert list(scratch.iterdir()) == []
+
+
+def packed():
+    """An archive that no compression makes smaller."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        member = tarfile.TarInfo("train.py")
+        member.size = 100_000
+        tar.addfile(member, io.BytesIO(bytes(number * number % 251 for number in range(100_000))))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, bz2.compress, lzma.compress, bytes], ids=lambda each: each.__module__
+)
+def test_an_archive_that_is_whole_is_read_and_one_that_is_not_is_an_error(compress):
+    whole = compress(packed())
+    assert archive_contents.read_archive(whole).sizes == {"train.py": 100_000}
+    for start in (12, len(whole) // 2):
+        broken = whole[:start] + b"\xff" * 64 + whole[start + 64 :]
+        for part in (broken, whole[: len(whole) // 2], whole[:20], b""):
+            if compress is not bytes or part is not broken:
+                with pytest.raises(DataError, match="it is not a source archive: "):
+                    archive_contents.read_archive(part)
+
+
+def test_a_broken_archive_is_a_note_of_the_plan(tmp_path):
+    archive = tmp_path / "sourcedir.tar.gz"
+    archive.write_bytes(gzip.compress(packed())[:10] + b"\xff" * 500)
+    platform = LocalPlatform(data_dir=tmp_path / "data")
+    uri = archive.as_uri()
+    made = Estimator(entry_point="train.py", source_dir=uri, instance_type="local_process", platform=platform)
+    assert any(f"the source at {uri} cannot be opened" in each for each in made.plan().assumed)
+
+
+@pytest.fixture
+def planned(code, tmp_path):
+    """Plan with an interpreter that is a shell script."""
+
+    def plan(script):
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        platform = LocalPlatform(data_dir=tmp_path / "data", python=python)
+        made = Estimator(entry_point="train.py", source_dir=code, instance_type="local_process", platform=platform)
+        return made.plan()
+
+    return plan
+
+
+def test_an_interpreter_that_speaks_before_it_answers_is_understood(planned):
+    plan = planned(f'echo loading modules\nexec {sys.executable} "$@"')
+    assert [host.roles for host in plan.hosts.values()] == ["script"]
+
+
+@pytest.mark.parametrize(
+    ("script", "output"),
+    [
+        ("exit 0", "exit code 0, no answer"),
+        ("echo 7", "exit code 0, no answer"),
+        ('[ "$1" = -c ] || { echo no space left >&2; exit 3; }', "no space left"),
+    ],
+    ids=["silent", "a number", "an error"],
+)
+def test_an_interpreter_that_does_not_answer_is_reported_with_its_output(planned, script, output):
+    with pytest.raises(
+        PlatformError, match=f"python: {output}; see its output: echo .* scriptmode_runtime.preview"
+    ) as raised:
+        planned(script)
+    assert "install" not in str(raised.value)
+
+
+def test_an_interpreter_without_the_runtime_suggests_the_installation(planned):
+    lacking = "echo \"ModuleNotFoundError: No module named 'scriptmode_runtime'\" >&2; exit 1"
+    with pytest.raises(PlatformError, match="No module named 'scriptmode_runtime'; install scriptmode for it: .*pip"):
+        planned(f'[ "$1" = -c ] || {{ {lacking}; }}')
+
+
+#: Writes down what one process sees; under mpirun what that was started with too.
+SCRIPT = """
+import json, os, pathlib
+
+def words(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\\0")[:-1]
+
+def parents():
+    pid = os.getpid()
+    while pid > 1:
+        yield pid
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+config = pathlib.Path(os.environ["SM_INPUT_CONFIG_DIR"])
+seen = {
+    "host": os.environ["CURRENT_HOST"],
+    "rank": os.environ.get("OMPI_COMM_WORLD_RANK"),
+    "files": {f"input/config/{path.name}": json.loads(path.read_text()) for path in config.iterdir()},
+    "argv": words(os.getpid()),
+    "cwd": os.getcwd(),
+    "TF_CONFIG": os.environ.get("TF_CONFIG", ""),
+    "mpirun": next((words(pid) for pid in parents() if "-np" in words(pid)), None),
+}
+pathlib.Path(os.environ["SEEN"], f"{os.getpid()}.json").write_text(json.dumps(seen))
+"""
+
+
+def without_ports(text):
+    return re.sub(r"(127\.0\.0\.1:)\d+", r"\g<1>0", text)
+
+
+def known_before(files):
+    """Files as they are known before the start."""
+    known = json.loads(json.dumps(files))
+    cluster = known["input/config/scriptmode.json"]
+    cluster["secret"] = "******"
+    for host in cluster["hosts"].values():
+        host["ports"] = dict.fromkeys(host["ports"], 0)
+    return known
+
+
+@pytest.fixture
+def plan_and_run(tmp_path):
+    """Return a function that plans a job and then runs it, and returns the plan and what each process saw."""
+
+    def start(distribution):
+        for name, path, text in (("code", "train.py", textwrap.dedent(SCRIPT)), ("in", "data", "1"), ("seen", "", "")):
+            (tmp_path / name).mkdir()
+            if path:
+                (tmp_path / name / path).write_text(text)
+        estimator = Estimator(
+            entry_point="train.py",
+            source_dir=str(tmp_path / "code"),
+            instance_type="local_process",
+            instance_count=2,
+            distribution=distribution,
+            hyperparameters={"epochs": 3, "out": "/opt/ml/model/x", "name": "it's"},
+            environment={"SEEN": str(tmp_path / "seen")},
+            checkpoint_s3_uri=f"file://{tmp_path}/checkpoints",
+            platform=LocalPlatform(data_dir=tmp_path / "data dir"),
+        )
+        plan = estimator.plan(f"file://{tmp_path}/in", job_name="job-1")
+        assert not (tmp_path / "data dir").exists()
+        job = estimator.fit(f"file://{tmp_path}/in", job_name="job-1", logs=False)
+        assert render_request(estimator.platform._store.find(job.name).read_job().request) == plan.request
+        seen = [json.loads(path.read_text()) for path in (tmp_path / "seen").iterdir()]
+        for each in seen:
+            assert known_before(each["files"]) == plan.hosts[each["host"]].files
+        return plan, seen
+
+    return start
+
+
+def test_the_processes_that_ran_are_the_ones_that_were_planned(plan_and_run):
+    plan, seen = plan_and_run(MultiWorkerMirrored(evaluator=True))
+    planned = sorted(
+        (host.name, process.argv, process.cwd, process.env["TF_CONFIG"])
+        for host in plan.hosts.values()
+        for process in host.processes
+    )
+    ran = sorted((each["host"], tuple(each["argv"]), each["cwd"], without_ports(each["TF_CONFIG"])) for each in seen)
+    assert ran == planned
+    assert [host.roles for host in plan.hosts.values()] == ["worker 0", "worker 1, evaluator"]
+
+
+@pytest.mark.mpi
+def test_the_mpirun_and_the_ranks_that_ran_are_the_ones_that_were_planned(plan_and_run):
+    plan, seen = plan_and_run(MPI(2, "-x NCCL_PROTO=simple"))
+    first, second = plan.hosts.values()
+    # Open MPI 5's mpirun becomes prterun.
+    assert {tuple(each["mpirun"][1:]) for each in seen} == {first.main.argv[1:]}
+    assert second.main is None
+    ranks = {host: sorted(int(each["rank"]) for each in seen if each["host"] == host) for host in plan.hosts}
+    assert ranks == {"algo-1": [0, 1], "algo-2": [2, 3]}
+    assert (first.roles, second.roles) == ("mpirun, ranks 0-1", "ranks 2-3")

@@ -3,15 +3,7 @@
 import pytest
 from fakes.sagemaker_jobs import ROLE, started
 
-from scriptmode import (
-    Estimator,
-    FileSystemInput,
-    JobExistsError,
-    ShuffleConfig,
-    SpecError,
-    TrainingInput,
-    TrainingJob,
-)
+from scriptmode import Estimator, FileSystemInput, JobExistsError, ShuffleConfig, SpecError, TrainingInput, TrainingJob
 from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
@@ -60,25 +52,15 @@ def test_inputs_of_every_kind_are_taken_over():
     assert second["InputDataConfig"] == first["InputDataConfig"]
 
 
-def test_a_new_name_is_made_of_the_old_ones_base():
+def test_what_only_a_description_has_is_left_out_and_a_new_name_has_the_old_ones_base():
     _, job = started(Life.completed())
-    name = rerun_request({**job.describe(), "TrainingJobName": "mnist-2026-01-31-12-00-00-000"}, {}, RerunChanges())[
-        "TrainingJobName"
-    ]
-    assert name.startswith("mnist-20")
-    assert name != "mnist-2026-01-31-12-00-00-000"
-
-
-def test_what_only_a_description_has_is_left_out():
-    _, job = started(Life.completed())
-    body = rerun_request(
-        {**job.describe(), "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}},
-        {"aws:x": "1"},
-        RerunChanges("job-2"),
-    )
-    assert not {"TrainingJobArn", "TrainingJobStatus", "ModelArtifacts", "WarmPoolStatus", "VpcConfig", "Tags"} & set(
-        body
-    )
+    name = "mnist-2026-01-31-12-00-00-000"
+    description = {**job.describe(), "TrainingJobName": name, "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}}
+    body = rerun_request(description, {"aws:x": "1"}, RerunChanges())
+    of_descriptions = {"TrainingJobArn", "TrainingJobStatus", "ModelArtifacts", "WarmPoolStatus", "VpcConfig", "Tags"}
+    assert not of_descriptions & set(body)
+    assert body["TrainingJobName"].startswith("mnist-20")
+    assert body["TrainingJobName"] != name
 
 
 def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
@@ -103,11 +85,7 @@ def limits(*, max_run=100, max_wait=None, **fields):
     ("description", "change", "wanted"),
     [
         ({}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700}),
-        (
-            {"max_wait": 150},
-            {"max_run": 700},
-            {"MaxRuntimeInSeconds": 700, "MaxWaitTimeInSeconds": 750},
-        ),
+        ({"max_wait": 150}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700, "MaxWaitTimeInSeconds": 750}),
         ({"max_wait": 150}, {"max_run": 10}, {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 150}),
         ({"max_wait": 150}, {"max_wait": 300}, {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 300}),
         (
@@ -122,24 +100,17 @@ def test_a_job_that_had_too_little_time_gets_more(description, change, wanted):
     assert rerun_request(limits(**description), {}, RerunChanges(**change))["StoppingCondition"] == wanted
 
 
-def test_a_time_that_a_job_cannot_have_is_refused():
-    with pytest.raises(
-        SpecError, match="max_wait is 300, but training job job-1 has neither spot instances nor a retry strategy"
-    ):
-        rerun_request(limits(), {}, RerunChanges(max_wait=300))
+def test_a_wait_that_is_shorter_than_the_time_is_refused():
     with pytest.raises(SpecError, match=r"max_wait is 50; give a whole number \(int\) of at least 100"):
         rerun_request(limits(max_wait=150), {}, RerunChanges(max_wait=50))
 
 
 WRONG = {
-    "a time": ({"max_run": 0}, SpecError, r"max_run is 0; give a whole number \(int\) of at least 1"),
     "a time in words": ({"max_run": "1h"}, SpecError, r"max_run is '1h'; give a whole number \(int\) of at least 1"),
-    "a count": ({"instance_count": 0}, SpecError, "instance_count is 0; give a whole number .int. of at least 1"),
+    "a wait": ({"max_wait": 300}, SpecError, "max_wait is 300, but training job job-1 has neither spot instances nor"),
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),
     "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),
-    "hyperparameters that are text": ({"hyperparameters": "ab"}, SpecError, "hyperparameters is 'ab'; give a dict"),
-    "a list of them": ({"hyperparameters": [1]}, SpecError, r"hyperparameters is \[1\]; give a dict"),
     "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service accepts 2500"),
 }
 
@@ -149,4 +120,4 @@ def test_a_wrong_change_starts_nothing(change, error, message):
     fake, job = started(Life.completed())
     with pytest.raises(error, match=message):
         job.rerun(**change)
-    assert len([call for call in requests(fake) if call["TrainingJobName"] != "job-1"]) == 0
+    assert {call["TrainingJobName"] for call in requests(fake)} == {"job-1"}

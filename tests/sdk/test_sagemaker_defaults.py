@@ -2,15 +2,14 @@
 
 import json
 
-import boto3
 import pytest
+from fakes.sagemaker_jobs import ROLE, sagemaker_estimator, started
 
 from scriptmode import (
     CredentialsError,
     DataError,
     Estimator,
     FileSystemInput,
-    JobExistsError,
     PlatformError,
     QuotaError,
     RequestError,
@@ -19,28 +18,9 @@ from scriptmode import (
 )
 from scriptmode.aws.iam_role import find_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.testing import FakeSageMaker, ServiceError
-
-ROLE = "arn:aws:iam::123456789012:role/training"
-CONFIG = """
-SchemaVersion: '1.0'
-SageMaker:
-  PythonSDK:
-    Modules:
-      Session: {DefaultS3Bucket: the-bucket, DefaultS3ObjectKeyPrefix: team/vision}
-      Estimator: {DebugHookConfig: true}
-  TrainingJob:
-    RoleArn: arn:aws:iam::123456789012:role/from-the-file
-    EnableNetworkIsolation: true
-    EnableInterContainerTrafficEncryption: true
-    Environment: {A: file}
-    OutputDataConfig: {KmsKeyId: output-key}
-    ResourceConfig: {VolumeKmsKeyId: volume-key}
-    ProfilerConfig: {DisableProfiler: true}
-    VpcConfig: {Subnets: [subnet-file], SecurityGroupIds: [sg-file]}
-    Tags: [{Key: team, Value: file}, {Key: cost, Value: file}]
-"""
-
+from scriptmode.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.testing import FakeSageMaker, Life, ServiceError
+from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 
@@ -50,20 +30,8 @@ def fake():
     return FakeSageMaker("eu-west-1")
 
 
-@pytest.fixture
-def config(monkeypatch, tmp_path, fake):
-    fake.sagemaker_config = None
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG)
-    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
-
-
 def estimator(session, code, **arguments):
-    defaults = {
-        "image_uri": "img:1", "role": ROLE, "instance_type": "ml.m5.large", "entry_point": "train.py",
-        "source_dir": code, "sagemaker_session": session,
-    }  # fmt: skip
-    return Estimator(**{**defaults, **arguments})
+    return sagemaker_estimator(code, session, **arguments)
 
 
 def operations(fake):
@@ -74,20 +42,15 @@ def test_a_job_is_started_in_three_calls_and_the_next_one_of_the_same_source_in_
     made = estimator(fake, code)
     made.fit("s3://b/train", wait=False)
     assert operations(fake) == ["head_object", "put_object", "create_training_job"]
-    fake.calls.clear()
-    made.fit("s3://b/train", wait=False)
-    assert operations(fake) == ["head_object", "create_training_job"]
-
-
-def test_the_archive_and_the_output_go_to_the_default_bucket_of_the_roles_account(fake, code):
-    made = estimator(fake, code)
-    made.fit(wait=False, job_name="job-1")
+    assert fake.calls[1].arguments["ExpectedBucketOwner"] == "123456789012"
     request = fake.calls[-1].arguments
     assert request["OutputDataConfig"]["S3OutputPath"] == "s3://sagemaker-eu-west-1-123456789012"
     uri = json.loads(request["HyperParameters"]["sagemaker_submit_directory"])
     assert uri.startswith("s3://sagemaker-eu-west-1-123456789012/scriptmode/source/")
     assert uri in fake.objects
-    assert fake.calls[1].arguments["ExpectedBucketOwner"] == "123456789012"
+    fake.calls.clear()
+    made.fit("s3://b/train", wait=False)
+    assert operations(fake) == ["head_object", "create_training_job"]
 
 
 def test_a_default_bucket_that_is_not_there_is_made(fake, code):
@@ -108,100 +71,30 @@ def test_a_default_bucket_of_another_account_is_not_written_to(fake, code):
     assert not fake.objects
 
 
-@pytest.mark.parametrize(
-    ("arguments", "location"),
-    [
-        pytest.param(
-            {"output_path": "s3://mine/jobs/"}, "s3://mine/jobs/scriptmode/source", id="below the output path"
-        ),
-        pytest.param({"code_location": "s3://code/here/"}, "s3://code/here", id="at the code location"),
-    ],
-)
-def test_the_archive_lies_where_the_job_may_read(fake, code, arguments, location):
-    fake.buckets.update(mine="123456789012", code="123456789012")
-    estimator(fake, code, **arguments).fit(wait=False)
-    assert all(uri.startswith(f"{location}/") for uri in fake.objects)
-    assert len(fake.objects) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "key"),
-    [
-        ({"output_kms_key": "key-1"}, "key-1"),
-        ({"output_kms_key": "key-1", "code_location": "s3://elsewhere/x"}, None),
-        ({}, None),
-    ],
-    ids=["in the output's bucket", "in another bucket", "no key"],
-)
-def test_the_archive_is_encrypted_with_the_outputs_key_in_the_outputs_bucket(fake, code, arguments, key):
-    fake.buckets["elsewhere"] = "123456789012"
-    estimator(fake, code, **arguments).fit(wait=False)
-    put = next(call.arguments for call in fake.calls if call.operation == "put_object")
-    assert put.get("SSEKMSKeyId") == key
-    assert put["ServerSideEncryption"] == "aws:kms"
-
-
-def test_the_config_file_says_what_the_caller_did_not(fake, code, config):
-    request = estimator(fake, code, role=None, tags={"team": "mine"}).request("s3://b/x", job_name="job-1")
-    submitted = json.loads(request["HyperParameters"]["sagemaker_submit_directory"])
-    carried = request["InputDataConfig"][1]["DataSource"]["S3DataSource"]["S3Uri"]
-    assert submitted == "/opt/ml/input/data/code/sourcedir.tar.gz"
-    assert carried.startswith("s3://the-bucket/team/vision/scriptmode/source/")
-    assert request["RoleArn"] == "arn:aws:iam::123456789012:role/from-the-file"
-    assert request["EnableNetworkIsolation"] is True
-    assert request["EnableInterContainerTrafficEncryption"] is True
-    assert request["Environment"] == {"A": "file"}
-    assert request["OutputDataConfig"] == {"S3OutputPath": "s3://the-bucket/team/vision", "KmsKeyId": "output-key"}
-    assert request["ResourceConfig"]["VolumeKmsKeyId"] == "volume-key"
-    assert request["ProfilerConfig"] == {"DisableProfiler": True}
-    assert request["DebugHookConfig"] == {"S3OutputPath": "s3://the-bucket/team/vision"}
-    assert request["VpcConfig"] == {"Subnets": ["subnet-file"], "SecurityGroupIds": ["sg-file"]}
-    assert request["Tags"] == [{"Key": "team", "Value": "mine"}, {"Key": "cost", "Value": "file"}]
-    assert fake.calls == []
-
-
-def test_arguments_win_over_the_config_file(fake, code, config):
-    request = estimator(
-        fake, code, enable_network_isolation=False, encrypt_inter_container_traffic=False, environment={},
-        output_path="s3://mine", output_kms_key="k1", volume_kms_key="k2", subnets=["subnet-1"],
-        security_group_ids=["sg-1"], debugger_hook_config=False, disable_profiler=False,
-    ).request()  # fmt: skip
-    assert request["RoleArn"] == ROLE
-    assert not {"EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "Environment"} & set(request)
-    assert request["OutputDataConfig"] == {"S3OutputPath": "s3://mine", "KmsKeyId": "k1"}
-    assert request["ResourceConfig"]["VolumeKmsKeyId"] == "k2"
-    assert request["VpcConfig"] == {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
-    assert "DebugHookConfig" not in request
-    assert request["ProfilerConfig"] == {"S3OutputPath": "s3://mine", "DisableProfiler": False}
-
-
-@pytest.mark.parametrize("instance_type", ["ml.g5.xlarge", "ml.p4d.24xlarge", "ml.c5d.large", "ml.trn1.2xlarge"])
-def test_a_host_with_storage_of_its_own_gets_no_volume_key_from_the_file(fake, code, config, instance_type):
-    assert "VolumeKmsKeyId" not in estimator(fake, code, instance_type=instance_type).request()["ResourceConfig"]
+def test_a_file_system_is_reached_through_a_vpc_that_may_be_the_config_files(fake, code):
+    data = FileSystemInput("fs-01234567", "EFS", "/x")
+    with pytest.raises(SpecError, match="reached through a VPC"):
+        estimator(fake, code).request(data)
+    vpc = {"Subnets": ["subnet-file"], "SecurityGroupIds": ["sg-file"]}
+    fake.sagemaker_config = {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"VpcConfig": vpc}}}
+    assert estimator(fake, code).request(data)["VpcConfig"] == vpc
 
 
 def test_the_config_file_may_lie_in_s3(fake, code, monkeypatch):
     fake.buckets["settings"] = "123456789012"
     fake.sagemaker_config = None
-    fake.objects["s3://settings/team/config.yaml"] = CONFIG.encode()
+    fake.objects["s3://settings/team/config.yaml"] = (
+        b"SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: %s}}" % ROLE.encode()
+    )
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", "s3://settings/team")
-    assert estimator(fake, code, role=None).request()["RoleArn"].endswith("/from-the-file")
-
-
-def test_the_vpc_of_a_file_system_may_come_from_the_file(fake, code, config):
-    made = estimator(fake, code)
-    assert "VpcConfig" in made.request(FileSystemInput("fs-01234567", "EFS", "/x"))
-
-
-def test_a_file_system_without_a_vpc_is_refused(fake, code):
-    with pytest.raises(SpecError, match="reached through a VPC"):
-        estimator(fake, code).request(FileSystemInput("fs-01234567", "EFS", "/x"))
+    assert estimator(fake, code, role=None).request()["RoleArn"] == ROLE
 
 
 @pytest.mark.parametrize("given", ["training", "service-role/training"])
-def test_a_roles_name_is_looked_up(fake, code, given):
+def test_a_roles_name_is_looked_up_once(fake, code, given):
     fake.roles["training"] = ROLE
-    assert estimator(fake, code, role=given).request()["RoleArn"] == ROLE
+    made = estimator(fake, code, role=given)
+    assert [made.request()["RoleArn"] for _ in range(2)] == [ROLE, ROLE]
     assert operations(fake) == ["get_role"]
 
 
@@ -225,20 +118,14 @@ def test_a_role_that_may_not_be_looked_up_says_to_give_its_arn(fake, code):
         estimator(fake, code, role="training").request()
 
 
-def test_the_execution_role_is_the_callers(fake, tmp_path):
-    fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
-    fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
-    nowhere = tmp_path / "nowhere"
-    assert find_execution_role(fake, metadata=nowhere) == "arn:aws:iam::123456789012:role/service-role/notebook"
-    fake.caller_arn = "arn:aws:iam::123456789012:user/me"
-    with pytest.raises(CredentialsError, match=r"user/me, which is not a role; give role="):
-        find_execution_role(fake, metadata=nowhere)
+def test_studio_knows_its_execution_role(fake, tmp_path):
     studio = tmp_path / "resource-metadata.json"
     studio.write_text(json.dumps({"ExecutionRoleArn": ROLE}))
     assert find_execution_role(fake, metadata=studio) == ROLE
+    assert fake.calls == []
 
 
-def test_everything_that_the_service_would_refuse_is_said_before_anything_is_stored(fake, code):
+def test_one_error_lists_what_the_service_would_refuse_before_anything_is_stored(fake, code):
     made = estimator(fake, code, tags={"bad*key": "x"}, output_kms_key="no spaces please", max_retry_attempts=31)
     with pytest.raises(RequestError) as caught:
         made.fit(wait=False)
@@ -257,13 +144,6 @@ def test_a_quota_is_named_with_what_to_do(fake, code):
         QuotaError, match="'ml.m5.large for training job usage' is 1 Instances.*ask AWS for a higher quota"
     ):
         estimator(fake, code, instance_count=2).fit(wait=False)
-
-
-def test_a_name_that_is_taken_is_named(fake, code):
-    made = estimator(fake, code)
-    made.fit(wait=False, job_name="job-1")
-    with pytest.raises(JobExistsError, match="training job job-1"):
-        made.fit(wait=False, job_name="job-1")
 
 
 def test_a_job_whose_creation_was_not_answered_is_found_and_not_started_twice(fake, code):
@@ -288,45 +168,10 @@ def test_a_creation_with_an_unknown_result_says_how_to_find_out(fake, code):
         estimator(fake, code).fit(wait=False, job_name="job-1")
 
 
-def test_a_boto3_session_is_taken_with_its_region(code):
-    session = boto3.session.Session("key", "secret", region_name="ap-south-1")
-    path = estimator(session, code).request()["OutputDataConfig"]["S3OutputPath"]
-    assert path == "s3://sagemaker-ap-south-1-123456789012"
-
-
-class SessionOfTheSageMakerSdk:
-    """What the session of an installed ``sagemaker`` is, as far as it matters here."""
-
-    local_mode = False
-    sagemaker_config = None
-
-    def __init__(self, boto_session, **attributes):
-        self.boto_session = boto_session
-        self.sagemaker_client = boto_session.client("sagemaker")
-        self.s3_client = boto_session.client("s3")
-        self._default_bucket = None
-        self._default_bucket_name_override = None
-        self.default_bucket_prefix = None
-        vars(self).update(attributes)
-
-
-def test_a_session_of_the_sagemaker_sdk_brings_its_clients_bucket_and_config(fake, code):
-    fake.buckets["named"] = "123456789012"
-    settings = {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Environment": {"A": "session"}}}}
-    session = SessionOfTheSageMakerSdk(
-        fake, _default_bucket_name_override="named", default_bucket_prefix="below", sagemaker_config=settings
-    )
-    estimator(session, code).fit(wait=False)
-    request = fake.calls[-1].arguments
-    assert request["OutputDataConfig"]["S3OutputPath"] == "s3://named/below"
-    assert request["Environment"] == {"A": "session"}
-
-
 @pytest.mark.parametrize(
     ("session", "instance_type", "message"),
     [
         ("eu-west-1", "ml.m5.large", "sagemaker_session is 'eu-west-1'; give a boto3.Session"),
-        (SessionOfTheSageMakerSdk(FakeSageMaker(), local_mode=True), "ml.m5.large", "a session of local mode"),
         (FakeSageMaker(), "local_process", "runs on this machine"),
     ],
 )
@@ -338,14 +183,8 @@ def test_a_session_that_does_not_fit_is_refused(code, session, instance_type, me
 def test_a_platform_and_a_session_together_are_refused(fake, code):
     with pytest.raises(SpecError, match="keep one"):
         estimator(fake, code, platform=SageMakerPlatform(fake))
-
-
-def test_an_algorithm_of_the_marketplace_needs_no_image(fake, code):
-    arn = "arn:aws:sagemaker:eu-west-1:123456789012:algorithm/a"
-    fields = {"AlgorithmSpecification": {"AlgorithmName": arn}}
-    made = estimator(fake, code, image_uri=None, entry_point=None, source_dir=None, additional_request_fields=fields)
-    made.fit(wait=False)
-    assert fake.calls[-1].arguments["AlgorithmSpecification"] == {"AlgorithmName": arn, "TrainingInputMode": "File"}
+    with pytest.raises(SpecError, match="keep one"):
+        Estimator.attach("job-1", fake, platform=SageMakerPlatform(fake))
 
 
 def test_an_additional_field_that_an_argument_says_is_refused(fake, code):
@@ -358,3 +197,51 @@ def test_an_unexpected_error_keeps_its_code(fake, code):
     fake.fault("create_training_job", ServiceError("TeapotException", "short and stout"))
     with pytest.raises(PlatformError, match="short and stout .TeapotException"):
         estimator(fake, code).fit(wait=False)
+
+
+RING = {"multi_worker_mirrored_strategy": {"enabled": True}}
+LIFE = Life.completed()
+
+
+def secret_of(job):
+    return job.describe().get("Environment", {}).get(SECRET_VARIABLE)
+
+
+def start(code, **arguments):
+    return started(LIFE, **{"entry_point": "train.py", "source_dir": code, "distribution": RING, **arguments})
+
+
+def test_hosts_that_train_together_share_a_secret_of_64_hexadecimal_digits(code):
+    secrets = {secret_of(start(code, instance_count=2)[1]) for _ in range(2)}
+    assert len(secrets) == 2
+    assert all(len(bytes.fromhex(secret)) == 32 for secret in secrets)
+
+
+def test_a_host_that_meets_no_other_needs_none(code):
+    assert secret_of(start(code, instance_count=1)[1]) is None
+
+
+@pytest.mark.parametrize("count", [0, 99, 100])
+def test_no_secret_is_added_to_as_many_variables_as_the_service_takes(code, count):
+    variables = {f"V{number}": "x" for number in range(count)}
+    _, job = start(code, instance_count=2, environment=variables)
+    assert len(job.describe().get("Environment", {})) == min(count + 1, 100)
+    assert (secret_of(job) is None) is (count == 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_on"),
+    [("true", True), ('"True"', True), ("1", True), ('"no"', False), ("null", False), ("", False), (None, False)],
+)
+def test_a_distribution_is_switched_on_as_the_runtime_reads_it(text, is_on):
+    parameters = {} if text is None else {MULTI_WORKER_MIRRORED_ENABLED: text}
+    resources = {"InstanceCount": 2, "InstanceType": "ml.m5.large"}
+    request = {"HyperParameters": parameters, "ResourceConfig": resources}
+    assert (SECRET_VARIABLE in with_host_secret(request).get("Environment", {})) is is_on
+    if text is not None:
+        assert enabled(decode(text)) is is_on
+
+
+def test_a_secret_of_the_users_own_is_kept(code):
+    _, job = start(code, instance_count=2, environment={SECRET_VARIABLE: "chosen", "A": "b"})
+    assert job.describe()["Environment"] == {SECRET_VARIABLE: "chosen", "A": "b"}

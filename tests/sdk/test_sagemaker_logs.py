@@ -1,4 +1,6 @@
-"""The logs of a job on Amazon SageMaker: every line once and in order, whatever the network does."""
+"""The logs of a job on Amazon SageMaker, whatever the network does, and its metrics: CloudWatch's values by the minute."""
+
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from fakes.log_streams import LogStreams
@@ -7,7 +9,8 @@ from fakes.sagemaker_jobs import started
 from scriptmode import CredentialsError, TransientError
 from scriptmode.aws.session import Connection
 from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
-from scriptmode.testing import FakeSageMaker, Life, Phase, ServiceError
+from scriptmode.platforms.sagemaker.cloudwatch_metrics import read_metrics
+from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
 
 def lines_of(host, count, *, first=100.0, step=1.0):
@@ -23,24 +26,6 @@ def by_host(events):
 
 def expected(logs):
     return {host: [text for _, text in lines] for host, lines in logs.items()}
-
-
-@pytest.mark.slow
-def test_two_hundred_streams_are_read_whole_and_in_order():
-    logs = {f"algo-{number}": lines_of(f"algo-{number}", 30, step=5) for number in range(1, 201)}
-    fake, job = started(Life.completed(logs=logs), instance_count=200)
-    fake.page_lines = 7
-    assert by_host(job.logs(follow=True)) == expected(logs)
-
-
-def test_streams_are_looked_for_only_until_every_host_has_one():
-    logs = {"algo-1": lines_of("algo-1", 50), "algo-2": lines_of("algo-2", 50, first=120)}
-    fake, job = started(Life.completed(logs=logs), instance_count=2)
-    list(job.logs(follow=True))
-    listings = [call for call in fake.calls if call.operation == "describe_log_streams"]
-    descriptions = [call for call in fake.calls if call.operation == "describe_training_job"]
-    # Once a look until the second host's first line at second 120, and once more at the end.
-    assert len(listings) < len(descriptions) / 2
 
 
 @pytest.mark.parametrize("operation", ["get_log_events", "describe_log_streams", "describe_training_job"])
@@ -66,10 +51,20 @@ def test_a_refused_client_asks_less_and_less_often():
     assert set(slept[begin + 7 :]) <= {3.0, 2.0}
 
 
-def test_an_answer_without_lines_is_not_the_end():
-    logs = {"algo-1": lines_of("algo-1", 20)}
-    fake, job = started(Life.completed(logs=logs))
-    fake.page_lines, fake.empty_log_pages = 4, 2
+TROUBLES = {
+    "answers without lines": lambda fake: vars(fake).update(page_lines=4, empty_log_pages=2),
+    "lines that come after the end": lambda fake: vars(fake).update(log_delay=1.5),
+    "a deleted stream": lambda fake: fake.fault(
+        "get_log_events", ServiceError("ResourceNotFoundException", "The log stream does not exist."), 3
+    ),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+def test_every_line_is_read_in_spite_of(trouble):
+    logs = {"algo-1": lines_of("algo-1", 20), "algo-2": [*lines_of("algo-2", 5), (389.5, "last words")]}
+    fake, job = started(Life.completed(logs=logs), instance_count=2)
+    trouble(fake)
     assert by_host(job.logs(follow=True)) == expected(logs)
 
 
@@ -84,13 +79,6 @@ def test_answers_without_lines_and_without_an_end_are_left_alone(follow):
     assert len(fake.calls) < 20_000
 
 
-def test_lines_that_cloudwatch_has_only_after_the_end_are_waited_for():
-    logs = {"algo-1": [(389.5, "last words")]}
-    fake, job = started(Life.completed(logs=logs))
-    fake.log_delay = 1.5
-    assert by_host(job.logs(follow=True)) == expected(logs)
-
-
 def test_the_traceback_of_a_failed_job_is_read_although_cloudwatch_is_late():
     logs = {"algo-1": [(100, "epoch 1"), (138, "ValueError: the cause")], "algo-2": [(100, "epoch 1")]}
     fake, job = started(Life.failed("AlgorithmError", logs=logs), instance_count=2)
@@ -99,12 +87,6 @@ def test_the_traceback_of_a_failed_job_is_read_although_cloudwatch_is_late():
     fake, job = started(Life.failed("AlgorithmError", logs=logs), instance_count=2)
     fake.log_delay = 4
     assert by_host(job.logs(follow=True)) == expected(logs)
-
-
-def test_a_host_that_starts_again_after_an_interruption_goes_on_in_its_log():
-    logs = {"algo-1": [(100, "first try"), (390, "second try"), (400, "done")]}
-    _, job = started(Life.interrupted(logs=logs), use_spot_instances=True, max_run=1000, max_wait=2000)
-    assert by_host(job.logs(follow=True)) == {"algo-1": ["first try", "second try", "done"]}
 
 
 def test_a_host_whose_job_started_again_goes_on_in_a_stream_of_its_own():
@@ -132,13 +114,6 @@ def test_a_place_that_cloudwatch_has_forgotten_is_found_again_by_time():
     found = by_host(LogTail("job-1", Connection(logs), 5.0).follow(logs.describe, None))
     assert found == {"algo-1": ["a", "b", "b", "c", "d", "d", "e"]}
     assert logs.refused == 3
-
-
-def test_a_deleted_stream_does_not_end_the_following():
-    logs = {"algo-1": lines_of("algo-1", 5), "algo-2": lines_of("algo-2", 5)}
-    fake, job = started(Life.completed(logs=logs), instance_count=2)
-    fake.fault("get_log_events", ServiceError("ResourceNotFoundException", "The log stream does not exist."), 3)
-    assert by_host(job.logs(follow=True)) == expected(logs)
 
 
 class Slow(FakeSageMaker):
@@ -174,31 +149,31 @@ def test_following_ends_within_one_poll_of_the_jobs_end():
         assert end <= fake.clock.now() - began <= end + job.platform.poll_seconds
 
 
-def test_retries_end_with_the_advice_to_follow_again():
-    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
-    fake.disconnect("get_log_events", times=10_000)
-    with pytest.raises(
-        TransientError, match="given up after 900 s. Training job job-1 is still running.*scriptmode logs -f job-1"
-    ):
-        list(job.logs(follow=True))
-
-
-def test_reading_the_available_lines_retries_for_a_shorter_time():
+@pytest.mark.parametrize(
+    ("follow", "message", "seconds"),
+    [
+        (True, "given up after 900 s. Training job job-1 is still running.*scriptmode logs -f job-1", 1000),
+        (False, "given up after 30 s", 60),
+    ],
+    ids=["following", "reading what is there"],
+)
+def test_retries_end_with_the_advice_to_follow_again(follow, message, seconds):
     fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
     fake.clock.advance(200)
     began = fake.clock.now()
     fake.disconnect("get_log_events", times=10_000)
-    with pytest.raises(TransientError, match="given up after 30 s"):
-        list(job.logs())
-    assert fake.clock.now() - began < 60
+    with pytest.raises(TransientError, match=message):
+        list(job.logs(follow=follow))
+    assert fake.clock.now() - began < seconds
 
 
-def test_what_is_refused_for_good_is_not_tried_again():
+@pytest.mark.parametrize("operation", ["get_log_events", "describe_log_streams"])
+def test_what_is_refused_for_good_is_not_tried_again(operation):
     fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
-    fake.fault("get_log_events", ServiceError("AccessDeniedException", "not authorized to perform: logs:GetLogEvents"))
-    with pytest.raises(CredentialsError, match="logs:GetLogEvents"):
+    fake.fault(operation, ServiceError("AccessDeniedException", f"not authorized to perform: {operation}"))
+    with pytest.raises(CredentialsError, match=f"{operation}.*their permissions"):
         list(job.logs(follow=True))
-    assert sum(call.operation == "get_log_events" for call in fake.calls) == 1
+    assert sum(call.operation == operation for call in fake.calls) == 1
 
 
 def test_a_job_without_logs_yet_has_no_lines():
@@ -208,15 +183,74 @@ def test_a_job_without_logs_yet_has_no_lines():
     assert by_host(job.logs()) == {"algo-1": ["algo-1 line 0", "algo-1 line 1"]}
 
 
-def test_a_reader_that_stops_in_between_has_lost_nothing_for_the_next():
-    logs = {"algo-1": lines_of("algo-1", 10)}
-    _, job = started(Life.completed(logs=logs))
-    first = next(job.logs(follow=True))
-    assert first.message == "algo-1 line 0"
-    assert by_host(job.logs(follow=True)) == expected(logs)
+BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)
 
 
-def test_a_long_start_costs_few_calls():
-    fake, job = started(Life((Phase("Starting", 600), Phase("Training", 10)), logs={"algo-1": [(605, "hello")]}))
-    list(job.logs(follow=True))
-    assert len(fake.calls) <= 3 * 610 / 3 + 20
+def defined(*names):
+    return [{"Name": name, "Regex": f"{name}=(.*)"} for name in names]
+
+
+def described(*names, **fields):
+    algorithm = {"MetricDefinitions": defined(*names)}
+    times = {"CreationTime": BEGIN, "LastModifiedTime": BEGIN}
+    return {"TrainingJobName": "job-1", **times, "AlgorithmSpecification": algorithm, **fields}
+
+
+def rows_of(job):
+    return [(row["metric_name"], round(row["value"], 6)) for row in job.metrics()]
+
+
+def test_metrics_are_a_table_as_they_were_defined_and_in_order_of_time():
+    metrics = {"loss": [(100, 0.9), (110, 0.7), (170, 0.5)], "accuracy": [(170, 0.8)]}
+    _, job = started(Life.completed(metrics=metrics), metric_definitions=defined("loss", "accuracy"))
+    job.wait()
+    assert rows_of(job) == [("loss", 0.8), ("loss", 0.5), ("accuracy", 0.8)]
+    rows = job.metrics()
+    assert [row["timestamp"] for row in rows] == [BEGIN + timedelta(minutes=minute) for minute in (1, 2, 2)]
+    assert all(list(row) == ["metric_name", "value", "timestamp", "host"] for row in rows)
+    assert {row["host"] for row in rows} == {None}
+
+
+@pytest.mark.parametrize(("days", "values"), [(1, [0.8, 0.5]), (20, [0.7]), (100, [0.7]), (500, [0.5])])
+def test_an_older_jobs_metrics_are_coarser_and_at_last_the_final_value(days, values):
+    fake, job = started(
+        Life.completed(metrics={"loss": [(100, 0.9), (110, 0.7), (170, 0.5)]}), metric_definitions=defined("loss")
+    )
+    job.wait()
+    fake.clock.advance(timedelta(days=days).total_seconds())
+    assert [value for _, value in rows_of(job)] == pytest.approx(values)
+
+
+def test_a_metric_that_only_the_service_defined_is_there_too():
+    last = [{"MetricName": "train:error", "Value": 0.0, "Timestamp": BEGIN}]
+    found = read_metrics(described("loss", FinalMetricDataList=last), Connection(FakeSageMaker()))
+    assert [(metric.name, metric.value, metric.timestamp) for metric in found] == [("train:error", 0.0, BEGIN)]
+
+
+@pytest.mark.slow
+def test_more_values_than_an_answer_holds_are_read_to_their_ends():
+    names = [f"metric-{number}" for number in range(21)]
+    minutes = 5000  # 105,000 values; an answer holds 100,800
+    metrics = {name: [(120 + 60 * minute, minute) for minute in range(minutes)] for name in names}
+    life = Life.completed(training=60 * minutes + 120, metrics=metrics)
+    fake, job = started(life, metric_definitions=defined(*names), max_run=400_000)
+    fake.clock.advance(life.seconds)
+    assert rows_of(job) == [(name, minute) for name in names for minute in range(minutes)]
+    assert sum(call.operation == "get_metric_data" for call in fake.calls) == 2
+
+
+def test_more_metrics_than_one_call_allows_need_several_calls():
+    names = [f"metric-{number}" for number in range(1201)]
+    fake = FakeSageMaker()
+    assert read_metrics(described(*names), Connection(fake)) == []
+    asked = [call.arguments["MetricDataQueries"] for call in fake.calls]
+    assert [len(queries) for queries in asked] == [500, 500, 201]
+    assert [query["MetricStat"]["Metric"]["MetricName"] for queries in asked for query in queries] == names
+
+
+def test_a_refused_call_names_the_job():
+    fake, job = started(Life.completed(metrics={"loss": [(100, 0.9)]}), metric_definitions=defined("loss"))
+    job.wait()
+    fake.throttle("get_metric_data")
+    with pytest.raises(TransientError, match="the metrics of job-1: Rate exceeded"):
+        job.metrics()

@@ -12,7 +12,6 @@ from scriptmode import (
     ContinuousParameter,
     CredentialsError,
     Estimator,
-    JobNotFoundError,
     RequestError,
     Tuner,
     TuningJobFailed,
@@ -124,7 +123,7 @@ def test_fit_sends_one_request_and_follows_the_tuning_job(tuner, account, capsys
     assert any(uri.endswith("/sourcedir.tar.gz") for uri in account.objects)
 
 
-def test_results_become_a_frame_with_the_columns_of_the_sagemaker_sdk(account, monkeypatch):
+def test_results_are_rows_of_the_training_jobs_and_a_frame_with_the_columns_of_the_sagemaker_sdk(account, monkeypatch):
     class Frames:
         @staticmethod
         def DataFrame(rows, columns):  # noqa: N802 - pandas' own name
@@ -132,27 +131,10 @@ def test_results_become_a_frame_with_the_columns_of_the_sagemaker_sdk(account, m
 
     monkeypatch.setitem(sys.modules, "pandas", Frames)
     account.describes()
-    account.describes(completed=1)
-    account.lists(summary(1, 0.7))
-    rows, columns = Tuner.attach("search", account).analytics().dataframe()
-    assert columns == [
-        "lr",
-        "TrainingJobName",
-        "TrainingJobStatus",
-        "FinalObjectiveValue",
-        "TrainingStartTime",
-        "TrainingEndTime",
-        "TrainingElapsedTimeSeconds",
-    ]
-    assert rows[0]["TrainingElapsedTimeSeconds"] == 60.0
-
-
-def test_results_are_rows_of_the_training_jobs(account):
-    account.describes()
     account.describes("Completed", completed=1, failed=1, BestTrainingJob=summary(1, 0.7))
     account.lists(summary(1, 0.7), summary(2, status="Failed"))
-    attached = Tuner.attach("search", account)
-    first, second = attached.analytics()
+    results = Tuner.attach("search", account).analytics()
+    first, second = results
     assert first == {
         "lr": 0.1,
         "TrainingJobName": "search-001-abc",
@@ -163,6 +145,7 @@ def test_results_are_rows_of_the_training_jobs(account):
         "TrainingElapsedTimeSeconds": 60.0,
     }
     assert second["FinalObjectiveValue"] is None
+    assert results.dataframe() == ([first, second], list(first))
 
 
 def test_a_failed_tuning_job_raises_its_reason(account):
@@ -206,12 +189,6 @@ def test_a_refused_request_is_translated(tuner, account, code_of_error, kind):
     with pytest.raises(kind, match="tuning job search: it is refused"):
         tuner.fit(job_name="search", wait=False)
     assert tuner.latest_tuning_job is None
-
-
-def test_an_unknown_tuning_job_is_named(account):
-    account.responses.add_client_error("describe_hyper_parameter_tuning_job", "ResourceNotFound", "no such job")
-    with pytest.raises(JobNotFoundError, match="tuning job search: no such job"):
-        Tuner.attach("search", account)
 
 
 def test_hosts_that_train_together_share_a_secret(tuner, account):

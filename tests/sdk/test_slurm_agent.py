@@ -12,7 +12,6 @@ from fakes.processes import recorded, until
 from fakes.slurm import FakeSlurm
 
 from scriptmode import PlatformError, TrainingJob, TrainingJobStopped
-from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
@@ -73,6 +72,12 @@ class SlurmJobs(LocalJobs):
         self.platform.create(request)
         return request["TrainingJobName"]
 
+    def until_up(self, name):
+        """Wait until the script of a job that an agent runs is up; return its log."""
+        log = self.job_folder(name).log("algo-1")
+        until(lambda: log.exists() and "up at 0" in log.read_text())
+        return log
+
     def last(self, name):
         """Return the last status of a job and its message."""
         last = self.platform.describe(name)["SecondaryStatusTransitions"][-1]
@@ -127,15 +132,8 @@ def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
     assert fake.job(1)["state"] == "CANCELLED"
 
 
-def test_a_pending_job_is_stopped_at_once(jobs, fake):
-    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
-    jobs.platform.stop(name)
-    assert fake.job(1)["state"] == "CANCELLED"
-    assert jobs.last(name) == ("Stopped", "Training job stopped")
-
-
 @pytest.mark.parametrize(
-    ("end", "secondary", "said"),
+    ("end", "secondary", "message"),
     [
         ({"state": "NODE_FAIL"}, "Failed", "InternalServerError: a node of Slurm job 1 failed; "),
         ({"state": "PREEMPTED"}, "Failed", "InternalServerError: Slurm job 1 was preempted by another job; "),
@@ -147,7 +145,7 @@ def test_a_pending_job_is_stopped_at_once(jobs, fake):
     ids=lambda each: each["state"] if isinstance(each, dict) else "",
 )
 @pytest.mark.parametrize("is_purged", [False, True], ids=["", "purged"])
-def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, said, is_purged):
+def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, message, is_purged):
     name = jobs.begin({"state": "RUNNING"})
     enter(jobs.job_folder(name), "Downloading", "Training")
     assert jobs.last(name)[0] == "Training"
@@ -156,7 +154,7 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, said, is_pu
         fake.purge(1)
     description = jobs.platform.describe(name)
     assert description["SecondaryStatus"] == secondary
-    assert said in description.get("FailureReason", description["SecondaryStatusTransitions"][-1]["StatusMessage"])
+    assert message in description.get("FailureReason", description["SecondaryStatusTransitions"][-1]["StatusMessage"])
 
 
 @pytest.mark.parametrize(
@@ -167,22 +165,13 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, said, is_pu
         ("COMPLETING", "Waiting in Slurm's queue"),
     ],
 )
-def test_a_job_whose_agent_has_not_begun_is_told_to_start_and_is_not_silent(jobs, monkeypatch, state, message):
+def test_a_job_whose_agent_has_not_begun_is_shown_as_starting_and_not_as_silent(jobs, monkeypatch, state, message):
     name = jobs.begin({"state": "RUNNING"})
     status = commands.JobStatus(1, state, nodes="n[1-2]")
     monkeypatch.setattr(commands.STATES, "status", lambda _: status)
     if state != "COMPLETING":
         os.utime(jobs.job_folder(name).lock_file, (0, 0))  # its nodes boot for minutes
     assert jobs.last(name) == ("Pending", message)
-
-
-def test_a_job_of_a_lost_node_waits_again(jobs, fake):
-    name = jobs.begin({"state": "RUNNING"})
-    enter(jobs.job_folder(name), "Downloading", "Training")
-    fake.continue_with(1, {"state": "PENDING", "reason": "BeginTime", "was": "NODE_FAIL"})
-    status, message = jobs.last(name)
-    assert status == "Interrupted"
-    assert message == "Waiting in Slurm's queue: number 1 in partition batch; its begin time has not come"
 
 
 def test_a_controller_that_is_down_ends_nothing_and_delays_no_list(jobs, fake):
@@ -201,8 +190,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
     name = jobs.begin(script=COUNTS)
     folder = jobs.job_folder(name)
-    log = folder.log("algo-1")
-    until(lambda: log.exists() and "up at 0" in log.read_text())
+    log = jobs.until_up(name)
     asked = time.time()
     until(lambda: jobs.last(name)[0] == "Training")
     assert not fake.asks(since=asked)  # the heartbeat of a running agent is enough
@@ -224,28 +212,23 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
 
 
 @pytest.mark.parametrize(
-    ("end", "secondary", "said"),
+    ("end", "secondary", "message"),
     [
         ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
-        (
-            {"state": "TIMEOUT"},
-            "MaxRuntimeExceeded",
-            "Slurm job 1 reached its time limit; give more: Slurm(time=...)",
-        ),
+        ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit; give more: Slurm(time=...)"),
     ],
 )
-def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, said):
+def test_the_batch_step_tells_why_slurm_ends_it(jobs, fake, end, secondary, message):
     jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
     name = jobs.begin(script=COUNTS)
-    log = jobs.job_folder(name).log("algo-1")
-    until(lambda: log.exists() and "up at 0" in log.read_text())
+    jobs.until_up(name)
     fake.continue_with(1, end)
     jobs.wait(name)
-    assert jobs.last(name) == (secondary, said)
+    assert jobs.last(name) == (secondary, message)
     with pytest.raises(TrainingJobStopped) as caught:
         TrainingJob.attach(name, platform=jobs.platform).wait()
     first, again = str(caught.value).splitlines()
-    assert first == f"training job {name} was stopped: {said}"
+    assert first == f"training job {name} was stopped: {message}"
     assert f"scriptmode rerun {name} (resumes from" in again
 
 
@@ -299,19 +282,9 @@ def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
     assert fake.job(2)["state"] == "RUNNING"
 
 
-def test_a_job_whose_request_is_damaged_is_still_a_job_of_slurm(jobs, fake):
-    name = jobs.begin({"state": "PENDING", "reason": "Resources"})
-    folder = jobs.job_folder(name)
-    (folder.path / "job.json").write_text('{"x')
-    jobs.platform.stop(name)
-    assert folder.read_state().status != "Failed"
-    assert fake.job(1)["state"] == "CANCELLED"
-    assert recovery.reconcile(folder).secondary == "Stopped"
-
-
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
 def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, state):
-    name = jobs.begin({"state": state, "reason": "Resources"} if state == "PENDING" else {"state": state})
+    name = jobs.begin({"state": state})
     (jobs.job_folder(name).path / "job.json").write_text('{"x')
     jobs.platform.delete(name)
     assert not jobs.exists(name)
@@ -321,8 +294,7 @@ def test_a_job_whose_request_is_damaged_is_deleted_and_cancelled(jobs, fake, sta
 def test_a_running_job_is_deleted_and_killed(jobs, fake):
     jobs.agent_argv = (sys.executable, "-c", AGENT, "FOLDER")
     name = jobs.begin(script=COUNTS)
-    log = jobs.job_folder(name).log("algo-1")
-    until(lambda: log.exists() and "up at 0" in log.read_text())
+    jobs.until_up(name)
     # The record of the agent's process is of a machine that this one cannot signal.
     jobs.job_folder(name).write_processes({})
     jobs.platform.delete(name)
@@ -332,12 +304,4 @@ def test_a_running_job_is_deleted_and_killed(jobs, fake):
 
 def test_a_job_without_a_record_was_never_submitted(jobs, monkeypatch):
     monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
-    name = jobs.begin()
-    assert "the job's agent never started" in jobs.platform.describe(name)["FailureReason"]
-
-
-def test_a_submission_that_slurm_refuses_leaves_no_job(jobs, fake):
-    fake.refuse("Invalid qos specification")
-    with pytest.raises(PlatformError, match="Slurm refuses the job"):
-        jobs.begin()
-    assert list(jobs.platform.list()) == []
+    assert "the job's agent never started" in jobs.platform.describe(jobs.begin())["FailureReason"]

@@ -1,19 +1,16 @@
-"""The batch script of a job on Slurm."""
+"""The batch script of a job on Slurm, and its settings: arguments, SCRIPTMODE_SLURM and the config files."""
 
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
 
+from scriptmode import SpecError
+from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.slurm.batch_script import (
-    components,
-    format_time_limit,
-    render_batch_script,
-    submission_environment,
-    time_limit,
-)
-from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
+from scriptmode.platforms.slurm.settings import SlurmSettings, parse_settings, settings_from_json
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
 
@@ -33,10 +30,6 @@ REQUEST = parse_request(
 
 def job(**changes):
     return Job(replace(REQUEST, **changes), "arn", "us-east-1", "/env/bin/python", 120.0)
-
-
-def groups(*types):
-    return Resources(None, None, tuple(InstanceGroup(f"g{n}", kind, n + 1) for n, kind in enumerate(types)))
 
 
 def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
@@ -61,7 +54,8 @@ def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
 
 
 def test_groups_of_several_partitions_are_components_with_options_of_their_own():
-    resources = groups("slurm:gpu", "slurm:cpu", "slurm:cpu")
+    kinds = ("slurm:gpu", "slurm:cpu", "slurm:cpu")
+    resources = Resources(None, None, tuple(InstanceGroup(f"g{n}", kind, n + 1) for n, kind in enumerate(kinds)))
     settings = SlurmSettings({"gres": "gpu:4", "mem": "8G"}, partitions={"cpu": {"gres": False, "mem": "64G"}})
     assert [(each.partition, each.hosts) for each in components(resources, settings)] == [
         ("gpu", ("algo-1",)),
@@ -82,9 +76,6 @@ def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
     assert script.count("--partition") == 1
     assert "--partition=long\n" in script
     assert "--mem=8G\n" in script
-    assert "--partition" not in render_batch_script(
-        job(resources=Resources(1, "slurm")), SlurmSettings(), FOLDER, AGENT
-    )
 
 
 @pytest.mark.parametrize(
@@ -93,13 +84,11 @@ def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
         (Limits.max_run, {}, None, ""),
         (Limits.max_run, {"time": "30"}, None, "30"),
         (3600, {}, None, "0-01:15:00"),
-        (3601, {}, None, "0-01:16:00"),
         (3600, {}, 4000, "0-01:07:00"),
         (3600, {}, 3600, "0-01:00:00"),
-        (172800, {}, None, "2-00:15:00"),
         (3600, {"time": "2:00:00"}, None, "2:00:00"),
     ],
-    ids=["default", "option", "rounded up", "seconds", "below the maximum", "the maximum", "days", "both"],
+    ids=["default", "option", "rounded up", "below the maximum", "the maximum", "both"],
 )
 def test_a_time_limit_is_set_where_max_run_or_time_was_given(max_run, options, maximum, expected):
     assert time_limit(Limits(max_run), SlurmSettings(options), maximum) == expected
@@ -118,14 +107,11 @@ def test_spot_training_is_requeued():
     ("max_run", "options", "maximum", "default", "notice"),
     [
         (86400, {"time": "1"}, None, None, 6),
-        (86400, {"time": "0:05:00"}, None, None, 30),
         (86400, {"time": "10:30"}, None, None, 63),
-        (86400, {"time": "1-00"}, None, None, 120),
         (86400, {"time": "UNLIMITED"}, 300, 300, 120),
         (300, {}, 300, 300, 30),
         (86400, {}, 3600, 600, 60),
         (86400, {}, None, None, 120),
-        (3600, {}, None, 60, 120),
     ],
 )
 def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
@@ -155,10 +141,118 @@ def test_variables_of_sbatch_do_not_override_the_script():
     assert submission_environment(script, environ) == {"SBATCH_ACCOUNT": "kept", "PATH": "kept"}
 
 
-def test_a_duration_is_in_whole_minutes():
-    assert [format_time_limit(each) for each in (1, 60, 3661, 86400 * 3)] == [
-        "0-00:01:00",
-        "0-00:01:00",
-        "0-01:02:00",
-        "3-00:00:00",
-    ]
+@pytest.fixture(autouse=True)
+def config_file(monkeypatch, tmp_path):
+    """The user's config file, which does not exist yet; there is no administrator's file, and no sbatch."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    commands.sbatch_options.cache_clear()
+    (tmp_path / "user" / "scriptmode").mkdir(parents=True)
+    yield tmp_path / "user" / "scriptmode" / "config.yaml"
+    commands.sbatch_options.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("variable", "options"),
+    [
+        ("partition=gpu,account=vision", {"partition": "gpu", "account": "vision"}),
+        ("gres=gpu:2,nic:1,exclusive=true", {"gres": "gpu:2,nic:1", "exclusive": True}),
+        ("tres-per-task=cpu:1,gres/gpu=2,mem=8G", {"tres_per_task": "cpu:1,gres/gpu=2", "mem": "8G"}),
+        ('{"partition": "gpu", "nice": 5}', {"partition": "gpu", "nice": "5"}),
+    ],
+)
+def test_the_variable_holds_options_of_sbatch(variable, options):
+    assert parse_settings({}, {"SCRIPTMODE_SLURM": variable}).options == options
+
+
+def test_an_argument_precedes_the_variable_and_that_the_files(config_file, tmp_path):
+    site = tmp_path / "site" / "scriptmode" / "config.yaml"
+    site.parent.mkdir(parents=True)
+    site.write_text("slurm: {partition: site, account: site, qos: site, wckey: site, setup: [module load site]}")
+    config_file.write_text("slurm:\n  partition: user\n  account: user\n  qos: user\n  exclusive: true\n")
+    variable = {"SCRIPTMODE_SLURM": "partition=variable,account=variable"}
+    found = parse_settings({"partition": "argument", "account": None, "exclusive": False}, variable)
+    expected = {"partition": "argument", "account": "variable", "qos": "user", "wckey": "site"}
+    assert found == SlurmSettings(expected, ("module load site",))
+
+
+def test_settings_are_the_same_after_a_jobs_record():
+    given = {"exclusive": True, "setup": "a\nb", "interface": "ib0", "container_runtime": "singularity"}
+    found = parse_settings(given, {})
+    assert found.setup == ("a", "b")
+    assert settings_from_json(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"partitoin": "gpu"}, "Slurm(...) has no option 'partitoin'; did you mean 'partition'?"),
+        ({"nodes": 2}, "nodes cannot be set: the hosts of a job are its nodes, one each; give the estimator"),
+        ({"hold": "x"}, "hold is 'x', but the option has no value; give True or False"),
+        ({"partition": "a\nb"}, "partition is 'a\\nb'; give one line of text"),
+        ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as text"),
+        ({"signal": "TERM@5"}, "signal is 'TERM@5'; give 'B:USR1@SECONDS'"),
+        ({"time": "bogus"}, "time is 'bogus'; give minutes, or a time such as '2:00:00'"),
+        ({"setup": 5}, "setup is 5; give lines of a shell script"),
+        ({"setup": ("a\nb",)}, "setup has the line 'a\\nb'; give one string for each line"),
+        ({"setup": "#SBATCH --x"}, "setup has the line '#SBATCH --x'; give options as arguments of Slurm"),
+        ({"interface": "a b"}, "interface is 'a b'; give the name of a network interface"),
+        ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; did you mean 'apptainer'?"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_the_next_step(given, message):
+    with pytest.raises(SpecError) as caught:
+        parse_settings(given, {})
+    assert message in str(caught.value)
+    assert caught.value.argument == next(iter(given))
+
+
+@pytest.mark.parametrize(
+    ("variable", "message"),
+    [
+        ("gpu", "SCRIPTMODE_SLURM: 'gpu' is not of the form partition=gpu; correct the entry"),
+        ("exclusive", "SCRIPTMODE_SLURM: 'exclusive' is not of the form partition=gpu; write exclusive=true"),
+        ("partitoin=gpu", "SCRIPTMODE_SLURM has no option 'partitoin'; did you mean 'partition'?"),
+        ("data_dir=/x", "SCRIPTMODE_SLURM has no option 'data_dir'; set SCRIPTMODE_DATA_DIR"),
+        ('{"partition"', "SCRIPTMODE_SLURM is not a JSON object"),
+    ],
+)
+def test_a_wrong_variable_is_named(variable, message):
+    with pytest.raises(SpecError) as caught:
+        parse_settings({}, {"SCRIPTMODE_SLURM": variable})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("slurm: {partitoin: gpu}", "slurm has no option 'partitoin'; did you mean 'partition'?"),
+        ("slurm: gpu", "slurm is 'gpu'; write for example\nslurm:\n  partition: gpu"),
+        ("[1]", "holds [1]; write for example"),
+        ("slurm: {a: b: c}", "is not valid YAML: line 1"),
+        ("slurm: {partition: a, partition: b}", "is refused: the key 'partition' in line 1 is in line 1 already"),
+        ("slurmm: {partition: gpu}", "has the key 'slurmm'; did you mean 'slurm'?"),
+    ],
+)
+def test_a_wrong_config_file_is_named(config_file, content, message):
+    config_file.write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        parse_settings({}, {})
+    assert str(config_file) in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_an_empty_config_file_holds_no_settings(config_file):
+    for content in ("", "slurm:\n", "# none\n"):
+        config_file.write_text(content)
+        assert parse_settings({}, {}) == SlurmSettings()
+
+
+def test_an_option_of_a_plugin_is_known_where_sbatch_lists_it(monkeypatch, tmp_path):
+    program = tmp_path / "sbatch"
+    program.write_text("#!/bin/sh\necho 'Options provided by plugins:'\necho '      --lustre-quota=n   the quota'\n")
+    program.chmod(0o755)
+    commands.sbatch_options.cache_clear()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert parse_settings({"lustre_quota": 5}, {}).options == {"lustre_quota": "5"}

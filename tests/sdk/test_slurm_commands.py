@@ -45,19 +45,9 @@ def test_a_pending_job_has_its_reason_and_expected_start():
 
 def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
     assert commands.parse_job(JOB) == JobStatus(
-        25,
-        "FAILED",
-        "JobLaunchFailure",
-        START,
-        "batch",
-        "node2",
-        exit_code=0,
-        signal=53,
-        restarts=2,
-        preempted=START + 24,
-        end=START,
-        name="x",
-    )
+        25, "FAILED", "JobLaunchFailure", START, "batch", "node2", exit_code=0, signal=53, restarts=2,
+        preempted=START + 24, end=START, name="x",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,11 +55,7 @@ def test_a_job_of_scontrol_has_its_restarts_its_preemption_and_its_exit_code():
     [
         ("7|COMPLETED|0:0|2026-11-23T02:09:36|batch|node[1-2]|None|job", ("COMPLETED", 0, 0, None)),
         ("7|CANCELLED by 1000|0:15|Unknown|batch|None assigned|None|job", ("CANCELLED", 0, 15, 1000)),
-        ("7|NODE_FAIL|1:0|2026-11-23T02:09:36|batch|node1|None|job", ("NODE_FAIL", 1, 0, None)),
-        (
-            "7+0|FAILED|3:0|2026-11-23T02:09:36|batch|node1|None|job\n7+1|COMPLETED|0:0|x|u|n|None|job",
-            ("FAILED", 3, 0, None),
-        ),
+        ("7+0|FAILED|3:0|x|batch|node1|None|job\n7+1|COMPLETED|0:0|x|u|n|None|job", ("FAILED", 3, 0, None)),
     ],
 )
 def test_the_accounting_tells_how_a_job_ended_and_who_cancelled_it(record, expected):
@@ -111,16 +97,8 @@ def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path
             "partition",
             "Slurm refuses the job: invalid partition specified: gpuu: Batch job submission failed: Invalid partition name; see",
         ),
-        (
-            "allocation failure: Invalid account or account/partition combination specified",
-            "account",
-            "see your accounts",
-        ),
-        ("sbatch: error: Invalid generic resource (gres) specification", "gres", "see what the nodes have"),
         ("allocation failure: Invalid feature specification", "constraint", "see the features of the nodes"),
         ("allocation failure: Requested node configuration is not available", "instance_count", "no nodes have all"),
-        ("allocation failure: Requested reservation is invalid", "reservation", "see the reservations"),
-        ("allocation failure: Invalid license specification", "licenses", "see the licenses"),
         ("sbatch: error: Invalid --mail-type specification", "mail_type", "see --mail-type in sbatch(1)"),
         ("something else", None, "sbatch: something else"),
     ],
@@ -201,11 +179,6 @@ def test_one_process_lists_the_queue_every_three_seconds_however_many_jobs_it_as
     assert asked() == 4
 
 
-def test_a_job_that_runs_is_asked_for_by_itself(asked, programs):
-    programs.add("scontrol", "echo 'JobId=9 JobState=RUNNING Restarts=2 ExitCode=0:0'")
-    assert commands.StatusCache(FakeClock()).status(9).restarts == 2
-
-
 def test_an_error_counts_for_all_jobs_for_three_seconds(programs, tmp_path):
     clock = FakeClock()
     states = commands.StatusCache(clock)
@@ -235,16 +208,11 @@ def test_a_reason_that_slurm_also_has_for_a_moment_is_final_after_a_minute(asked
     ("reason", "passes"),
     [
         ("Resources", True),
-        ("Priority", True),
         ("ReqNodeNotAvail, UnavailableNodes:node1", True),
-        ("AssocGrpCpuLimit", True),
         ("QOSMaxJobsPerUserLimit", True),
         ("SomethingNew", True),
         ("PartitionTimeLimit", False),
-        ("BadConstraints", False),
-        ("DependencyNeverSatisfied", False),
         ("AssocMaxCpuPerJobLimit", False),
-        ("QOSMaxWallDurationPerJobLimit", False),
         ("QOSMinGRES", False),
     ],
 )
@@ -257,38 +225,18 @@ def test_a_pending_reason_that_never_passes_is_a_problem_with_advice(reason, pas
         assert "{" not in problem.advice
 
 
-@pytest.mark.parametrize(
-    ("resources", "limits", "settings", "message"),
-    [
-        (Resources(1, "slurm:btach"), Limits(), {}, "the cluster has no partition 'btach'; did you mean 'batch'?"),
-        (
-            Resources(3, "slurm"),
-            Limits(),
-            {},
-            "3 hosts need as many nodes, but partition 'batch' has 2; use fewer hosts",
-        ),
-        (Resources(2, "slurm:short"), Limits(), {}, "2 hosts need as many nodes, but partition 'short' allows 1"),
-        (
-            Resources(1, "slurm:short"),
-            Limits(90000),
-            {},
-            "max_run is 90000 s, but partition 'short' ends jobs after 86700 s",
-        ),
-        (Resources(1, "slurm"), Limits(90000), {"partition": "short"}, "partition 'short' ends jobs after 86700 s"),
-    ],
-)
-def test_a_job_that_no_partition_runs_is_refused(programs, resources, limits, settings, message):
+def test_a_job_that_no_partition_runs_is_refused(programs):
     programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
-    with pytest.raises(SpecError) as caught:
-        checks.require_partitions(resources, limits, SlurmSettings(settings))
-    assert message in str(caught.value)
+    with pytest.raises(SpecError, match="2 hosts need as many nodes, but partition 'short' allows 1"):
+        checks.require_partitions(Resources(2, "slurm:short"), Limits(), SlurmSettings())
+    with pytest.raises(SpecError, match="max_run is 90000 s, but partition 'short' ends jobs after 86700 s"):
+        checks.require_partitions(Resources(1, "slurm"), Limits(90000), SlurmSettings({"partition": "short"}))
 
 
 def test_a_job_that_its_partitions_run_is_accepted(programs):
     programs.add("scontrol", f"cat <<'E'\n{PARTITIONS}E")
     groups = Resources(None, None, (InstanceGroup("a", "slurm:short", 1), InstanceGroup("b", "slurm:batch", 1)))
     checks.require_partitions(groups, Limits(86700), SlurmSettings())
-    checks.require_partitions(Resources(1, "slurm:short"), Limits(), SlurmSettings())
     checks.require_partitions(Resources(1, "slurm:short,batch"), Limits(90000), SlurmSettings())
     assert checks.time_limits(groups, SlurmSettings())[0] == 86700
     assert checks.time_limits(Resources(1, "slurm"), SlurmSettings())[0] is None
@@ -297,10 +245,7 @@ def test_a_job_that_its_partitions_run_is_accepted(programs):
 @pytest.mark.parametrize(
     ("options", "hosts", "gpus"),
     [
-        ({}, 2, 0),
-        ({"gres": "gpu:4"}, 2, 4),
         ({"gres": "nic:1,gpu:a100:2"}, 2, 2),
-        ({"gres": "gpu"}, 2, 1),
         ({"gres": "gpumem:3"}, 2, 0),
         ({"gpus_per_node": "a100:2"}, 2, 2),
         ({"gpus": "8"}, 4, 2),

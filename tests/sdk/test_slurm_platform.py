@@ -113,25 +113,22 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
     [
         ({"instance_type": "slurm:btach"}, "the cluster has no partition 'btach'; did you mean 'batch'?"),
         ({"instance_count": 99}, "99 hosts need as many nodes, but partition 'batch' has 2"),
-        ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
         ({"instance_type": "slurmm"}, "did you mean 'slurm'?"),
+        ({"instance_type": "local_process", "platform": {}}, "is not a node of a Slurm cluster; use 'slurm'"),
+        ({"image_uri": "team/image:1"}, "image_uri needs Apptainer on the nodes"),
         (
             {
-                "instance_groups": [InstanceGroup("a", "slurm:batch", 2), InstanceGroup("b", "slurm:urgent", 1)],
                 "instance_type": None,
+                "instance_groups": [InstanceGroup("a", "slurm", 2), InstanceGroup("b", "slurm:urgent", 1)],
             },
             "3 hosts need as many nodes, but partitions batch, urgent together have 2; use fewer hosts, or another",
         ),
         (
             {
-                "instance_groups": [
-                    InstanceGroup("a", "slurm", 1),
-                    InstanceGroup("b", "slurm:urgent", 1),
-                    InstanceGroup("c", "slurm:batch", 2),
-                ],
                 "instance_type": None,
+                "instance_groups": [InstanceGroup("a", "slurm", 1), InstanceGroup("b", "local", 1)],
             },
-            "3 hosts need as many nodes, but partition 'batch' has 2; use fewer hosts, or another",
+            "instance types 'slurm', 'local' need different kinds of hosts",
         ),
         (
             {"platform": {"partitions": {"btach": {"mem": "1G"}}}},
@@ -141,25 +138,8 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
             {"instance_type": "slurm:urgent", "platform": {"partition": "batch"}},
             "instance_type is for the partition 'urgent', but Slurm(partition='batch') names another one; keep one",
         ),
-        (
-            {
-                "instance_groups": [InstanceGroup("a", "slurm", 1), InstanceGroup("b", "local_process", 1)],
-                "instance_type": None,
-            },
-            "instance types 'slurm', 'local_process' need different kinds of hosts",
-        ),
     ],
-    ids=[
-        "partition",
-        "count",
-        "image",
-        "type",
-        "nodes of groups",
-        "nodes of a partition",
-        "options",
-        "two partitions",
-        "kinds",
-    ],
+    ids=["partition", "count", "type", "kind", "image", "nodes of groups", "kinds", "options", "two partitions"],
 )
 def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
     if "platform" in arguments:
@@ -179,15 +159,6 @@ def test_a_config_file_may_have_partitions_of_another_cluster(estimator, tmp_pat
     assert "2G" not in script
 
 
-def test_the_partition_of_the_platform_is_that_of_groups_whose_type_names_none(estimator):
-    groups = [InstanceGroup("first", "slurm:urgent", 1), InstanceGroup("second", "slurm", 1)]
-    plan = estimator(instance_type=None, instance_groups=groups, platform=Slurm(partition="batch")).plan()
-    assert [line for line in plan.script.splitlines() if line.startswith("#SBATCH --partition")] == [
-        "#SBATCH --partition=urgent",
-        "#SBATCH --partition=batch",
-    ]
-
-
 def test_a_type_without_a_name_of_a_partition_is_refused(estimator):
     for instance_type in ("slurm:", "slurm:a b"):
         with pytest.raises((RequestError, SpecError)) as caught:
@@ -195,38 +166,17 @@ def test_a_type_without_a_name_of_a_partition_is_refused(estimator):
         assert "partition" in str(caught.value)
 
 
-def test_the_platform_runs_nodes_alone(estimator):
-    with pytest.raises(SpecError, match=r"instance_type 'local_process' is not a node of a Slurm cluster; use 'slurm'"):
-        estimator(instance_type="local_process", platform=Slurm()).plan()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"queue": 2}, "queue is for jobs of this machine; Slurm queues the jobs"),
-        (
-            {"container_limits": {"memory": "8g"}},
-            "container_limits is for jobs of this machine; give options of sbatch",
-        ),
+        ({"container_limits": {"memory": "8g"}}, "container_limits is for jobs of this machine; give options of"),
         ({"stop_grace": -1}, "stop_grace is -1; give the seconds from SIGTERM to SIGKILL, 0 or more"),
-        ({"partitoin": "gpu"}, "Slurm(...) has no option 'partitoin'; did you mean 'partition'?"),
     ],
 )
 def test_a_wrong_argument_is_refused_where_it_stands(cluster, arguments, message):
-    with pytest.raises(SpecError) as caught:
+    with pytest.raises(SpecError, match=message):
         Slurm(**arguments)
-    assert message in str(caught.value)
-
-
-def test_another_process_creates_the_platform_from_its_arguments(cluster, tmp_path):
-    given = Slurm(partition="batch", setup=("module load cuda",), stop_grace=5).arguments
-    assert json.loads(json.dumps(given)) == {
-        "data_dir": str(tmp_path / "data"),
-        "python": None,
-        "stop_grace": 5,
-        "file_systems": {},
-        "slurm": {"setup": ["module load cuda"], "partition": "batch"},
-    }
 
 
 @pytest.mark.slow
@@ -262,10 +212,7 @@ def test_setup_that_ends_the_batch_script_is_told_from_an_agent_that_crashed(clu
     cluster.reaches(1, "FAILED")
     commands.STATES.forget(1)
     reason = job.describe()["FailureReason"]
-    assert (
-        "the batch script of Slurm job 1 ended with exit code 3 before the job's agent began; see the lines of"
-        in reason
-    )
+    assert "the batch script of Slurm job 1 ended with exit code 3 before the job's agent began; see the" in reason
 
 
 @pytest.mark.parametrize("again", [lambda job: job.rerun(), lambda job: Estimator.attach(job.name).fit(wait=False)])
@@ -303,17 +250,9 @@ def test_settings_that_are_given_for_a_rerun_replace_those_of_the_job(cluster, e
 @pytest.mark.parametrize(
     ("settings", "max_run", "limit"),
     [
-        (
-            {"time": "1"},
-            7200,
-            r"reached its time limit, time=1; give more: Slurm\(time=...\), or SCRIPTMODE_SLURM=time=",
-        ),
-        (
-            {},
-            600,
-            r"reached its time limit, which is max_run \(600 s\) and at most 15 minutes, within the .*; give more",
-        ),
-        ({}, None, r"reached the time limit of its partition; give one: Slurm\(time=...\), or use another partition"),
+        ({"time": "1"}, 7200, r"its time limit, time=1; give more: Slurm\(time=...\), or SCRIPTMODE_SLURM=time="),
+        ({}, 600, r"its time limit, which is max_run \(600 s\) and at most 15 minutes, within the .*; give more"),
+        ({}, None, r"the time limit of its partition; give one: Slurm\(time=...\), or use another partition"),
     ],
 )
 def test_a_job_that_ran_too_long_names_the_limit_that_ended_it(
@@ -322,5 +261,5 @@ def test_a_job_that_ran_too_long_names_the_limit_that_ended_it(
     monkeypatch.setattr(commands, "STATES", commands.StatusCache())
     cluster.play({"state": "TIMEOUT"})
     given = {} if max_run is None else {"max_run": max_run}
-    with pytest.raises(TrainingJobStopped, match=rf"was stopped: Slurm job 1 {limit}"):
+    with pytest.raises(TrainingJobStopped, match=rf"was stopped: Slurm job 1 reached {limit}"):
         estimator(platform=Slurm(**settings), **given).fit()

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+from pathlib import PurePosixPath
 
 import pytest
 from fakes.local_jobs import request_for
@@ -12,7 +13,7 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode.platforms.slurm import addresses, environment, steps
+from scriptmode.platforms.slurm import addresses, environment, images, steps
 from scriptmode.platforms.slurm.addresses import Interface
 from scriptmode.platforms.slurm.fleet import SlurmFleet
 from scriptmode.platforms.slurm.settings import SlurmSettings
@@ -41,6 +42,8 @@ OF_THE_BATCH_STEP = {
 def test_hosts_get_no_variable_of_slurm_or_its_process_managers_but_their_gpus():
     found = {**OF_THE_BATCH_STEP, "PMIX_RANK": "0", "PMI_RANK": "0", "SRUN_DEBUG": "3", "SLURMD_NODENAME": "node1"}
     assert environment.without_slurm(found) == {"CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/bin"}
+    similar = {"SLURMING": "1", "PMIXER": "1", "MY_SLURM_X": "1"}
+    assert environment.without_slurm(similar) == similar
 
 
 def test_a_step_is_told_its_job_and_no_default_of_an_option():
@@ -48,31 +51,20 @@ def test_a_step_is_told_its_job_and_no_default_of_an_option():
     assert environment.step_environment(OF_THE_BATCH_STEP) == {name: OF_THE_BATCH_STEP[name] for name in kept}
 
 
-@pytest.mark.parametrize("names", [{"SLURMING": "1"}, {"PMIXER": "1"}, {"MY_SLURM_X": "1"}], ids=str)
-def test_variables_with_similar_names_are_the_script_s_own(names):
-    assert environment.without_slurm(names) == names
-
-
-def test_a_step_runs_one_command_on_one_node_of_this_job():
+def test_a_step_runs_one_command_on_one_node_of_this_job_or_of_a_component_of_another():
     argv = steps.step_command(steps.Node("node2"), "algo-2", ("python", "-m", "x y"))
     assert argv[0] == "srun"
     assert {"--nodes=1", "--ntasks=1", "--nodelist=node2", "--overlap", "--job-name=algo-2"} < set(argv)
     assert argv[-3:] == ("python", "-m", "x y")
     assert not [option for option in argv if option.startswith(("--jobid", "--het-group"))]
-
-
-def test_a_step_may_be_of_another_job_or_of_a_component_of_a_heterogeneous_one():
     argv = steps.step_command(steps.Node("node2", component=1), "algo-2", ("true",), job=17)
     assert {"--jobid=17", "--het-group=1"} < set(argv)
 
 
-def test_a_job_s_nodes_are_those_of_its_batch_step():
+def test_a_job_s_nodes_are_those_of_its_batch_step_for_each_component_of_a_heterogeneous_one():
     found = environment.parse_allocations({"SLURM_JOB_ID": "17", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "x"})
     assert found == [(None, 17, "n[1-2]")]
     assert environment.parse_allocations({"SLURM_CONF": "/etc/slurm.conf"}) == []
-
-
-def test_a_heterogeneous_job_has_nodes_and_a_number_for_each_component():
     variables = {
         "SLURM_HET_SIZE": "2",
         "SLURM_JOB_ID": "17",
@@ -85,24 +77,18 @@ def test_a_heterogeneous_job_has_nodes_and_a_number_for_each_component():
     assert environment.parse_allocations(variables) == [(0, 17, "a1"), (1, 18, "b[1-4]")]
 
 
-def test_the_interface_of_an_address_is_found_on_the_node():
-    assert addresses.find_interface(FAST.address, MACHINE) == "ib0"
-    assert addresses.find_interface("192.0.2.8", MACHINE) == ""
-
-
 @pytest.mark.parametrize(
-    ("wanted", "address"),
+    ("wanted", "address", "interface"),
     [
-        ("ib0", "10.1.2.7"),
-        ("10.1.0.0/16", "10.1.2.7"),
-        ("fd00::/8", "fd00::7"),
-        ("192.0.2.7/32", "192.0.2.7"),
-        ("ib1", ""),
-        ("10.2.0.0/16", ""),
+        ("ib0", "10.1.2.7", "ib0"),
+        ("fd00::/8", "fd00::7", "ib0"),
+        ("192.0.2.7/32", "192.0.2.7", "eth0"),
+        ("10.2.0.0/16", "", ""),
     ],
 )
-def test_the_fast_network_is_named_by_its_interface_or_its_numbers(wanted, address):
+def test_the_fast_network_is_named_by_its_interface_or_its_numbers(wanted, address, interface):
     assert addresses.choose_address(wanted, MACHINE) == address
+    assert addresses.find_interface(address, MACHINE) == interface
 
 
 def test_this_machine_s_addresses_can_be_bound_and_are_not_loopback():
@@ -115,9 +101,11 @@ def test_this_machine_s_addresses_can_be_bound_and_are_not_loopback():
             server.bind((each.address, 0))
 
 
-def test_an_address_that_is_a_name_is_resolved():
+def test_an_address_that_is_a_name_is_resolved_or_refused_with_the_option_that_replaces_it():
     assert ipaddress.ip_address(addresses.resolve_address("node1", "localhost")).is_loopback
     assert addresses.resolve_address("node1", "10.1.2.3") == "10.1.2.3"
+    with pytest.raises(DataError, match=r"node1 has the address 'no such.invalid'.*Slurm\(interface=\.\.\.\)"):
+        addresses.resolve_address("node1", "no such.invalid")
 
 
 def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_others(tmp_path, monkeypatch):
@@ -147,11 +135,6 @@ def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_
     assert addresses.find_interface(fleet.sandboxes["algo-1"].read_address(), known)
 
 
-def test_an_address_that_does_not_resolve_is_refused_with_the_option_that_replaces_it():
-    with pytest.raises(DataError, match=r"node1 has the address 'no such.invalid'.*Slurm\(interface=\.\.\.\)"):
-        addresses.resolve_address("node1", "no such.invalid")
-
-
 def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():
     blocks = [addresses.port_block(number) for number in range(90_000, 93_000)]
     ports = [port for block in blocks for port in block.values()]
@@ -159,3 +142,33 @@ def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():
     assert min(ports) >= LOWEST
     assert max(ports) < DEFAULT_EPHEMERAL
     assert set(blocks[0]) == set(ROLES)
+
+
+#: Options of the program before its verb, and those of ``exec`` with the number of their values: apptainer-exec(1) of
+#: Apptainer 1.4, and singularity-exec(1) of SingularityCE 3.11, have them all.
+GLOBAL, OPTIONS = {"--quiet"}, {"--mount": 1, "--nv": 0, "--no-home": 0, "--pwd": 1}
+
+
+def test_an_image_sees_the_hosts_directory_as_opt_ml_and_other_directories_at_their_paths():
+    base = PurePosixPath("/shared/jobs/j/hosts/algo-1")
+    folders = [PurePosixPath("/shared"), PurePosixPath('/tmp/x,"y:z')]
+    command = images.image_command("apptainer", "team/image:1", base, [*folders, folders[0]], ("train", "--x"))
+    words = list(command)
+    assert words.pop(0) == "apptainer"
+    assert {words.pop(0)} <= GLOBAL
+    assert words.pop(0) == "exec"
+    binds = []
+    while words[0].startswith("--"):
+        option = words.pop(0)
+        values = [words.pop(0) for _ in range(OPTIONS[option])]
+        binds += values if option == "--mount" else []
+    assert binds == [
+        f"type=bind,src={base},dst={base}",
+        "type=bind,src=/shared,dst=/shared",
+        'type=bind,"src=/tmp/x,""y:z","dst=/tmp/x,""y:z"',
+        f"type=bind,src={base},dst=/opt/ml",
+    ]
+    assert words == ["docker://team/image:1", "train", "--x"]
+    for image in ("/shared/image.sif", "oras://registry/image:1"):
+        assert images.image_reference(image) == image
+    assert images.image_reference("registry:5000/a@sha256:12") == "docker://registry:5000/a@sha256:12"

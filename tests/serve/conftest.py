@@ -1,22 +1,20 @@
 """A running server, its clients, and requests for it."""
 
-import io
 import os
 import subprocess
-import tarfile
 import textwrap
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from fakes.archives import packed
+from fakes.local_jobs import ENDED, request_for
 from fakes.output_shapes import check_answers
 from fakes.processes import until
 
 from scriptmode.testing import server as running_server
-from scriptmode_runtime.contract import encode
 
-ENDED = ("Completed", "Failed", "Stopped")
 TENSORFLOW = "763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.15-cpu-py310"
 
 
@@ -47,22 +45,12 @@ class Api:
         name = name or f"job-{len(self.names)}-{time.time_ns()}"
         self.names.append(name)
         archive = self.folder / f"{name}.tar.gz"
-        with tarfile.open(archive, "w:gz") as tar:
-            body = textwrap.dedent(script).encode()
-            member = tarfile.TarInfo("train.py")
-            member.size = len(body)
-            tar.addfile(member, io.BytesIO(body))
-        parameters = {"sagemaker_program": "train.py", "sagemaker_submit_directory": f"file://{archive}"}
-        return {
-            "TrainingJobName": name,
-            "RoleArn": "arn:aws:iam::000000000000:role/test",
-            "AlgorithmSpecification": {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW},
-            "HyperParameters": {key: encode(value) for key, value in parameters.items()},
-            "OutputDataConfig": {"S3OutputPath": f"file://{self.folder}/out"},
-            "ResourceConfig": {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 1},
-            "StoppingCondition": {"MaxRuntimeInSeconds": 60},
-            **changes,
-        }
+        archive.write_bytes(packed({"train.py": textwrap.dedent(script)}))
+        places = {"source": f"file://{archive}", "output": f"file://{self.folder}/out"}
+        request = request_for(name, max_run=60, **places)
+        request["AlgorithmSpecification"]["TrainingImage"] = TENSORFLOW
+        request["ResourceConfig"]["InstanceType"] = "ml.m5.xlarge"
+        return {**request, **changes}
 
     def start(self, script, **changes):
         request = self.request(script, **changes)
@@ -74,7 +62,7 @@ class Api:
             found = self.sagemaker.describe_training_job(TrainingJobName=name)
             return found["TrainingJobStatus"] in ENDED and found
 
-        return until(ended, 120)
+        return until(ended)
 
     def run(self, script, **changes):
         return self.wait(self.start(script, **changes))
@@ -83,13 +71,9 @@ class Api:
         """Run a client to its end in an environment that leads it to the server; return its output."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "BUNDLE" in name}
         done = subprocess.run(
-            list(map(str, command)),
-            env={**kept, **self.server.environment, **variables},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+            list(map(str, command)), env={**kept, **self.server.environment, **variables}, capture_output=True,
+            text=True, timeout=600, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

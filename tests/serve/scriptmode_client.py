@@ -18,15 +18,11 @@ def main(folder):
     boto3.client("s3").create_bucket(Bucket="own-bucket")
     (folder / "train.py").write_text(SCRIPT)
     estimator = Estimator(
-        entry_point="train.py",
-        source_dir=str(folder),
-        role="arn:aws:iam::111122223333:role/test",
-        instance_count=1,
-        instance_type="ml.m5.large",
         image_uri="763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.14-cpu-py310",
-        output_path="s3://own-bucket/out",
+        role="arn:aws:iam::111122223333:role/test", instance_count=1, instance_type="ml.m5.large",
+        entry_point="train.py", source_dir=str(folder), output_path="s3://own-bucket/out",
         code_location="s3://own-bucket/code",
-    )
+    )  # fmt: skip
     job = estimator.fit()
     print("FOUND", job.status, job.describe()["ResourceConfig"]["InstanceType"])
     estimator.hyperparameters = {"fail": True}

@@ -1,28 +1,16 @@
-"""Clients that others wrote train through `scriptmode serve` by their environment alone."""
+"""Clients that others wrote train through `scriptmode serve` by their environment alone, and state machines of moto."""
 
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from fakes.processes import until
 from references import environment
 
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
-
-
-def test_sagemaker_v2_trains_follows_attaches_and_fails(served, tmp_path):
-    out = served.execute(environment("sagemaker<3") / "python", HERE / "v2_client.py", tmp_path)
-    found = json.loads(out.partition("FOUND ")[2])
-    assert found["image"].startswith("763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.14")
-    model = found["model"][0]
-    assert found["attached"] == ["1", "ml.p3.2xlarge", model]
-    assert found["model"] == [model, 1]
-    assert "ClientError: The image 'example.com/unknown:1' cannot be used" in found["failure"]
-    # Each host's lines once, while the job was followed.
-    assert out.count("cluster ['master', 'ps', 'worker']") == 2
-    assert out.count("words hello") == 2
 
 
 def test_the_aws_command_trains_and_waits(served, tmp_path):
@@ -40,8 +28,64 @@ def test_the_aws_command_trains_and_waits(served, tmp_path):
     assert [event["message"] for event in found["events"]] == ["from aws"]
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(1200)
+def test_the_operator_of_airflow_trains_and_follows_the_log_and_its_sensor_sees_the_end(served, tmp_path):
+    request = {**served.request("print('from airflow')"), "TrainingJobName": "by-airflow"}
+    (tmp_path / "job.json").write_text(json.dumps(request))
+    python = environment("apache-airflow-providers-amazon") / "python"
+    home = str(tmp_path / "airflow")
+    out = served.execute(python, HERE / "airflow_client.py", tmp_path / "job.json", AIRFLOW_HOME=home)
+    assert json.loads(out.partition("FOUND ")[2].splitlines()[0]) == ["Completed", "ml.m5.xlarge", True]
+    assert out.count("] from airflow ") == 1
+
+
 def test_scriptmode_itself_trains_by_its_path_to_sagemaker(served, tmp_path):
     out = served.execute(sys.executable, HERE / "scriptmode_client.py", tmp_path)
     found = [line.partition(" ")[2] for line in out.splitlines() if line.startswith("FOUND ")]
     assert found == ["Completed ml.m5.large", "7"]
     assert out.count("algo-1 | own loss=0.5") == 2
+
+
+def definition(request):
+    """Return a state machine that creates a training job and looks at it until it has ended."""
+    name = {"TrainingJobName": request["TrainingJobName"]}
+    sdk = "arn:aws:states:::aws-sdk:sagemaker"
+    choices = [
+        {"Variable": "$.Status", "StringEquals": status, "Next": state}
+        for status, state in (("InProgress", "Wait"), ("Completed", "Succeeded"))
+    ]
+    states = {
+        "Train": {"Type": "Task", "Resource": f"{sdk}:createTrainingJob", "Parameters": request, "Next": "Wait"},
+        "Wait": {"Type": "Wait", "Seconds": 1, "Next": "Look"},
+        "Look": {
+            "Type": "Task",
+            "Resource": f"{sdk}:describeTrainingJob",
+            "Parameters": name,
+            # moto cannot render the times of a description.
+            "ResultSelector": {"Status.$": "$.TrainingJobStatus", "Reason.$": "$.SecondaryStatus"},
+            "Next": "Ended?",
+        },
+        "Ended?": {"Type": "Choice", "Choices": choices, "Default": "Failed"},
+        "Succeeded": {"Type": "Succeed"},
+        "Failed": {"Type": "Fail"},
+    }
+    return json.dumps({"StartAt": "Train", "States": states})
+
+
+@pytest.mark.parametrize(("script", "ends"), [("print(1)", "SUCCEEDED"), ("raise SystemExit(3)", "FAILED")])
+def test_a_state_machine_trains_and_waits(api, script, ends):
+    request = api.request(script)
+    states = api.client("stepfunctions")
+    machine = states.create_state_machine(
+        name=request["TrainingJobName"], definition=definition(request), roleArn="arn:aws:iam::000000000000:role/states"
+    )["stateMachineArn"]
+    execution = states.start_execution(stateMachineArn=machine)["executionArn"]
+
+    def ended():
+        found = states.describe_execution(executionArn=execution)
+        return found["status"] != "RUNNING" and found
+
+    assert until(ended)["status"] == ends
+    found = api.wait(request["TrainingJobName"])
+    assert found["TrainingJobStatus"] == {"SUCCEEDED": "Completed", "FAILED": "Failed"}[ends]

@@ -141,7 +141,6 @@ def test_errors_have_the_codes_of_aws(api, job):
         ("?warn ?error", "an error", True),
         ("?warn ?error", "fine", False),
         ("loss -nan", "loss nan", False),
-        ("loss -nan", "loss 1", True),
         ("%lo+ss [0-9]%", "looss 7", True),
         ('"a \\"b\\""', 'a "b"', True),
     ],
@@ -171,6 +170,18 @@ def test_pages_of_any_size_have_every_line_once(tmp_path_factory, texts, size):
         assert 0 < len(page) <= size
         pages, end = page + pages, start
     assert pages == texts
+
+
+def test_a_line_that_was_written_in_two_pieces_has_the_later_time_and_is_whole(tmp_path):
+    path = tmp_path / "log"
+    times = LogTimes(path, tmp_path / "times" / "log")
+    for second, text in ((1, "one\ntw"), (2, "one\ntwo\nthree\n")):
+        path.write_text(text)
+        os.utime(path, (second, second))
+        log = LogFile(path, times, times.update(), is_complete=False)
+    read = {moment: [line.text for line in log.forwards(log.start_at(moment))] for moment in (0, 1001, 2001)}
+    assert read == {0: ["one", "two", "three"], 1001: ["two", "three"], 2001: ["three"]}
+    assert [line.time for line in log.forwards(0)] == [1000, 2000, 2000]
 
 
 def test_times_survive_a_pair_that_was_cut(tmp_path):

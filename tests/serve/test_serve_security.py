@@ -6,11 +6,18 @@ import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
+from datetime import datetime, timezone
+from urllib.parse import urlsplit
 
+import boto3
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from serve.conftest import serving
 
@@ -36,10 +43,10 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
         s3.put_object(Bucket="mine", Key="a b/ü+", Body=b"1")
         assert s3.get_object(Bucket="mine", Key="a b/ü+")["Body"].read() == b"1"
         signed = s3.generate_presigned_url("get_object", Params={"Bucket": "mine", "Key": "a b/ü+"})
-        with urllib.request.urlopen(signed, timeout=30) as answer:
+        with urllib.request.urlopen(signed, timeout=600) as answer:
             assert answer.read() == b"1"
         with pytest.raises(urllib.error.HTTPError, match="403") as raised:
-            urllib.request.urlopen(signed.replace("/mine/", "/other/"), timeout=30)
+            urllib.request.urlopen(signed.replace("/mine/", "/other/"), timeout=600)
         raised.value.close()
         assert api.client("sts", **keys).get_caller_identity()["Account"]
         for wrong in ({}, {**keys, "aws_secret_access_key": "wrong"}):
@@ -51,31 +58,31 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
             api.client("sagemaker", **keys).list_training_jobs()
 
 
+def refusal(data_dir, *options):
+    """Return why a server does not start."""
+    command = (sys.executable, "-m", "scriptmode", "serve", *options)
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(data_dir)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode
+    return done.stderr
+
+
 @pytest.mark.slow
 def test_other_machines_need_a_key(tmp_path):
-    command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "0.0.0.0:0")
-    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode
-    assert "scriptmode serve key" in done.stderr
+    assert "scriptmode serve key" in refusal(tmp_path, "--listen", "0.0.0.0:0")
 
 
 @pytest.mark.slow
 def test_a_data_directory_has_one_server(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
-        command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0", "--s3", "memory")
-        environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode
-        assert f"has a server already, process {api.server.process.pid};" in done.stderr
+        found = refusal(tmp_path / "data", "--listen", "127.0.0.1:0", "--s3", "memory")
+        assert f"has a server already, process {api.server.process.pid};" in found
     with serving(tmp_path, "--s3", "memory"):
         pass
 
 
 def signed(body=b"{}", **changes):
     """A request for ListTrainingJobs as a client of boto3 signs it, in WSGI's terms, and the time of its signature."""
-    import boto3
-
     sent = []
     client = boto3.Session("AKIATEST", "secret", region_name="us-east-1").client(
         "sagemaker", endpoint_url="http://127.0.0.1:1"
@@ -84,19 +91,14 @@ def signed(body=b"{}", **changes):
     with pytest.raises(Exception, match="Could not connect"):
         client.list_training_jobs()
     request = sent[0]
-    environ = {f"HTTP_{name.upper().replace('-', '_')}": to_text(value) for name, value in request.headers.items()}
+    headers = {name: value.decode() if isinstance(value, bytes) else value for name, value in request.headers.items()}
+    environ = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
     environ.update(CONTENT_TYPE=environ.pop("HTTP_CONTENT_TYPE"), CONTENT_LENGTH=environ.pop("HTTP_CONTENT_LENGTH"))
     environ.update({"REQUEST_METHOD": "POST", "REQUEST_URI": "/", "HTTP_HOST": "127.0.0.1:1", "QUERY_STRING": ""})
     environ["wsgi.input"] = io.BytesIO(body)
     environ.update(changes)
-    from datetime import datetime, timezone
-
     made = datetime.strptime(environ["HTTP_X_AMZ_DATE"], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
     return environ, made.timestamp()
-
-
-def to_text(value):
-    return value.decode() if isinstance(value, bytes) else value
 
 
 @pytest.mark.parametrize(
@@ -127,11 +129,6 @@ def test_a_signature_is_that_of_the_request_and_of_now(later, keys, changes, cod
 
 def presigned_url():
     """The URL of an object as boto3 signs it, as a request in WSGI's terms, and the time of its signature."""
-    import time
-    from urllib.parse import urlsplit
-
-    import boto3
-
     s3 = boto3.Session("AKIATEST", "secret", region_name="us-east-1").client(
         "s3", endpoint_url="http://127.0.0.1:1", config=Config(signature_version="s3v4")
     )
@@ -140,13 +137,18 @@ def presigned_url():
     return {**environ, "PATH_INFO": url.path, "QUERY_STRING": url.query}, time.time()
 
 
-CALL = {"HTTP_X_AMZ_TARGET": "SageMaker.CreateTrainingJob"}
+#: A call of an operation, in each protocol.
+CALLS = [
+    {"HTTP_X_AMZ_TARGET": "SageMaker.CreateTrainingJob"},
+    {"CONTENT_TYPE": "application/x-www-form-urlencoded"},
+    {"PATH_INFO": "/service/X/operation/Y"},
+]
 
 
 def test_a_presigned_url_of_an_object_calls_no_operation():
     environ, now = presigned_url()
     check_signature(environ, {"AKIATEST": "secret"}, now)
-    for call in (CALL, {"CONTENT_TYPE": "application/x-www-form-urlencoded"}, {"PATH_INFO": "/service/X/operation/Y"}):
+    for call in CALLS:
         with pytest.raises(ApiError, match="InvalidSignature"):
             check_signature({**environ, **call}, {"AKIATEST": "secret"}, now)
 
@@ -166,9 +168,7 @@ def test_a_presigned_url_of_an_object_is_not_for_another_object():
             check_signature({**environ, **change}, {"AKIATEST": "secret"}, now)
 
 
-@pytest.mark.parametrize(
-    "call", [CALL, {"CONTENT_TYPE": "application/x-www-form-urlencoded"}, {"PATH_INFO": "/service/X/operation/Y"}]
-)
+@pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_claims_to_be_for_s3_is_checked_where_another_server_checks_s3(call):
     claim = "AWS4-HMAC-SHA256 Credential=AKIATEST/20261123/us-east-1/s3/aws4_request, SignedHeaders=host, Signature="
     guard = Guard("127.0.0.1", keys=lambda: {"AKIATEST": "secret"}, is_s3_checked=True)
@@ -194,10 +194,6 @@ def test_a_changed_body_is_refused():
 @pytest.mark.parametrize("said", [hashlib.sha256(b"{}").hexdigest(), "UNSIGNED-PAYLOAD"])
 def test_a_hash_in_a_header_is_that_of_the_body(said):
     """Clients of JavaScript sign the header for every service."""
-    from botocore.auth import SigV4Auth
-    from botocore.awsrequest import AWSRequest
-    from botocore.credentials import Credentials
-
     environ, now = signed()
     headers = {"X-Amz-Target": environ["HTTP_X_AMZ_TARGET"], "X-Amz-Content-SHA256": said}
     request = AWSRequest("POST", "http://127.0.0.1:1/", headers=headers, data=b"{}")
@@ -304,7 +300,6 @@ def test_a_wrong_configuration_is_refused(content, text):
         ("127.0.0.1:80", ("127.0.0.1", 80)),
         ("localhost", ("localhost", 4580)),
         ("[::1]:0", ("::1", 0)),
-        ("[::1]", ("::1", 4580)),
         ("::1", ("::1", 4580)),
     ],
 )

@@ -1,5 +1,6 @@
 """SageMaker's operations on tuning jobs, called by boto3. Every answer is checked against botocore's model."""
 
+import copy
 import time
 
 import pytest
@@ -10,10 +11,13 @@ from serve.conftest import ENDED, TENSORFLOW
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
-import argparse
+import argparse, time
 parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float)
-print("loss=%f" % abs(parser.parse_known_args()[0].rate - 0.5))
+parser.add_argument("--seconds", type=float, default=0)
+arguments = parser.parse_known_args()[0]
+print("loss=%f" % abs(arguments.rate - 0.5))
+time.sleep(arguments.seconds)
 """
 
 
@@ -29,10 +33,7 @@ def tuning(api):
             "TrainingInputMode": "File",
             "MetricDefinitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
         },
-        "RoleArn": training["RoleArn"],
-        "OutputDataConfig": training["OutputDataConfig"],
-        "ResourceConfig": training["ResourceConfig"],
-        "StoppingCondition": training["StoppingCondition"],
+        **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition")},
         "StaticHyperParameters": training["HyperParameters"],
     }
     config = {
@@ -52,7 +53,7 @@ def tuning(api):
     def described():
         return api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
 
-    until(lambda: described()["HyperParameterTuningJobStatus"] in ENDED, 120)
+    until(lambda: described()["HyperParameterTuningJobStatus"] in ENDED)
     return request, arn, described()
 
 
@@ -65,6 +66,9 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     best = api.sagemaker.describe_training_job(TrainingJobName=found["BestTrainingJob"]["TrainingJobName"])
     assert best["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"
     assert [tag["Key"] for tag in api.sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["team"]
+    name = request["HyperParameterTuningJobName"]
+    rows = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=name, StatusEquals="Completed")
+    assert [row["HyperParameterTuningJobName"] for row in rows["HyperParameterTuningJobSummaries"]] == [name]
 
 
 def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning):
@@ -77,12 +81,6 @@ def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning
     rows = [row for page in pages for row in page["TrainingJobSummaries"]]
     values = [row["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] for row in rows]
     assert values == [0.25, 0.25, 0.0]
-
-
-def test_tuning_jobs_are_listed(api, tuning):
-    name = tuning[0]["HyperParameterTuningJobName"]
-    found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=name, StatusEquals="Completed")
-    assert [row["HyperParameterTuningJobName"] for row in found["HyperParameterTuningJobSummaries"]] == [name]
 
 
 def test_errors_have_the_codes_of_aws(api, tuning):
@@ -98,28 +96,24 @@ def test_errors_have_the_codes_of_aws(api, tuning):
 
 
 def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuning):
-    request = {**tuning[0], "HyperParameterTuningJobName": f"deleted-{time.time_ns() % 10**12}"}
+    request = copy.deepcopy({**tuning[0], "HyperParameterTuningJobName": f"deleted-{time.time_ns() % 10**12}"})
+    request["TrainingJobDefinition"]["StaticHyperParameters"]["seconds"] = "600"
     name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
-    api.sagemaker.create_hyper_parameter_tuning_job(**request)
-    with pytest.raises(ClientError, match="in status InProgress"):
-        api.sagemaker.delete_hyper_parameter_tuning_job(**name)
+    described = api.sagemaker.describe_hyper_parameter_tuning_job
 
     def stop():
-        try:
-            api.sagemaker.stop_hyper_parameter_tuning_job(**name)
-        except ClientError as error:
-            # It may have ended by itself meanwhile.
-            if "in status Completed" not in str(error):
-                raise
+        api.sagemaker.stop_hyper_parameter_tuning_job(**name)
+        until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED)
 
     def rows():
         found = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(**name)
         return found["TrainingJobSummaries"]
 
-    (first, *_) = until(rows, 120)
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    with pytest.raises(ClientError, match="in status InProgress"):
+        api.sagemaker.delete_hyper_parameter_tuning_job(**name)
+    (first, *_) = until(rows)
     stop()
-    described = api.sagemaker.describe_hyper_parameter_tuning_job
-    until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED, 120)
     api.sagemaker.delete_hyper_parameter_tuning_job(**name)
     for call in (described, api.sagemaker.delete_hyper_parameter_tuning_job):
         with pytest.raises(ClientError, match="ResourceNotFound"):
@@ -127,4 +121,3 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     assert api.sagemaker.describe_training_job(TrainingJobName=first["TrainingJobName"])["TrainingJobStatus"] in ENDED
     api.sagemaker.create_hyper_parameter_tuning_job(**request)
     stop()
-    until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED, 120)

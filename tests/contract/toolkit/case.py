@@ -18,7 +18,7 @@ SCRIPT = {"train.py": RECORDER.read_text()}
 SHELL = '"$PYTHON" "$RECORDER" "$0" "$@"\n'
 
 
-def only_host(name: str = "algo-1", **members: Any) -> dict[str, Any]:
+def only_host(name="algo-1", **members):
     return {"current_host": name, "hosts": [name], **members}
 
 
@@ -40,7 +40,7 @@ class Case:
     #: Processors the launcher may use; None: all there are.
     cpus: int | None = None
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder):
         """Write it as the platform does; the folder is new."""
         config = folder / "ml" / "input" / "config"
         for part in (config, folder / "ml" / "code", folder / "ml" / "output", folder / "home"):
@@ -58,10 +58,9 @@ class Case:
             self.prepare(folder)
 
 
-def within(text: str, folder: Path) -> str:
+def within(text, folder):
     return text.replace(FOLDER, str(folder))
 
 
-def encoded(**values: Any) -> dict[str, str]:
-    """Spell hyperparameters as script mode does."""
+def encoded(**values):
     return {key: json.dumps(value) for key, value in values.items()}

@@ -1,9 +1,7 @@
 """Jobs of several hosts: what each host is told of the cluster, and what the first one runs ``mpirun`` with."""
 
-from __future__ import annotations
-
 from contract.toolkit.case import Case, encoded, only_host
-from contract.toolkit.hosts import MIXED, WHOLE
+from contract.toolkit.settings import MIXED, WHOLE
 
 STRATEGIES = {
     "parameter servers": {"sagemaker_parameter_server_enabled": True},
@@ -30,7 +28,7 @@ TWO_AT_ONCE = {
 }
 
 
-def of(count: int, this: int, strategy: str) -> Case:
+def of(count, this, strategy):
     hosts = [f"algo-{number}" for number in range(1, count + 1)]
     named = f"cluster: {strategy}, host {this} of {count}"
     return Case(
@@ -38,7 +36,7 @@ def of(count: int, this: int, strategy: str) -> Case:
     )
 
 
-def grouped(name: str, host: str, group: str, **hyperparameters: object) -> Case:
+def grouped(name, host, group, **hyperparameters):
     resources = {**MIXED, "current_host": host, "current_group_name": group}
     return Case(f"cluster: {name}, {host}", encoded(**hyperparameters), resources)
 
@@ -62,20 +60,18 @@ CLUSTERS = [
 ]
 
 
-def ranks(
-    name: str, count: int = 2, interface: str = "eth0", instance: str = "ml.p3.16xlarge", **hyperparameters: object
-) -> Case:
+def ranks(name, count=2, interface="eth0", instance="ml.p3.16xlarge", **hyperparameters):
     """A case of the first of ``count`` hosts."""
     hosts = [f"algo-{number}" for number in range(1, count + 1)]
     resources = only_host(hosts=hosts, network_interface_name=interface, current_instance_type=instance)
     return Case(f"mpirun: {name}", encoded(sagemaker_mpi_enabled=True, epochs=2, **hyperparameters), resources)
 
 
-def custom(options: str) -> Case:
+def custom(options):
     return ranks(f"options {options!r}", sagemaker_mpi_custom_mpi_options=options)
 
 
-def per_host(count: int) -> dict[str, int]:
+def per_host(count):
     return {"sagemaker_mpi_num_of_processes_per_host": count}
 
 
@@ -87,9 +83,8 @@ MPIRUN = [
     ranks("another interface", interface="ethwe"),
     ranks("number of ranks", sagemaker_mpi_num_processes=3, **per_host(4)),
     *(ranks(f"instance {kind}", instance=kind) for kind in (
-        "ml.c5.xlarge", "ml.p3dn.24xlarge", "ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.p5.48xlarge", "ml.p5e.48xlarge",
-        "ml.p5en.48xlarge", "ml.g4dn.xlarge", "ml.g4dn.8xlarge", "ml.g4dn.12xlarge", "ml.g5.48xlarge", "ml.trn1.2xlarge",
-        "ml.trn1.32xlarge", "ml.trn2.48xlarge", "ml.p6-b200.48xlarge", "ml.p6e-gb200.36xlarge",
+        "ml.c5.xlarge", "ml.p3dn.24xlarge", "ml.p4d.24xlarge", "ml.p5en.48xlarge", "ml.g4dn.8xlarge", "ml.trn1.32xlarge",
+        "ml.p6-b200.48xlarge",
     )),
     custom("-x HOROVOD_TIMELINE=/tmp/timeline.json -verbose"),
     custom("--NCCL_DEBUG WARN -x NCCL_MIN_NRINGS=8"),

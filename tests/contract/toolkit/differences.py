@@ -1,38 +1,13 @@
 """Where a job sees something else under our ``train`` than under the toolkit's, and why: all of it, in one table."""
 
-from __future__ import annotations
-
-import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable
-
+from contract.explained import Difference, promise
 from contract.toolkit import rewrites_of_clusters as clusters
 from contract.toolkit import rewrites_of_runs as runs
 
-if TYPE_CHECKING:
-    from contract.toolkit.case import Case
-    from contract.toolkit.promises import Record
 
-
-@dataclass(frozen=True)
-class Difference:
-    """``rewrite`` makes the toolkit's record of a case what we promise, in place."""
-
-    id: str
-    what: str
-    why: str
-    rewrite: Callable[[Case, Record], None]
-
-
-def promised(case: Case, record: Record) -> tuple[Record, set[str]]:
-    """Give what we promise for a case, and which differences to the toolkit's record that takes."""
-    promise, used = copy.deepcopy(record), set()
-    for difference in DIFFERENCES:
-        before = copy.deepcopy(promise)
-        difference.rewrite(case, promise)
-        if promise != before:
-            used.add(difference.id)
-    return promise, used
+def promised(case, record):
+    """Return what we promise for a case, and which differences to the toolkit's record that takes."""
+    return promise(DIFFERENCES, case, record)
 
 
 OF_VARIABLES = [

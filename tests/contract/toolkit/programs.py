@@ -1,14 +1,8 @@
-"""Every kind of entry point, every name of one, and what is installed before it starts."""
-
-from __future__ import annotations
+"""Every kind of entry point, every name of one, what is installed before it starts, and how a job ends."""
 
 import zipfile
-from typing import TYPE_CHECKING
 
 from contract.toolkit.case import FOLDER, RECORDER, SCRIPT, SHELL, Case, encoded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORD = RECORDER.read_text()
 SETUP = "from setuptools import setup\nsetup(name='own', version='1', py_modules=['own'])\n"
@@ -27,7 +21,7 @@ REQUIREMENTS = {"requirements.txt": f"./parts/{WHEEL}\n"}
 ARGUMENTS = encoded(epochs=2, text='it\'s a "b" $HOME', empty="")
 
 
-def wheel(folder: Path) -> None:
+def wheel(folder):
     """Put a wheel of the module ``wanted`` into the source, smaller than any that is built."""
     parts = folder / "ml" / "code" / "parts"
     parts.mkdir()
@@ -41,44 +35,37 @@ def wheel(folder: Path) -> None:
         archive.writestr(f"{about}/RECORD", "")
 
 
-def script(name: str) -> Case:
-    """A script of that name."""
+def script(name):
     return Case(f"program: {name!r}", ARGUMENTS, program=name, code={name: RECORD})
 
 
-def package(name: str, program: str, code: dict[str, str], *, brings: bool = True) -> Case:
+def package(name, program, code, *, brings=True):
     """A package; it brings its module beside its settings, or has it elsewhere."""
     code = {**code, **({"own.py": RECORD} if brings else {})}
     return Case(f"package: {name}", ARGUMENTS, program=program, code=code, variables=INSTALLED)
 
 
-def outside(folder: Path) -> None:
+def outside(folder):
     (folder / "ml/code/link.py").symlink_to(RECORDER)
 
 
-def command_outside(folder: Path) -> None:
+def command_outside(folder):
     (folder / "ml/code/link.sh").symlink_to("/bin/true")
 
 
 KINDS = [
     script("train.py"),
     script("inner/train.py"),
-    script("a/b/c/train.py"),
     script("train.v2.py"),
-    script("train.py.py"),
     script("_+.-9/x-1.py"),
     Case("shell: named interpreter", ARGUMENTS, program="train.sh", code={"train.sh": f"#!/bin/bash\n{SHELL}"}),
     Case("shell: options of its interpreter", program="train.sh", code={"train.sh": f"#!/bin/sh -e\n{SHELL}false\nexit 0\n"}),
-    Case("shell: another interpreter", ARGUMENTS, program="train.sh", code={"train.sh": f"#!/usr/bin/env bash\n{SHELL}"}),
     Case("shell: no interpreter named", ARGUMENTS, program="train.sh", code={"train.sh": f'test -z "$BASH" || exit 7\n{SHELL}'}),
-    Case("shell: in a folder", ARGUMENTS, program="bin/train.sh", code={"bin/train.sh": SHELL}),
     Case("shell: beside a package", ARGUMENTS, program="train.sh", code={"train.sh": SHELL, "setup.py": "broken"}),
     Case("shell: ends badly", program="train.sh", code={"train.sh": f"{SHELL}exit 5\n"}, ends=5),
     Case("shell: interpreter that is not there", program="train.sh", code={"train.sh": "#!/no/such/shell\n"}),
     Case("executable", ARGUMENTS, program="tool", code={"tool": f"#!/bin/sh\n{SHELL}"}),
-    Case("executable: in a folder", ARGUMENTS, program="bin/tool", code={"bin/tool": f"#!/bin/sh\n{SHELL}"}),
     Case("executable: no interpreter named", ARGUMENTS, program="tool", code={"tool": SHELL}),
-    Case("executable: named like a module", ARGUMENTS, program="tool.pyc", code={"tool.pyc": f"#!/bin/sh\n{SHELL}"}),
     package("setup.py", "own.py", {"setup.py": SETUP}),
     package("module by its name, in a folder of its own", "own", {"setup.py": SETUP_IN_SRC, "src/own.py": RECORD}, brings=False),
     package("program in a folder", "inner/own.py", {"setup.py": SETUP, "inner/own.py": RECORD}),
@@ -103,4 +90,36 @@ NAMES = [
     Case("program: of the image and of the request", program="absent.py", variables={"SAGEMAKER_PROGRAM": "train.py"}),
     Case("program: not JSON", {"sagemaker_program": "train.py"}, program=""),
 ]  # fmt: skip
-CASES = [*KINDS, *REQUIRED, *NAMES]
+
+
+CONFIG = "ml/input/config"
+
+
+def earlier_failure(folder):
+    (folder / "ml/output/failure").write_text("of an earlier run")
+
+
+def without(name):
+    return Case(f"platform: no {name}", prepare=lambda folder: (folder / CONFIG / name).unlink())
+
+
+def broken(name):
+    return Case(f"platform: broken {name}", prepare=lambda folder: (folder / CONFIG / name).write_text("{broken"))
+
+
+ENDINGS = [
+    Case("end: well"),
+    Case("end: exit code 3", variables={"END_WITH": "3"}, ends=3),
+    Case("end: an exception", code={"train.py": "raise ValueError('bad')\n"}, ends=1),
+    Case("end: killed", code={"train.py": "import os\nos.kill(os.getpid(), 9)\n"}, ends=137),
+    Case("end: badly, with its own failure file", variables={"END_WITH": "4", "OWN_FAILURE": "my own words"}, ends=4),
+    Case("end: well, with its own failure file", variables={"OWN_FAILURE": "my own words"}),
+    Case("end: well, with an earlier failure file", prepare=earlier_failure),
+    Case("end: badly, with an earlier failure file", prepare=earlier_failure, variables={"END_WITH": "4"}, ends=4),
+    without("resourceconfig.json"),
+    without("hyperparameters.json"),
+    without("inputdataconfig.json"),
+    broken("hyperparameters.json"),
+    broken("resourceconfig.json"),
+]  # fmt: skip
+CASES = [*KINDS, *REQUIRED, *NAMES, *ENDINGS]

@@ -1,21 +1,15 @@
 """Run a case by the toolkit's ``train`` and by ours, in a folder of the same name, and give what each was seen to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any
 
-from contract.toolkit.case import RECORDER, Case, within
+from contract.toolkit.case import RECORDER, within
 from processes.launchers import ENTRYPOINTS
 from references import environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 #: setuptools is what packages are built with; the adapter asks for versions that are older than the toolkit.
 TOOLKIT = ("sagemaker-training==5.1.4", "setuptools>=70.1,<81")
@@ -27,18 +21,18 @@ AT_ONCE = 2
 Record = dict[str, Any]
 
 
-def reference() -> Path:
+def reference():
     """Give the folder of the toolkit's programs; the toolkit is installed at the first run, in half a minute."""
     return environment(*TOOLKIT, alone=ADAPTER)
 
 
-def commands() -> dict[str, tuple[str, ...]]:
+def commands():
     """Give both launchers' commands. They run with one interpreter, which the script sees."""
     programs = reference()
     return {"theirs": (str(programs / "train"),), "ours": (str(programs / "python"), "-m", "scriptmode_runtime")}
 
 
-def variables(case: Case, folder: Path) -> dict[str, str]:
+def variables(case, folder):
     own = {name: within(value, folder) for name, value in case.variables.items()}
     path = filter(None, (str(ENTRYPOINTS), str(RECORDER.parent), own.pop("PYTHONPATH", "")))
     return {
@@ -57,8 +51,7 @@ def variables(case: Case, folder: Path) -> dict[str, str]:
     }
 
 
-def run(case: Case, command: tuple[str, ...], folder: Path) -> Record:
-    """Run one launcher on the case in a new folder."""
+def run(case, command, folder):
     case.write(folder)
     given = variables(case, folder)
     limit = ("taskset", "-c", f"0-{case.cpus - 1}") if case.cpus else ()
@@ -69,7 +62,7 @@ def run(case: Case, command: tuple[str, ...], folder: Path) -> Record:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=90,
+        timeout=600,
         check=False,
     )
     (folder / "log").write_bytes(done.stdout)
@@ -82,7 +75,7 @@ def run(case: Case, command: tuple[str, ...], folder: Path) -> Record:
     }
 
 
-def _script(folder: Path) -> Record | None:
+def _script(folder):
     """Give what the script saw; None if it did not start."""
     if not (folder / "record.json").exists():
         return None
@@ -94,7 +87,7 @@ def _script(folder: Path) -> Record | None:
     return record
 
 
-def run_both(case: Case, folder: Path, after: Callable[[], Record] = dict) -> dict[str, Record]:
+def run_both(case, folder, after=dict):
     """Run both launchers; what they left stands in ``theirs`` and ``ours`` below the folder.
 
     ``after`` gives what else is seen after each.
@@ -108,13 +101,9 @@ def run_both(case: Case, folder: Path, after: Callable[[], Record] = dict) -> di
     return records
 
 
-def run_all(cases: Iterable[Case], folder: Path) -> dict[str, dict[str, Record]]:
+def run_all(cases, folder):
     """Run every case by both, a few at once; give the records by the case's id."""
     listed = list(cases)
     folders = [folder / str(number) for number in range(len(listed))]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return dict(zip([case.id for case in listed], pool.map(run_both, listed, folders)))
-
-
-def log(folder: Path, who: str) -> str:
-    return (folder / who / "log").read_text(errors="replace")

@@ -1,23 +1,17 @@
 """Where the source comes from: archives, folders, S3, what the image has already."""
 
-from __future__ import annotations
-
 import io
 import tarfile
-from typing import TYPE_CHECKING, Callable
 
 from contract.toolkit.case import CODE, FOLDER, RECORDER, SCRIPT, Case, encoded
 from fakes.host_folders import write_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORD = RECORDER.read_text()
 BUCKET, KEY = "sources", "job/source/sourcedir.tar.gz"
 FILES = {"train.py": RECORD, "inner/part.py": "", "tool": "#!/bin/sh\n"}
 
 
-def archive(mode: str = "w:gz", prefix: str = "", **links: str) -> bytes:
+def archive(mode="w:gz", prefix="", **links):
     """Give an archive of `FILES`, one of them executable, and of symbolic links."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode=mode) as tar:
@@ -32,23 +26,23 @@ def archive(mode: str = "w:gz", prefix: str = "", **links: str) -> bytes:
     return content.getvalue()
 
 
-def stored(content: bytes) -> Callable[[Path], object]:
+def stored(content):
     return lambda folder: (folder / "source").write_bytes(content)
 
 
-def source(name: str, prepare: Callable[[Path], object], place: str = f"{FOLDER}/source", **rest: object) -> Case:
+def source(name, prepare, place=f"{FOLDER}/source", **rest):
     return Case(f"source: {name}", encoded(sagemaker_submit_directory=place), prepare=prepare, **{"code": {}, **rest})
 
 
-def nothing(_folder: Path) -> None:
+def nothing(_folder):
     """Bring no source."""
 
 
-def in_a_folder(folder: Path) -> None:
+def in_a_folder(folder):
     write_files(folder / "source", FILES)
 
 
-def alone(folder: Path) -> None:
+def alone(folder):
     write_files(folder, {"elsewhere/train.py": RECORD})
 
 

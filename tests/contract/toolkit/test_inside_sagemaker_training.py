@@ -1,19 +1,16 @@
 """AWS's ``train`` starts our launcher in its own place: ``SAGEMAKER_TRAINING_MODULE=scriptmode_runtime.sagemaker_training:main``."""
 
 import json
-import os
-import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from contract.toolkit.running import reference
-from fakes.host_folders import write_host, write_job
+from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS, Launcher, alive, child, holding, until
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200), pytest.mark.slow]
 
 MODULE = "scriptmode_runtime.sagemaker_training:main"
 SHOW = (
@@ -47,7 +44,6 @@ class ToolkitsTrain(Launcher):
 
 @pytest.fixture
 def train():
-    """Start the toolkit's ``train`` on a host's folder; whatever is left at the end is killed."""
     started = []
 
     def start(base, **kwargs):
@@ -77,47 +73,28 @@ def test_the_script_is_a_child_of_the_process_that_was_the_toolkits(tmp_path, tr
     assert variables["SM_HP_RATE"] == "0.5"
     assert variables["SM_FRAMEWORK_MODULE"] == MODULE
     assert "scriptmode: script ended with exit code 0" in launcher.output
+    assert "Invoking script" not in launcher.output
+    assert "Reporting training" not in launcher.output
     assert not launcher.failure
 
 
-def test_nothing_of_the_toolkits_own_run_is_in_the_log(tmp_path, train):
-    launcher = train(host(tmp_path, SHOW))
-    assert launcher.wait() == 0, launcher.output
-    assert "Invoking script" not in launcher.output
-    assert "Reporting training" not in launcher.output
-
-
 @pytest.mark.parametrize(
-    ("script", "code", "shown"),
+    ("script", "code", "shown", "refused"),
     [
-        pytest.param("import sys; sys.exit(3)", 3, "algo-1, script: exit code 3", id="exits 3"),
-        pytest.param("raise ValueError('bad')", 1, "ValueError: bad", id="raises"),
-        pytest.param(child("kills_itself.py"), 137, "algo-1, script: killed by SIGKILL", id="killed"),
-        pytest.param(child("writes_its_own_failure.py"), 4, "my own words", id="own failure file"),
+        pytest.param("import sys; sys.exit(3)", 3, "algo-1, script: exit code 3", {}, id="exits 3"),
+        pytest.param(child("kills_itself.py"), 137, "algo-1, script: killed by SIGKILL", {}, id="killed"),
+        pytest.param(child("writes_its_own_failure.py"), 4, "my own words", {}, id="own failure file"),
+        pytest.param(SHOW, 1, "asks for a distribution", {"sagemaker_torch_distributed_enabled": True}, id="refused"),
     ],
 )
-def test_exit_code_and_failure_file_are_ours(tmp_path, train, script, code, shown):
-    launcher = train(host(tmp_path, script))
+def test_exit_code_and_failure_file_are_ours(tmp_path, train, script, code, shown, refused):
+    launcher = train(host(tmp_path, script, **refused))
     assert launcher.wait() == code, launcher.output
     assert shown in launcher.failure
     assert "Framework Error" not in launcher.failure
 
 
-def test_what_we_refuse_is_said_in_our_words(tmp_path, train):
-    launcher = train(host(tmp_path, SHOW, sagemaker_torch_distributed_enabled=True))
-    assert launcher.wait() == 1
-    assert launcher.failure.startswith("hyperparameter sagemaker_torch_distributed_enabled asks for a distribution")
-
-
-def test_sigterm_reaches_the_script_which_has_the_grace_to_save(tmp_path, train):
-    launcher = train(host(tmp_path, child("saves_on_sigterm.py")), SCRIPTMODE_STOP_GRACE_SECONDS="20")
-    launcher.says("\ntraining\n")
-    launcher.send(signal.SIGTERM)
-    assert launcher.wait() == 143
-    assert (launcher.base / "model" / "checkpoint").read_text() == "whole"
-
-
-@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid(), reason="a process 1 needs a namespace of its own")
+@pytest.mark.root
 def test_as_process_1_it_stays_process_1(tmp_path, train):
     launcher = train(host(tmp_path, SHOW), before=("unshare", "--pid", "--fork", "--kill-child"))
     assert launcher.wait() == 0, launcher.output
@@ -143,45 +120,13 @@ def test_the_copying_of_intermediate_output_ends_with_the_toolkit(tmp_path, trai
     until(lambda: not holding(str(base)))
 
 
-@pytest.mark.parametrize(
-    ("switch", "cluster"),
-    [("parameter_server", None), ("multi_worker_mirrored_strategy", {"worker": ["algo-1:8890"]})],
-)
-def test_a_strategy_of_ours_runs_on_one_host(tmp_path, train, switch, cluster):
-    launcher = train(host(tmp_path, SHOW, **{f"sagemaker_{switch}_enabled": True}))
-    assert launcher.wait() == 0, launcher.output
-    config = seen(launcher)[2]["TF_CONFIG"]
-    assert (json.loads(config)["cluster"] if config else None) == cluster
-
-
-@pytest.mark.parametrize(("status", "code"), [(0, 0), (5, 5)])
-def test_hosts_that_train_together_end_together(tmp_path, train, status, code):
-    script = "import os, sys; sys.exit(int(sys.argv[-1]) if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
-    bases = write_job(
-        tmp_path, 2, {"train.py": script}, sagemaker_program="train.py", status=status,
-        sagemaker_multi_worker_mirrored_strategy_enabled=True,
-    )  # fmt: skip
-    launchers = [train(base) for base in bases.values()]
-    assert [launcher.wait() for launcher in launchers] == [code, code]
-    assert all(("algo-2" in launcher.failure) == bool(code) for launcher in launchers)
-
-
-@pytest.mark.mpi
-def test_mpirun_starts_the_ranks(tmp_path, train):
-    script = "import os; print('rank', os.environ['OMPI_COMM_WORLD_RANK'])"
-    base = host(tmp_path, script, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
-    launcher = train(base, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
-    assert launcher.wait(60) == 0, launcher.output
-    assert "rank 0" in launcher.output
-    assert "rank 1" in launcher.output
-
-
-def test_nothing_of_the_toolkits_process_is_left(tmp_path, train):
-    launcher = train(host(tmp_path, child("sleeps.py")))
-    launcher.says("asleep")
+def test_nothing_of_the_toolkits_process_is_left_and_sigterm_leaves_the_script_the_grace_to_save(tmp_path, train):
+    launcher = train(host(tmp_path, child("saves_on_sigterm.py")), SCRIPTMODE_STOP_GRACE_SECONDS="20")
+    launcher.says("\ntraining\n")
     command = Path(f"/proc/{launcher.pid}/cmdline").read_bytes().split(b"\0")
     assert b"sagemaker_training" not in Path(f"/proc/{launcher.pid}/maps").read_bytes()
     assert command[1] == b"-c"
     launcher.send(signal.SIGTERM)
-    launcher.wait()
+    assert launcher.wait() == 143
+    assert (launcher.base / "model" / "checkpoint").read_text() == "whole"
     assert not alive(launcher.pid)

@@ -3,14 +3,14 @@
 import json
 
 import pytest
+from contract.explained import differing
 from contract.toolkit.asking import our_script
 from contract.toolkit.case import Case
 from contract.toolkit.differences import promised
-from contract.toolkit.promises import differing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
 #: Half characters and zero bytes cannot be part of an argument; a variable's name ends at an equals sign.
 CHARACTERS = st.characters(blacklist_categories=("Cs",), blacklist_characters="\0")

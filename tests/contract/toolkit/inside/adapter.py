@@ -3,13 +3,11 @@
 The adapter imports it at the top, and uses it for parameter servers alone, which need several hosts.
 """
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 
 
-def main() -> None:
+def main():
     sys.modules["tensorflow"] = ModuleType("tensorflow")
     from sagemaker_tensorflow_container import training
 

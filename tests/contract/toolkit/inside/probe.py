@@ -5,25 +5,22 @@
 It asks the toolkit's own functions, the ones its ``train`` goes through, where a whole run needs other machines.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 from types import ModuleType
-from typing import Any
 
-ADAPTERS_SERVER: list[dict[str, Any]] = []
+ADAPTERS_SERVER = []
 
 
-def tensorflow() -> ModuleType:
+def tensorflow():
     """Give what the adapter's parameter server takes of TensorFlow: a note of its call, and no server."""
 
     class Server:
-        def __init__(self, cluster: Any, job_name: str, task_index: int, config: Any) -> None:
+        def __init__(self, cluster, job_name, task_index, config):
             ADAPTERS_SERVER.append({"cluster": cluster, "task": {"type": job_name, "index": task_index}})
 
-        def join(self) -> None:
+        def join(self):
             pass
 
     module = ModuleType("tensorflow")
@@ -36,8 +33,7 @@ def tensorflow() -> ModuleType:
     return module
 
 
-def script(question: dict[str, Any]) -> dict[str, Any]:
-    """Give the script's arguments and variables."""
+def script(question):
     from sagemaker_training import environment
 
     env = environment.Environment()
@@ -46,13 +42,13 @@ def script(question: dict[str, Any]) -> dict[str, Any]:
     return {"argv": env.to_cmd_args(), "env": {**told, **{name: os.environ[name] for name in own}}}
 
 
-def cluster(question: dict[str, Any]) -> dict[str, Any]:
+def cluster(question):
     """Give what the TensorFlow adapter starts on this host, as its ``train`` does it, short of starting it."""
     sys.modules["tensorflow"] = tensorflow()
     from sagemaker_tensorflow_container import training
     from sagemaker_training import environment
 
-    started: list[dict[str, Any]] = []
+    started = []
     training.entry_point.run = lambda **arguments: started.append(arguments)
     training._wait_until_master_is_down = lambda _master: None
     ADAPTERS_SERVER.clear()
@@ -67,8 +63,7 @@ def cluster(question: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def mpirun(question: dict[str, Any]) -> list[str]:
-    """Return the arguments of ``mpirun`` on a machine with this number of accelerators."""
+def mpirun(question):
     from sagemaker_training import environment, runner
 
     environment.num_gpus = lambda: question["gpus"]
@@ -79,7 +74,7 @@ def mpirun(question: dict[str, Any]) -> list[str]:
     return found._create_command()
 
 
-def main() -> None:
+def main():
     variables = dict(os.environ)
     answers = sys.stdout
     # The toolkit's output is not part of the answer.

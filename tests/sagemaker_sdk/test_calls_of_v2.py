@@ -1,0 +1,216 @@
+"""Calls as users of the SageMaker SDK v2 write them: the same meaning here, or an error with the next step."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from fakes.estimators import estimator
+from fakes.platforms import RecordingPlatform
+
+from scriptmode import MPI, Estimator, ParameterServer, ShuffleConfig, SpecError, TensorFlow, TrainingInput
+from scriptmode.spec.training_job import Limits
+from scriptmode.testing import FakeSageMaker
+
+
+def test_a_script_in_s3_is_refused(code):
+    with pytest.raises(SpecError, match="entry_point is 's3://b/train.py', but a script is a file of this machine"):
+        estimator(code, entry_point="s3://b/train.py", source_dir=None).request()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "category"),
+    [
+        ("script_mode", True, DeprecationWarning),
+        ("script_mode", False, UserWarning),
+        ("training_steps", 1000, UserWarning),
+    ],
+)
+def test_an_argument_that_v2_ignores_is_warned_of_and_ignored(code, name, value, category):
+    with pytest.warns(
+        category, match=f"^{name}={value!r} is an argument of SageMaker SDK v1 and has no effect"
+    ) as seen:
+        made = estimator(code, **{name: value})
+    assert [each.filename for each in seen] == [estimator.__code__.co_filename]
+    assert made.request(job_name="job-1") == estimator(code).request(job_name="job-1")
+    # Neither copied nor warned of again by what sets another argument.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.instance_count = 3
+
+
+@pytest.mark.parametrize("name", ["training_steps", "compiler_config"])
+def test_an_argument_without_effect_may_be_none(code, name):
+    assert estimator(code, **{name: None}).request(job_name="job-1") == estimator(code).request(job_name="job-1")
+
+
+def test_the_training_compiler_is_refused(code):
+    with pytest.raises(TypeError, match="no argument 'compiler_config' any more; leave it out: AWS makes no images"):
+        estimator(code, compiler_config=object())
+
+
+def attached_to(request, **changes):
+    """An estimator on a job whose request has fields that the constructor refuses."""
+    fake = FakeSageMaker()
+    fake.client("sagemaker").create_training_job(**{**request, **changes})
+    return Estimator.attach(request["TrainingJobName"], fake)
+
+
+def test_what_an_attached_job_has_wrong_is_put_right_one_attribute_after_the_other(code):
+    request = estimator(code).request("s3://bucket/x", job_name="job-1")
+    request["ResourceConfig"]["KeepAlivePeriodInSeconds"] = 60
+    request["HyperParameters"] |= {
+        "sagemaker_parameter_server_enabled": "true",
+        "sagemaker_mpi_enabled": "true",
+        "rate": "0.5",
+    }
+    limits = {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 200}
+    made = attached_to(request, EnableManagedSpotTraining=True, StoppingCondition=limits)
+    assert made.hyperparameters() == {"rate": 0.5}
+    assert made.keep_alive_period_in_seconds == 60
+    with pytest.raises(
+        SpecError, match="a job has one, disable the others. It is the attached job.s value; set the argument before"
+    ):
+        made.fit()
+    made.distribution = ParameterServer()
+    with pytest.raises(SpecError, match="keep_alive_period_in_seconds=60 keeps .* It is the attached job.s value"):
+        made.fit()
+    made.keep_alive_period_in_seconds = None
+    made.set_hyperparameters(rate=0.25)
+    again = made.request("s3://bucket/x", job_name="job-1")
+    assert again["HyperParameters"]["rate"] == "0.25"
+    assert "sagemaker_mpi_enabled" not in again["HyperParameters"]
+    # From now on it is checked like any other.
+    with pytest.raises(SpecError, match="instance_count is 0"):
+        made.instance_count = 0
+    assert made.instance_count == 2
+
+
+def test_a_job_without_instances_of_its_own_is_attached(code):
+    request = estimator(code).request(job_name="job-1")
+    del request["ResourceConfig"]["InstanceType"]
+    made = attached_to(request)
+    with pytest.raises(SpecError, match="instance_type is missing"):
+        made.request()
+    made.instance_type = "ml.m5.large"
+    assert made.request()["ResourceConfig"]["InstanceType"] == "ml.m5.large"
+
+
+def test_retries_may_have_a_time_to_wait(code):
+    made = estimator(code, max_retry_attempts=2, max_run=60, max_wait=120)
+    assert made.request()["StoppingCondition"] == {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120}
+    with pytest.raises(SpecError, match="max_wait is 30; give a whole number .* of at least 60"):
+        estimator(code, max_retry_attempts=2, max_run=60, max_wait=30)
+    with pytest.raises(
+        SpecError, match="max_wait is for spot training and for retries; add use_spot_instances=True or"
+    ):
+        estimator(code, max_wait=10**6)
+
+
+def test_a_repeated_jobs_retries_may_wait_longer(code):
+    fake = FakeSageMaker()
+    arguments = {"max_retry_attempts": 2, "max_run": 60, "max_wait": 120, "instance_type": "ml.m5.large"}
+    job = estimator(code, **arguments, platform=None, sagemaker_session=fake).fit(wait=False)
+    times = job.rerun(max_wait=500).describe()["StoppingCondition"]
+    assert times == {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 500}
+    assert job.rerun(max_run=100).describe()["StoppingCondition"]["MaxWaitTimeInSeconds"] == 160
+
+
+COUNTS = (
+    "instance_count", "volume_size", "max_run", "max_wait", "max_retry_attempts", "keep_alive_period_in_seconds",
+    "container_log_level",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [3.0, np.int64(3), np.float32(3)], ids=lambda number: type(number).__name__)
+def test_counts_and_times_may_be_numpys_and_whole_floats(code, number):
+    def request(count):
+        made = estimator(code, **dict.fromkeys(COUNTS, count), distribution=MPI(processes_per_host=count))
+        return made.request(TrainingInput("s3://b/x", shuffle_config=ShuffleConfig(count)), job_name="job-1")
+
+    # NumPy's numbers are not what JSON carries.
+    assert json.dumps(request(number)) == json.dumps(request(3))
+
+
+@pytest.mark.parametrize("number", [2.5, "3", float("nan"), True, np.bool_(1), np.array([1, 2]), None])
+def test_a_value_that_is_not_an_integer_is_refused(code, number):
+    with pytest.raises(SpecError, match=r"max_run is .*; give a whole number \(int\) of at least 1"):
+        Limits(max_run=number)
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "~no-such-user/data", "file:" + "x" * 5000])
+def test_what_cannot_be_a_path_here_is_refused_like_any_other_text(code, text):
+    with pytest.raises(SpecError, match=r"inputs ('.*': there is no file or directory '|is 'file:)"):
+        estimator(code).request(text)
+
+
+UNKNOWN_WORD = "logs is .*; give True or False, or 'All', 'Training', 'Rules' or 'None'"
+SHOW, HIDE = ["All", "Rules", ["Training", "Rules"], ("All",), True], ["None", ["None"], [], False]
+
+
+@pytest.mark.parametrize(("logs", "times"), [*((logs, 3) for logs in SHOW), *((logs, 0) for logs in HIDE)])
+def test_v2s_words_show_or_hide_the_log(code, logs, times, capsys):
+    job = estimator(code).fit(logs=logs)
+    assert job.wait(logs=logs)["TrainingJobStatus"] == "Completed"
+    assert job.wait(logs)["TrainingJobStatus"] == "Completed"
+    shown = capsys.readouterr().out
+    assert (shown.count("algo-1"), shown == "") == (times, times == 0)
+
+
+@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}, [["All"]]])
+def test_other_words_for_logs_are_refused(code, logs):
+    made = estimator(code)
+    with pytest.raises(SpecError, match=UNKNOWN_WORD):
+        made.fit(logs=logs)
+    assert made.latest_training_job is None
+
+
+@pytest.mark.parametrize("logs", ["all", ["Trainings"]])
+def test_a_misspelled_word_is_not_taken_for_a_time_to_wait(code, logs):
+    job = estimator(code).fit(wait=False)
+    with pytest.raises(SpecError, match=UNKNOWN_WORD):
+        job.wait(logs)
+
+
+def test_a_time_and_a_log_to_wait_with_are_refused(code):
+    job = estimator(code).fit(wait=False)
+    with pytest.raises(SpecError, match="timeout is 5 and logs is 'All'; a job is followed to its end, keep one"):
+        job.wait(5, logs="All")
+
+
+def test_after_fit_the_arguments_left_out_read_as_the_latest_job_has_them(code):
+    fake = FakeSageMaker("us-east-1")
+    made = TensorFlow(
+        entry_point="train.py", source_dir=code, role="arn:aws:iam::123456789012:role/r", image_uri="tf:2",
+        instance_type="ml.m5.large", sagemaker_session=fake,
+    )  # fmt: skip
+    assert (made.output_path, made.model_dir) == (None, None)
+    for job in ("job-1", "job-2"):
+        made.fit(job_name=job, wait=False)
+        path = made.output_path
+        assert path == "s3://sagemaker-us-east-1-123456789012/"
+        assert made.model_dir == f"{path}{job}/model"
+        assert made.latest_training_job.describe()["OutputDataConfig"]["S3OutputPath"] == path[:-1]
+    attached = TensorFlow.attach("job-1", fake)
+    assert attached.model_dir == f"{path}job-1/model"
+    # The next job has one of its own.
+    assert attached.request(job_name="job-3")["HyperParameters"]["model_dir"] == f'"{path}job-3/model"'
+
+
+def test_after_fit_what_was_given_reads_as_it_was_given(code):
+    made = TensorFlow(
+        entry_point="train.py", source_dir=code, instance_type="ml.m5.large", image_uri="tf:2", model_dir=False,
+        output_path="s3://mine/", platform=RecordingPlatform(),
+    )  # fmt: skip
+    made.fit(logs=False)
+    assert (made.output_path, made.model_dir) == ("s3://mine/", False)
+    made.model_dir = "s3://mine/model"
+    made.fit(logs=False)
+    assert made.model_dir == "s3://mine/model"
+
+
+def test_after_fit_the_session_is_the_one_that_was_used(code):
+    fake = FakeSageMaker()
+    made = estimator(code, platform=None, sagemaker_session=fake, instance_type="ml.m5.large")
+    made.fit(logs=False, wait=False)
+    assert made.sagemaker_session is fake

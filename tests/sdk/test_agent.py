@@ -1,0 +1,453 @@
+"""A job's agent: what its engine says of it, its heartbeats, log and steps; and what the agents of its hosts tell it."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode.errors import PlatformError, UnreadableJobError
+from scriptmode.platforms.base import ChannelProgress
+from scriptmode.platforms.local.agent import log_stream
+from scriptmode.platforms.local.agent.host_link import HostLinks
+from scriptmode.platforms.local.agent.host_messages import MessageReader, UnreadableMessageError, send
+from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
+from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
+from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
+from scriptmode.platforms.local.system.interrupts import deferred_interrupts
+from scriptmode_runtime.processes.system import boot_id
+
+QUEUED = AgentLocation(Presence.WAITING, "Waiting in the queue: Priority", position=3)
+
+
+class Scheduler:
+    """An engine that never starts an agent, and says of it what a test sets."""
+
+    def __init__(self):
+        self.location = QUEUED
+        self.withdrawn = []
+
+    def withdraw(self, folder):
+        self.withdrawn.append(folder.name)
+        self.location = AgentLocation(Presence.GONE, termination=Termination(StopReason.USER))
+
+
+@pytest.fixture
+def scheduler(monkeypatch):
+    found = Scheduler()
+    monkeypatch.setattr(LocalAgent, "pending_message", "Submitted")
+    monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
+    monkeypatch.setattr(LocalAgent, "locate", lambda *_: found.location)
+    monkeypatch.setattr(LocalAgent, "withdraw", lambda _, folder: found.withdraw(folder))
+    return found
+
+
+@pytest.fixture
+def jobs(tmp_path, scheduler):
+    return LocalJobs(tmp_path)
+
+
+def statuses(description):
+    return [each["Status"] for each in description["SecondaryStatusTransitions"]]
+
+
+def test_a_waiting_job_has_the_message_and_position_of_the_engine(jobs):
+    name = jobs.start("pass")
+    description = jobs.platform.describe(name)
+    assert description["SecondaryStatus"] == "Pending"
+    assert description["SecondaryStatusTransitions"][-1]["StatusMessage"] == QUEUED.message
+    assert jobs.platform.queue_position(name) == 3
+    assert [each["QueuePosition"] for each in jobs.platform.list()] == [3]
+    recorded = jobs.job_folder(name).read_state()
+    assert [each.message for each in recorded.transitions] == ["Submitted"]  # the agent alone writes the state
+
+
+def test_a_trained_job_that_waits_again_is_interrupted(jobs, scheduler):
+    name = jobs.start("pass")
+    folder = jobs.job_folder(name)
+    folder.write_processes({})
+    state = folder.read_state()
+    folder.write_state(state.with_status("Downloading", state.created + 1).with_status("Training", state.created + 2))
+    description = jobs.platform.describe(name)
+    assert statuses(description)[-2:] == ["Training", "Interrupted"]
+    assert description["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name) == description  # a client that follows it sees no change
+    scheduler.location = AgentLocation(Presence.ALIVE)
+    assert jobs.platform.describe(name)["SecondaryStatus"] == "Training"  # until its new agent records something
+
+
+def test_a_waiting_job_is_stopped_at_once(jobs, scheduler):
+    name = jobs.start("pass")
+    jobs.platform.stop(name)
+    assert scheduler.withdrawn == [name]
+    description = jobs.platform.describe(name)
+    assert statuses(description) == ["Pending", "Stopping", "Stopped"]
+    assert "FailureReason" not in description
+
+
+def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
+    def refuse(*_):
+        raise PlatformError("the scheduler does not answer")
+
+    name = jobs.start("pass")
+    monkeypatch.setattr(LocalAgent, "withdraw", refuse)
+    with pytest.raises(PlatformError, match="does not answer"):
+        jobs.platform.stop(name)
+    assert jobs.platform.describe(name)["SecondaryStatus"] == "Stopping"
+
+
+def test_the_record_of_an_engine(jobs):
+    folder = jobs.job_folder(jobs.start("pass"))
+    assert read_engine_record(folder) == {}
+    write_engine_record(folder, {"job": "17"})
+    assert read_engine_record(folder) == {"job": "17"}
+    (folder.path / "engine.json").write_text('{"job": 17}')
+    with pytest.raises(UnreadableJobError, match="engine.json"):
+        read_engine_record(folder)
+
+
+@pytest.mark.parametrize(
+    ("boot", "beat_age", "file_age", "is_silent"),
+    [
+        (boot_id(), 1000, 1000, True), (boot_id(), 1000, 0, False), (boot_id(), 0, 1000, False),
+        (boot_id(), 0, -1000, False), ("another-boot", 1000, 1000, True), ("another-boot", 0, -2, False),
+        ("another-boot", 0, -7200, True), ("boot soon", None, 1000, False), ("", None, 1000, False),
+    ],
+)  # fmt: skip
+def test_an_agent_without_heartbeats_is_silent_since_its_last_one(tmp_path, boot, beat_age, file_age, is_silent):
+    lock = tmp_path / "agent.lock"
+    lock.write_text(boot if beat_age is None else f"{boot} {time.monotonic() - beat_age:.3f}")
+    written = int(time.time() - file_age)
+    os.utime(lock, (written, written))
+    assert silent_since(lock) == (written if is_silent else None)
+
+
+def test_a_first_heartbeat_is_written_at_once_and_a_second_one_later(tmp_path):
+    with (tmp_path / "agent.lock").open("w") as lock:
+        heart = Heartbeat(lock.fileno())
+        heart.beat()
+        first = (tmp_path / "agent.lock").read_text()
+        heart.beat()
+    assert first.split()[0] == boot_id()
+    assert (tmp_path / "agent.lock").read_text() == first
+
+
+def test_what_the_agent_and_its_forked_children_write_is_in_the_log_at_once(tmp_path):
+    with (tmp_path / "log").open("ab") as file:
+        stream = log_stream.open_log_stream(file.fileno())
+        stream.write("a line 😀\n")
+        child = os.fork()
+        if child == 0:
+            stream.write("child\n")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (tmp_path / "log").read_text("utf-8") == "a line 😀\nchild\n"
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["full disk", "closed"])
+def test_a_log_that_cannot_be_written_raises_nothing(is_closed):
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    stream = log_stream.open_log_stream(descriptor)
+    if is_closed:
+        os.close(descriptor)
+    print("a line", file=stream, flush=True)
+    if not is_closed:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_is_raised_at_the_end_of_the_steps(times):
+    done = []
+
+    def interrupt_steps():
+        with deferred_interrupts():
+            for number in range(times):
+                os.kill(os.getpid(), signal.SIGINT)
+                done.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_steps()
+    assert done == [*range(times)]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_another_thread_and_another_handler_are_left_alone():
+    seen = []
+
+    def look():
+        with deferred_interrupts():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        look()
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert seen == [signal.default_int_handler, signal.SIG_IGN]
+
+
+ENDED = {"event": "ended", "machine_failure": ""}
+
+
+class FakeProcess:
+    """The process of an agent that the test plays."""
+
+    pid = 4711
+
+    def __init__(self):
+        self.code = None
+        self.is_killed = False
+
+    def poll(self):
+        return self.code
+
+    def kill(self):
+        self.is_killed = True
+
+
+class FakeAgent:
+    """An agent of hosts that the test plays: it reads what it is told, and tells what the test wants."""
+
+    def __init__(self, *hosts):
+        theirs, commands = os.pipe()
+        events, self.events = os.pipe()
+        self.process = FakeProcess()
+        self.commands = MessageReader(theirs, "do")
+        self.started = StartedAgent(hosts, self.process, commands, events)
+
+    def tell(self, *events):
+        for event in events:
+            send(self.events, **event)
+
+    def write(self, line):
+        os.write(self.events, line)
+
+    def die(self, code):
+        os.close(self.events)
+        self.process.code = code
+
+
+def linked(*agents, log=lambda _host, _text: None):
+    links = HostLinks(log)
+    links.connect([agent.started for agent in agents])
+    return links
+
+
+@pytest.fixture
+def agent():
+    return FakeAgent("algo-1")
+
+
+@pytest.fixture
+def links(agent):
+    return linked(agent)
+
+
+def test_commands_reach_the_agent_of_the_host():
+    first, second = FakeAgent("algo-1", "algo-2"), FakeAgent("algo-3")
+    links = linked(first, second)
+    links.send("train")
+    links.hosts[1].terminate()
+    links.hosts[2].kill()
+    assert first.commands.read() == [{"do": "train"}, {"do": "terminate", "host": "algo-2"}]
+    assert second.commands.read() == [{"do": "train"}, {"do": "kill", "host": "algo-3"}]
+
+
+def test_hosts_end_with_what_their_agents_tell():
+    logged = []
+    first, second = FakeAgent("algo-1"), FakeAgent("algo-2")
+    links = linked(first, second, log=lambda *event: logged.append(event))
+    first.tell({"event": "staged"}, {"event": "log", "host": "algo-1", "text": "copied"})
+    links.poll()
+    assert (links.is_staged, logged) == (False, [("algo-1", "copied")])
+    second.tell({"event": "staged"}, {**ENDED, "host": "algo-2", "code": -9, "machine_failure": "no memory"})
+    links.poll()
+    assert links.is_staged
+    assert [host.poll() for host in links.hosts] == [None, -9]
+    assert links.hosts[1].machine_failure == "no memory"
+    assert links.failure() is None
+
+
+def test_the_progress_of_a_channel_is_that_of_all_machines():
+    first, second = FakeAgent("algo-1"), FakeAgent("algo-2")
+    links = linked(first, second)
+    piped = {"channel": "b", "mode": "Pipe", "total": None}
+    first.tell({"event": "progress", "channels": [{"channel": "a", "mode": "File", "done": 1, "total": 4}]})
+    first.tell({"event": "progress", "channels": [{"channel": "a", "mode": "File", "done": 2, "total": 4}]})
+    second.tell({"event": "progress", "channels": [{"channel": "a", "mode": "File", "done": 3, "total": 5}]})
+    links.poll()
+    assert links.progress() == [ChannelProgress("a", "File", 5, 9)]
+    first.tell({"event": "progress", "channels": [{**piped, "done": 7, "epoch": 1}]})
+    second.tell({"event": "progress", "channels": [{**piped, "done": 8, "epoch": 0}]})
+    links.poll()
+    assert links.progress() == [ChannelProgress("b", "Pipe", 15, None, 1)]
+
+
+def test_a_failure_is_that_of_the_first_agent_that_has_one(agent, links):
+    failure = {"cause": "Data download failed: gone", "host": "algo-1", "exit_code": None}
+    rest = dict.fromkeys(("process", "signal", "exception", "hint", "traceback"), "")
+    agent.tell({"event": "failed", "kind": "ClientError", "failure": {**failure, **rest}})
+    agent.die(0)
+    links.poll()
+    assert links.failure().reason == "ClientError: Data download failed: gone"
+    assert links.failure().failure.host == "algo-1"
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [(-signal.SIGKILL, "was killed by SIGKILL"), (1, "ended with exit code 1")],
+    ids=["killed", "ended"],
+)
+def test_an_agent_that_is_lost_fails_the_job_and_ends_its_hosts(code, how):
+    agent, other = FakeAgent("algo-1", "algo-2"), FakeAgent("algo-3")
+    links = linked(agent, other)
+    agent.die(code)
+    links.poll()
+    text = f"InternalServerError: the agent of algo-1, algo-2 (process 4711) {how}, and so were its hosts"
+    assert links.failure().reason == text
+    assert [host.poll() for host in links.hosts] == [-9, -9, None]
+    links.hosts[0].kill()
+
+
+def test_what_an_agent_told_before_its_end_counts(agent, links):
+    agent.tell({**ENDED, "host": "algo-1", "code": 0})
+    agent.die(-signal.SIGKILL)
+    links.poll()
+    assert links.failure() is None
+    assert links.hosts[0].poll() == 0
+    assert links.end(lambda _: links.poll()) == ["the agent of algo-1 (process 4711) was killed by SIGKILL"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"srun: error: something\n",
+        b"\xff\xfe\n",
+        b'{"event": "no such"}\n',
+        b'{"event": ["staged"]}\n',
+        b'{"event": "staged", "more": 1}\n',
+        b'{"event": "ended", "host": "algo-1", "code": "0", "machine_failure": ""}\n',
+        b'{"event": "ended", "host": "algo-9", "code": 0, "machine_failure": ""}\n',
+        b'{"event": "log", "host": "../agent", "text": "x"}\n',
+        b'{"event": "started", "processes": {"agent": {"pid": 1, "started": 2, "boot": "b"}}}\n',
+        b'{"event": "failed", "kind": "ClientError", "failure": {"cause": "x"}}\n',
+        b'{"event": "started", "processes": {"algo-1": {"pid": 1, "started": 2}}}\n',
+        b"[" * 100_000 + b"\n",
+    ],
+    ids=lambda line: repr(line[:40]),
+)
+def test_a_line_that_is_not_an_event_fails_the_job(agent, links, line):
+    for start in range(0, len(line), 30_000):
+        agent.write(line[start : start + 30_000])
+        links.poll()
+    assert links.failure().reason.startswith(
+        "InternalServerError: the agent of algo-1 (process 4711) wrote a line that is not an event: "
+    )
+    assert len(links.failure().reason) < 400
+    assert agent.process.is_killed
+    assert not links.descriptors
+
+
+def test_a_line_that_does_not_end_is_not_read_for_ever(agent, links):
+
+    def fails():
+        agent.write(bytes(50_000))
+        links.poll()
+        return links.failure()
+
+    assert "does not end" in until(fails).reason
+
+
+def test_a_message_may_arrive_in_parts_and_has_its_shape():
+    reading, writing = os.pipe()
+    reader = MessageReader(reading, "do")
+    os.write(writing, b'{"do": "tr')
+    assert reader.read() == []
+    os.write(writing, b'ain"}\n{"do": "kill"')
+    assert reader.read() == [{"do": "train"}]
+    os.write(writing, b"}\n")
+    with pytest.raises(UnreadableMessageError, match="it has no 'host'"):
+        reader.read()
+    os.close(writing)
+    assert (reader.read(), reader.is_closed) == ([], True)
+
+
+def test_an_end_is_bounded(agent, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
+    problem = "the agent of algo-1 (process 4711) did not end, nor answer for 0.05 s, and was killed"
+    assert links.end(lambda _: links.poll()) == [problem]
+    assert agent.process.is_killed
+
+
+def test_an_end_that_takes_long_is_waited_for_while_the_agent_lives(agent, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.05)
+    begun = time.monotonic()
+
+    def wait(_):
+        is_over = time.monotonic() - begun > 0.3
+        agent.tell({"event": "finished", "problems": [], "misplaced": ""} if is_over else {"event": "alive"})
+        links.poll()
+
+    assert links.end(wait) == []
+    assert not agent.process.is_killed
+
+
+def test_an_end_returns_what_was_found(agent, links):
+    agent.tell({"event": "finished", "problems": ["it stays"], "misplaced": "there is a file"})
+    assert links.end(lambda _: links.poll()) == ["it stays"]
+    assert links.misplaced() == "there is a file"
+    assert agent.commands.read() == [{"do": "end"}]
+
+
+def test_an_agent_that_closes_its_output_and_stays_is_killed(agent, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._ENDING_SECONDS", 0.0)
+    os.close(agent.events)
+
+    def fails():
+        links.poll()
+        return links.failure()
+
+    assert "closed its output, and was killed" in until(fails).reason
+    assert agent.process.is_killed
+
+
+def test_an_agent_that_is_silent_is_lost_and_one_that_lives_is_not(monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.2)
+    living, silent = FakeAgent("algo-1"), FakeAgent("algo-2")
+    links = linked(living, silent)
+    silent.tell({"event": "alive"})
+
+    def fails():
+        living.tell({"event": "alive"})
+        links.poll()
+        return links.failure()
+
+    assert until(fails).reason.startswith("InternalServerError: the agent of algo-2 (process 4711) has not answered")
+    assert (living.process.is_killed, silent.process.is_killed) == (False, True)
+
+
+def test_the_time_for_which_the_jobs_agent_itself_was_stopped_is_not_silence(agent, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link._LONGEST_POLL_SECONDS", 0.0)
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    agent.tell({"event": "alive"})
+    links.poll()
+    links.poll()
+    assert links.failure() is None
+
+
+def test_an_agent_that_starts_slowly_is_not_lost(agent, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.0)
+    links.poll()
+    links.poll()
+    assert links.failure() is None
+    agent.tell({"event": "alive"})
+    links.poll()
+    until(lambda: links.poll() or links.failure())

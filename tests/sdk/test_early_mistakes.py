@@ -1,0 +1,139 @@
+"""A mistake of the caller is an error before the job exists, or where its result is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.results.metrics import Metrics
+from scriptmode.spec.unused_settings import LAUNCHER_VARIABLES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch, no_settings, code):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("SCRIPTMODE_CONTAINER_LIMITS", raising=False)
+
+    def make(**arguments):
+        defaults = {"entry_point": "train.py", "source_dir": code, "instance_type": "local_process"}
+        return Estimator(**{**defaults, **arguments})
+
+    return make
+
+
+def loss(regex):
+    return {"metric_definitions": [{"Name": "loss", "Regex": regex}]}
+
+
+@pytest.mark.parametrize("regex", ["loss=", "loss", "loss=[0-9.]+", "[0-9]+%", "(?i)LOSS: [0-9.]+"])
+def test_a_metric_that_cannot_have_a_value_is_refused(made, regex):
+    with pytest.raises(RequestError, match="no group, and what it matches is not a number; put the number into"):
+        made(**loss(regex)).fit()
+
+
+@pytest.mark.parametrize("regex", [r"(?<=loss=)[-+]?\d*\.?\d+(e[-+]\d+)?", "inf|[0-9]+", "x?[0-9]+", "loss=(.)"])
+def test_a_metric_that_can_have_a_value_is_sent(made, regex):
+    assert made(**loss(regex)).request()["AlgorithmSpecification"]["MetricDefinitions"][0]["Regex"] == regex
+
+
+def test_metrics_that_found_nothing_name_the_metric_and_its_regex(made):
+    job = made(**loss("los=([0-9.]+)")).fit(logs=False)
+    found = job.metrics()
+    message = "the Regex 'los=([0-9.]+)' of metric 'loss' found no number in the log so far; print such a line"
+    assert message in found.table()
+    for look in (job.plot, lambda: job.plot("loss"), lambda: found.values("loss")):
+        with pytest.raises((DataError, SpecError)) as raised:
+            look()
+        assert message in str(raised.value)
+
+
+def test_a_metric_that_may_have_been_switched_off_or_was_never_defined_says_so():
+    found = Metrics([], [("fast", "loss=([0-9.]+)"), ("slow", "(a+)+b")])
+    with pytest.raises(DataError, match="no number in the log so far, or was switched off because it took too long"):
+        found.values("slow")
+    with pytest.raises(DataError, match="found no number in the log so far; print"):
+        found.values("fast")
+    with pytest.raises(DataError, match=r'define what to find in the log: metric_definitions=\[\{"Name": "loss"'):
+        Metrics([], []).plot()
+
+
+def test_limits_of_containers_are_refused_where_hosts_are_processes(made, tmp_path):
+    platform = LocalPlatform(data_dir=tmp_path / "data", container_limits={"memory": "2g"})
+    with pytest.raises(SpecError, match=r"container_limits is \{'memory': '2g'\}, but hosts of .* 'local_process' are"):
+        made(platform=platform).fit()
+    assert not (tmp_path / "data").exists()
+
+
+UNUSED = {
+    "image": ({"image_uri": "team/tf:1"}, "image_uri team/tf:1 is not used: hosts of 'local_process' are processes of"),
+    "role": ({"role": "trainer"}, "role trainer is not used: jobs of this machine have the rights of the user who"),
+    "volume_size": ({"volume_size": 50}, "volume_size 50 is not used: the hosts have this machine's own disks"),
+    "variable": ({"environment": {"SM_HOSTS": "1"}}, "variable SM_HOSTS is not used: the launcher sets its own on"),
+    "hyperparameter": (
+        {"environment": {"SM_HP_EPOCHS": "1"}, "hyperparameters": {"epochs": 2}},
+        "environment variable SM_HP_EPOCHS is not used",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), UNUSED.values(), ids=list(UNUSED))
+def test_a_setting_without_an_effect_on_this_machine_is_named_by_the_plan(made, capsys, arguments, message):
+    made(**arguments).plan()
+    assert message in capsys.readouterr().err
+    made(environment={"SM_HP_EPOCHS": "1", "SM_CHANNEL_X": "/x"}).plan()
+    assert capsys.readouterr().err == ""
+
+
+def test_every_variable_of_the_launcher_is_known_as_one(made):
+    variables = made().plan().hosts["algo-1"].variables
+    # A plan leaves out those that repeat the others.
+    repeated = {"SM_TRAINING_ENV", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST"}
+    assert {name for name in variables if name.startswith("SM_")} == LAUNCHER_VARIABLES - repeated
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("trian", "did you mean 'train'?"),
+        ("trian/part", "did you mean '{0}/train'?"),
+        ("zzz", "correct the path or create it"),
+    ],
+)
+def test_a_mistyped_directory_of_an_input_has_a_suggestion(made, tmp_path, asked, message):
+    (tmp_path / "in" / "train").mkdir(parents=True)
+    with pytest.raises(DataError) as raised:
+        made().fit(f"file://{tmp_path}/in/{asked}")
+    assert str(raised.value).endswith(message.format(tmp_path / "in"))
+    assert f"{tmp_path}/in/{asked}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"), [("fiel:///models", "file://"), ("s3:/bucket/models", "s3://"), ("S3a://b/m", "s3://")]
+)
+def test_a_model_dir_whose_scheme_was_mistyped_is_refused(made, asked, message):
+    with pytest.raises(SpecError, match=f"model_dir is '{asked}'; did you mean '{message}'"):
+        made(model_dir=asked)
+    for fine in ("/opt/ml/model", "gs://bucket/m", "models", True, False):
+        made(model_dir=fine)
+
+
+def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "file"))
+    with pytest.raises(
+        DataError, match="the data directory .*/file cannot be read: .*; name another one in .*_DATA_DIR"
+    ):
+        TrainingJob.list()
+    with pytest.raises(
+        DataError, match=r"^the data directory \S*/file cannot be written: File exists; make it writable"
+    ):
+        made().fit()
+
+
+def test_an_unknown_home_directory_is_reported_with_the_variables_to_set(monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~who-is-that/data")
+    with pytest.raises(DataError, match="there is no data directory: .*; set HOME or SCRIPTMODE_DATA_DIR to an abs"):
+        TrainingJob.list()

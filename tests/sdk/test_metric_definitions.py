@@ -1,0 +1,176 @@
+"""Metrics in the lines of a log: presets, the step and epoch of a value, and expressions that backtrack."""
+
+import logging
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.command_line import documents, invoke
+
+from scriptmode import Estimator, SpecError
+from scriptmode.display.collector import Collector
+from scriptmode.platforms.base import LogEvent
+from scriptmode.platforms.local.outputs.metrics import parse_metrics
+from scriptmode.request.parse import parse_description
+from scriptmode.spec.metric_definitions import PRESETS, Definition, may_be_slow
+
+KERAS_LINES = {
+    "Keras 2": "938/938 [==============================] - 4s 4ms/step - loss: 0.2609 - accuracy: 0.9241 - val_loss: 1.4e-01 - val_accuracy: 0.9586",
+    "Keras 3": "\x1b[1m938/938\x1b[0m \x1b[32m━━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m4s\x1b[0m 4ms/step - accuracy: 0.9241 - loss: 0.2609 - val_accuracy: 0.9586 - val_loss: 1.4e-01",
+    "verbose=2": "938/938 - 4s - 4ms/step - accuracy: 0.9241 - loss: 0.2609 - val_accuracy: 0.9586 - val_loss: 0.14",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", KERAS_LINES.values(), ids=list(KERAS_LINES))
+def test_each_value_of_a_line_of_keras_is_found_once(line):
+    found = {name: list(Definition(name, regex).values(line)) for name, regex in PRESETS["keras"]}
+    assert found == {"loss": [0.2609], "accuracy": [0.9241], "val_loss": [0.14], "val_accuracy": [0.9586]}
+    assert not [regex for _, regex in PRESETS["keras"] if may_be_slow(regex)]
+
+
+def definitions(value):
+    made = Estimator(entry_point="x.py", instance_type="local_process", metric_definitions=value)
+    request = made.request("file:///x")
+    return [each["Name"] for each in request["AlgorithmSpecification"]["MetricDefinitions"]]
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.py").touch()
+
+
+def test_a_preset_stands_for_its_metrics_alone_and_in_a_list():
+    assert definitions("keras") == ["loss", "accuracy", "val_loss", "val_accuracy"]
+    assert definitions(["keras", {"Name": "lr", "Regex": "lr=(.+)"}])[-2:] == ["val_accuracy", "lr"]
+
+
+@pytest.mark.parametrize("value", ["kears", [5]])
+def test_another_value_is_an_error_that_names_the_presets(value):
+    with pytest.raises(SpecError, match="metric_definitions is .*give a list of .*, or 'keras'"):
+        Estimator(entry_point="x.py", instance_type="local_process", metric_definitions=value)
+
+
+def test_the_option_takes_a_preset_beside_other_metrics():
+    (plan,) = documents(invoke("plan", "x.py", "--metric", "keras", "--metric", "lr=lr: (.+)", "--json").stdout.replace("\n", ""))  # fmt: skip
+    found = [each["Name"] for each in plan["request"]["AlgorithmSpecification"]["MetricDefinitions"]]
+    assert found == ["loss", "accuracy", "val_loss", "val_accuracy", "lr"]
+    wrong = invoke("plan", "x.py", "--metric", "kears")
+    assert wrong.exit_code == 2
+    assert "--metric 'kears' does not have the form NAME=VALUE" in wrong.stderr
+    assert "or --metric keras" in wrong.stderr
+
+
+ALGORITHM = parse_description(
+    {
+        "TrainingJobName": "j",
+        "TrainingJobStatus": "Completed",
+        "AlgorithmSpecification": {"MetricDefinitions": [{"Name": "loss", "Regex": "loss[=: ]+([0-9.]+)"}]},
+    }
+).job.algorithm
+LINES = {
+    "step 7: loss=1": (7, None),
+    "global_step=7 loss=1": (7, None),
+    '{"epoch": 2, "iteration": 30, "loss": 1}'.replace('"loss": ', "loss=") : (30, 2),
+    "Epoch: [2][ 40/400] loss 1": (None, 2),
+    "EPOCH 2 step 7 step 8 loss=1": (7, 2),
+    "loss=1 at iter 12": (12, None),
+    "step=0.5 loss=1": (None, None),
+    "timestep 3 loss=1": (None, None),
+    "938/938 - 3s - loss: 1": (None, None),
+    f"loss=1 {'x' * 5000} step 3": (None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES.items(), ids=[line[:40] for line in LINES])
+def test_a_value_has_the_step_and_the_epoch_of_its_line(line, expected):
+    (metric,) = parse_metrics([LogEvent("algo-1", line)], ALGORITHM)
+    assert (metric.value, (metric.step, metric.epoch)) == (1.0, expected)
+
+
+def test_values_below_a_heading_of_keras_have_its_epoch_on_their_host():
+    lines = ("algo-1", "Epoch 1/3"), ("algo-2", "loss: 9"), ("algo-1", "938/938 - 3s - loss: 2"), ("algo-2", "Epoch 1/3"), \
+        ("algo-1", "Epoch 2/3"), ("algo-2", "loss: 8"), ("algo-1", "938/938 - 3s - loss: 1"), ("algo-1", "epoch 7 loss: 0")  # fmt: skip
+    metrics = parse_metrics([LogEvent(host, text) for host, text in lines], ALGORITHM)
+    assert [(each.host, each.value, each.epoch) for each in metrics] == [
+        ("algo-2", 9.0, None), ("algo-1", 2.0, 1), ("algo-2", 8.0, 1), ("algo-1", 1.0, 2), ("algo-1", 0.0, 7),
+    ]  # fmt: skip
+
+
+CATASTROPHIC = r"loss=(a|aa)+$|x"
+LINE = "loss=" + "a" * 80 + "b"
+DESCRIPTION = {
+    "TrainingJobName": "j",
+    "TrainingJobStatus": "InProgress",
+    "SecondaryStatus": "Training",
+    "AlgorithmSpecification": {
+        "MetricDefinitions": [
+            {"Name": "bad", "Regex": CATASTROPHIC},
+            {"Name": "good", "Regex": "acc=([0-9.]+)"},
+            {"Name": "many", "Regex": ".*(acc)=.*?([0-9.]+)"},
+        ]
+    },
+}
+
+
+@pytest.fixture
+def events():
+    return [LogEvent("algo-1", f"acc=0.{number} {LINE}") for number in range(100)]
+
+
+@pytest.mark.slow
+def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(events, caplog):
+    began = time.process_time()  # regex measures its limit by it too
+    with caplog.at_level(logging.WARNING, "scriptmode"):
+        found = parse_metrics(events, parse_description(DESCRIPTION).job.algorithm)
+    assert [each.name for each in found] == ["good"] * 100
+    warned = [record.getMessage() for record in caplog.records]
+    assert len(warned) == 1
+    assert warned[0].startswith("metric 'bad' is switched off: a line of ")
+    assert "correct it" in warned[0]
+    assert time.process_time() - began < 30
+
+
+@pytest.mark.slow
+def test_the_live_view_has_the_warning_once(events):
+    collector = Collector("j")
+    collector.set_description(parse_description(DESCRIPTION))
+    for event in events:
+        collector.add_event(event)
+    (problem,) = collector.problems
+    assert problem.startswith("metric 'bad' is switched off")
+
+
+@pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"(?:x)?acc: ([0-9]*)", r"(a+)+b", r"l(?=o)"])
+@pytest.mark.parametrize("line", ["loss=0.5; acc: 7 a=3", "", "aaab", "x" * 10_000 + "loss=1.5;", "ünï=1 loss=٣"])
+def test_both_engines_find_the_same(regex, line):
+    one, other = Definition("m", regex), Definition("m", regex)
+    one._is_simple, other._is_simple = False, True
+    if regex == "(a+)+b" and len(line) > 100:
+        return
+    assert list(one.values(line)) == list(other.values(line))
+
+
+@pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"val_(?:loss|acc)=(\S+)"])
+def test_what_cannot_take_long_needs_no_other_package(regex):
+    code = (
+        "import sys; from scriptmode.spec.metric_definitions import Definition\n"
+        f"list(Definition('m', {regex!r}).values('loss=1'))\n"
+        "assert 'regex' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "regex", [r"(a|aa)+$", r"(a*)*b", r"a+a+a+a+a+a+a+b", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x", "(a|a)" * 39 + "b"]
+)
+def test_what_may_take_long_is_limited(regex):
+    definition = Definition("m", regex)
+    assert not definition._is_simple
+    began = time.process_time()
+    for _ in range(3):
+        list(definition.values("a" * 39 + "c"))
+    assert time.process_time() - began < 20
