@@ -1,10 +1,11 @@
-"""Objects below a mount are files: real mounts, read by real programs."""
+"""Objects below a mount are files: real mounts, read by real programs. An error has a reason and never leaves a mount."""
 
 import errno
 import mmap
 import os
 import random
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -12,25 +13,22 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fakes.processes import until
+from fakes.promptness import soon
+from fakes.views import UNPRIVILEGED, WatchedObjects, drop_root_privileges, plain_folder, wait
+
+from scriptmode.data import mounts
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.object_store import StoredObject
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 
 MIB = 1024 * 1024
 ODD_NAMES = [
-    "plain.txt",
-    "with spaces and 'quotes' and \"more\"",
-    "new\nline/and\ttab",
-    "übung/日本語/🎉.bin",
-    "back\\slash",
-    "-n",
-    "~",
-    "$(touch x);`id`",
-    "a=b,c",
-    "bad-\udcff-bytes",
-    "long/" + "x" * 255,
-    "deep/" + "d/" * 200 + "leaf",
-    " leading",
-    "trailing ",
-    "50%20percent#?&+",
-]
+    "plain.txt", "with spaces and 'quotes' and \"more\"", "new\nline/and\ttab", "übung/日本語/🎉.bin", "back\\slash", "-n",
+    "$(touch x);`id`", "bad-\udcff-bytes", "long/" + "x" * 255, "deep/" + "d/" * 200 + "leaf", " leading", "50%20percent#?&+",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -96,21 +94,14 @@ def test_files_and_folders_may_be_read_and_nothing_else(objects, views, place):
     assert shutil.disk_usage(place).free == 0
 
 
-def opens_to_write(path):
-    path.open("ab").close()
-
-
 WRITES = {
-    "a file is opened to append": lambda place: opens_to_write(place / "file"),
-    "a file is made": lambda place: opens_to_write(place / "new"),
-    "a file is cut": lambda place: os.truncate(place / "file", 0),
-    "a file is removed": lambda place: (place / "file").unlink(),
-    "a file is moved": lambda place: (place / "file").rename(place / "other"),
-    "a file gets another mode": lambda place: (place / "file").chmod(0o777),
-    "a file gets another time": lambda place: os.utime(place / "file"),
-    "a link is made": lambda place: (place / "link").symlink_to("file"),
-    "a folder is made": lambda place: (place / "new").mkdir(),
-    "a folder is removed": lambda place: (place / "folder").rmdir(),
+    "append": lambda place: (place / "file").open("ab").close(),
+    "make a file": lambda place: (place / "new").touch(),
+    "cut": lambda place: os.truncate(place / "file", 0),
+    "remove": lambda place: (place / "file").unlink(),
+    "move": lambda place: (place / "file").rename(place / "other"),
+    "another mode": lambda place: (place / "file").chmod(0o777),
+    "make a folder": lambda place: (place / "new").mkdir(),
 }
 
 
@@ -123,14 +114,16 @@ def test_every_write_fails_with_erofs(objects, views, place, write):
     assert (place / "file").read_bytes() == b"content"
 
 
-def test_any_part_can_be_read_in_any_order(objects, views, place):
+def test_any_part_can_be_read_in_any_order_by_threads_that_share_a_file(objects, views, place):
     content = noise(40 * MIB)
     views.mount(objects({"large": content}).tree, place)
     chance = random.Random(3)
-    with (place / "large").open("rb", buffering=0) as file:
-        for _ in range(400):
-            start, size = chance.randrange(len(content) + MIB), chance.choice([1, 100, 5000, 200_000, 3 * MIB])
-            assert os.pread(file.fileno(), size, start) == content[start : start + size]
+    parts = [
+        (chance.randrange(len(content) + MIB), chance.choice([1, 100, 5000, 200_000, 3 * MIB])) for _ in range(400)
+    ]
+    with (place / "large").open("rb", buffering=0) as file, ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda part: os.pread(file.fileno(), part[1], part[0]), parts)
+        assert all(read == content[start : start + size] for read, (start, size) in zip(found, parts))
 
 
 def test_a_file_can_be_mapped_into_memory(objects, views, place):
@@ -141,48 +134,272 @@ def test_a_file_can_be_mapped_into_memory(objects, views, place):
         assert mapped[:] == content
 
 
-READER = """
-import hashlib, sys
-for path in sys.argv[1:]:
-    with open(path, "rb") as file:
-        print(hashlib.sha256(file.read()).hexdigest())
-"""
+def read_error(path):
+    with pytest.raises(OSError) as caught:
+        path.read_bytes()
+    return caught.value.errno
 
 
-def test_several_processes_read_several_files_at_once(objects, views, place):
-    contents = {f"{number}.bin": noise(7 * MIB + number, number) for number in range(6)}
-    views.mount(objects(contents).tree, place)
-    paths = [place / name for name in contents]
-    command = [sys.executable, "-c", READER]
-    readers = [subprocess.Popen([*command, *paths[turn:], *paths[:turn]], stdout=subprocess.PIPE) for turn in range(4)]
-    answers = [reader.communicate(timeout=60)[0].split() for reader in readers]
-    expected = subprocess.run(["sha256sum", *paths], capture_output=True, check=True).stdout
-    digests = [line.split()[0].lstrip(b"\\") for line in expected.splitlines() if line.strip()][: len(paths)]
-    assert all(answer == digests[turn:] + digests[:turn] for turn, answer in enumerate(answers))
+def test_an_object_that_was_deleted_is_an_input_output_error_with_its_reason(objects, views, place, tmp_path):
+    store = objects({"a": b"content", "b": b"content"})
+    view = views.mount(store.tree, place)
+    (tmp_path / "control" / "deleted").touch()
+    assert read_error(place / "a") == errno.EIO
+    assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable)
+    assert view.unreadable == ["s3://b/a: there is no such object any more"]
+    assert view.error is None
+    (tmp_path / "control" / "deleted").unlink()
+    # The page that could not be read is requested again.
+    assert (place / "a").read_bytes() == b"content"
 
 
-def test_threads_that_share_a_file_get_their_own_ranges(objects, views, place):
-    content = noise(24 * MIB)
-    views.mount(objects({"large": content}).tree, place)
-    descriptor = os.open(place / "large", os.O_RDONLY)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            starts = range(0, len(content), 100_003)
-            found = pool.map(lambda start: os.pread(descriptor, 100_003, start), starts)
-            assert b"".join(found) == content
-    finally:
-        os.close(descriptor)
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_files_are_listed_and_found(objects, views, place):
-    count = 100_000
-    store = objects(
-        {f"{number % 10}/{number:06}.jpg" if number % 2 else f"{number:06}.jpg": b"" for number in range(count)}
-    )
+def test_an_error_in_the_middle_of_a_file_cuts_the_read_there(objects, views, place, tmp_path):
+    store = objects({"large": bytes(64 * MIB)})
     views.mount(store.tree, place)
-    found = subprocess.run(["find", place, "-type", "f", "-printf", "."], capture_output=True, check=True).stdout
-    assert len(found) == count
-    assert len(list(place.iterdir())) == count // 2 + 5
-    assert len(list((place / "7").iterdir())) == count // 10
-    assert (place / "7" / "099997.jpg").is_file()
+    with (place / "large").open("rb", buffering=0) as file:
+        assert file.read(MIB) == bytes(MIB)
+        (tmp_path / "control" / "deleted").touch()
+        with pytest.raises(OSError) as caught:
+            file.readall()
+        assert caught.value.errno == errno.EIO
+        assert file.tell() < 64 * MIB
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
+def test_an_unexpected_error_of_a_store_is_reported_too(views, place, kind):
+    class Broken:
+        def read(self, item, start, end):
+            raise kind("half a bug")
+
+    view = views.mount(lambda: ObjectTree([(StoredObject("s3://b/a", 5), "a")], lambda _: Broken()), place)
+    assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable)
+    assert view.unreadable == [f"{kind.__name__}: half a bug"]
+
+
+def test_impossible_paths_are_the_reason_for_a_missing_mount(views, place):
+    entries = [(StoredObject("s3://1/a", 1), "a"), (StoredObject("s3://2/a/b", 1), "a/b")]
+    view = views.begin(lambda: ObjectTree(entries, lambda _: None), place)
+    wait(view)
+    assert str(view.error).startswith("s3://2/a/b: 'a' would be a file and a directory")
+    assert not view.is_up
+    assert mounts.mounted_below(place) == []
+
+
+def test_a_killed_server_is_the_reason_and_its_mount_can_be_unmounted(objects, views, place, tmp_path):
+    view = views.mount(objects({"a": b"content"}).tree, place)
+    os.kill(view.pid, signal.SIGKILL)
+    until(lambda: view.poll() or view.error)
+    assert str(view.error) == f"the mount at {str(place)!r} is gone: the process that did it ended with SIGKILL"
+    with pytest.raises(OSError) as caught:
+        place.stat()
+    assert caught.value.errno == errno.ENOTCONN
+    mounts.detach(tmp_path)
+    assert list(place.iterdir()) == []
+    view.end()
+
+
+def test_an_unmounted_mount_is_the_reason(objects, views, place):
+    view = views.mount(objects({"a": b"content"}).tree, place)
+    mounts.detach(place)
+    until(lambda: view.poll() or view.error)
+    assert str(view.error) == f"the mount at {str(place)!r} is gone: it was unmounted by another process"
+
+
+def test_a_mount_is_not_unmounted_through_a_link(tmp_path):
+    real, place = tmp_path / "real", tmp_path / "real" / "channel"
+    place.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    device = mounts.attach(place)
+    try:
+        # As if the link had come after the mounts were read.
+        with pytest.raises(NotADirectoryError):
+            mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
+        assert mounts.mounted_below(place) == [os.fsencode(place)]
+    finally:
+        os.close(device)
+        mounts.detach(place)
+    assert mounts.mounted_below(place) == []
+
+
+def test_stopping_frees_a_reader_of_a_store_that_hangs(objects, views, place, tmp_path):
+    store = objects({"a": bytes(MIB)})
+    view = views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+        until(store.reads)
+        view.end()
+        reader.communicate(timeout=600)
+        assert reader.returncode == 1
+    assert mounts.mounted_below(place) == []
+    assert list(place.iterdir()) == []
+    place.rmdir()
+
+
+@pytest.mark.parametrize("start", [0, 2 * MIB])
+def test_a_killed_reader_ends_though_its_store_hangs(objects, views, place, tmp_path, start):
+    store = objects({"a": bytes(3 * MIB)})
+    views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    program = f"import os, sys; os.pread(os.open(sys.argv[1], os.O_RDONLY), 10, {start})"
+    with subprocess.Popen([sys.executable, "-c", program, place / "a"]) as reader:
+        until(store.reads)
+        reader.kill()
+        assert reader.wait(timeout=600) == -signal.SIGKILL
+
+
+def test_a_file_that_hangs_delays_no_other(objects, views, place, tmp_path):
+    store = objects({"a": b"a", "b": b"b"})
+    views.mount(store.tree, place)
+    assert (place / "b").read_bytes() == b"b"
+    (tmp_path / "control" / "held").touch()
+    with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE) as reader:
+        until(lambda: len(store.reads()) == 2)
+        assert (place / "b").read_bytes() == b"b"
+        assert sorted(path.name for path in place.iterdir()) == ["a", "b"]
+        (tmp_path / "control" / "held").unlink()
+        assert reader.communicate(timeout=600)[0] == b"a"
+
+
+def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
+    store = objects({"a": b"a" * 100})
+    views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGUSR1, lambda *_: print('signal', flush=True));"
+        "file = os.open(sys.argv[1], os.O_RDONLY); print(len(os.read(file, 100)))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, place / "a"], stdout=subprocess.PIPE, text=True) as reader:
+        until(store.reads)
+        reader.send_signal(signal.SIGUSR1)
+        (tmp_path / "control" / "held").unlink()
+        answer = reader.communicate(timeout=600)[0].split()
+    assert sorted(answer) == ["100", "signal"]
+
+
+def test_mounts_of_a_dead_agent_can_be_unmounted(objects, tmp_path):
+    job = tmp_path / "job with spaces\n"
+    store = objects({"a": b"content"})
+    places = [job / "hosts" / host / "train" for host in ("algo-1", "algo-2")]
+
+    def agent():
+        views = [FuseMount(store.tree, each, Tasks(os.dup(0))) for each in places]
+        for view in views:
+            wait(view)
+        (tmp_path / "up").touch()
+        signal.pause()
+
+    task = Tasks(os.dup(0)).start(agent)
+    until((tmp_path / "up").exists)
+    assert len(mounts.mounted_below(job)) == 2
+    task.kill()
+    until(task.poll)
+    mounts.detach(job)
+    assert mounts.mounted_below(job) == []
+    shutil.rmtree(job)
+    mounts.detach(job)
+
+
+def test_a_mount_in_use_is_unmounted_at_once(objects, views, place):
+    view = views.mount(objects({"folder/a": bytes(MIB)}).tree, place)
+    file, folder = (os.open(place / path, os.O_RDONLY) for path in ("folder/a", "folder"))
+    assert os.pread(file, 10, 0) == bytes(10)
+    view.end()
+    with pytest.raises(OSError, match="not connected"):
+        os.pread(file, 10, MIB - 10)
+    with pytest.raises(OSError, match="not connected"):
+        os.close(file)
+    os.close(folder)
+    assert list(place.iterdir()) == []
+
+
+def test_stopping_twice_and_after_all_children_were_killed_is_not_an_error(objects, views, place):
+    view = views.mount(objects({}).tree, place)
+    os.kill(view.pid, signal.SIGKILL)
+    os.waitpid(view.pid, 0)
+    view.end()
+    view.end()
+    assert str(view.error) == f"the mount at {str(place)!r} is gone: its process was killed with all others of the job"
+
+
+def as_nobody(work):
+    """Give what ``work`` gives in a process of a user without rights."""
+
+    def drop_and_work():
+        drop_root_privileges()
+        return work()
+
+    task = Tasks(os.dup(0)).start(drop_and_work)
+    until(task.poll)
+    assert task.error == ""
+    return task.value
+
+
+def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
+    with plain_folder("/tmp") as folder:
+        store = WatchedObjects({"a b": b"content", "large": bytes(9 * MIB)}, folder)
+        place = folder / "data\nhere"
+
+        def work():
+            assert mounts.mount_obstacle(folder) is None
+            view = FuseMount(store.tree, place, Tasks(os.dup(0)))
+            wait(view)
+            read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
+            said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
+            os.kill(view.pid, signal.SIGKILL)
+            until(lambda: view.poll() or view.error)
+            view.end()
+            left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
+            again = FuseMount(store.tree, place, Tasks(os.dup(0)))
+            wait(again)
+            again.end()
+            return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
+
+        expected = ["content", True, None, True, [], []]
+        assert as_nobody(work) == [*expected, UNPRIVILEGED if os.geteuid() == 0 else os.geteuid()]
+
+
+@pytest.mark.root
+def test_root_without_the_right_to_mount_gets_the_reason(tmp_path):
+    program = "from scriptmode.data import mounts; print(mounts.mount_obstacle())"
+    answer = subprocess.run(
+        ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
+        capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+    assert answer == (
+        "mounting a FUSE file system was refused: Operation not permitted; start the container with: docker run "
+        "--device /dev/fuse --cap-add SYS_ADMIN\n"
+    )
+
+
+def test_a_machine_without_the_device_gets_the_reason(monkeypatch, place):
+    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
+    assert str(mounts.mount_obstacle()).startswith("there is no /dev/no-fuse; load the kernel's module fuse")
+    with pytest.raises(DataError, match="there is no /dev/no-fuse"):
+        mounts.attach(place)
+
+
+def test_a_user_without_the_helper_gets_the_name_of_its_package(monkeypatch):
+    monkeypatch.setattr(mounts, "HELPERS", ())
+    said = as_nobody(lambda: str(mounts.mount_obstacle()))
+    assert (
+        said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
+    )
+
+
+def test_the_helpers_error_output_is_the_reason(monkeypatch, tmp_path):
+    helper = tmp_path / "fusermount3"
+    helper.write_text("#!/bin/sh\necho 'fusermount3: not today' >&2\nexit 1\n")
+    helper.chmod(0o755)
+    monkeypatch.setattr(mounts, "HELPERS", (str(helper),))
+    with pytest.raises(DataError, match=r"fusermount3 was refused: fusermount3: not today"):
+        mounts._attach_by(mounts._helper(), tmp_path)
+
+
+@pytest.mark.prompt
+def test_a_trial_mount_leaves_nothing(tmp_path):
+    before = time.monotonic()
+    assert mounts.mount_obstacle(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+    soon(time.monotonic() - before, 5)

@@ -18,7 +18,6 @@ from scriptmode.data.file_prefetch import (
     MOST_CHUNK_BYTES,
     Prefetcher,
 )
-from scriptmode.data.file_store import FileStore
 from scriptmode.data.object_store import StoredObject
 
 MIB = 1024 * 1024
@@ -93,12 +92,8 @@ def test_any_reads_in_any_order_return_their_bytes(size, reads, budget):
 
     prefetcher = Prefetcher(lambda _: Small(), budget)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("LEAST_CHUNK_BYTES", 8),
-            ("MOST_CHUNK_BYTES", 32),
-            ("WHOLE_BYTES", 20),
-            ("BEHIND_BYTES", 5),
-        ):
+        sizes = {"LEAST_CHUNK_BYTES": 8, "MOST_CHUNK_BYTES": 32, "WHOLE_BYTES": 20, "BEHIND_BYTES": 5}
+        for name, value in sizes.items():
             patch.setattr(f"scriptmode.data.file_prefetch.{name}", value)
         reading, at, answers = prefetcher.open(item(size)), 0, []
         for start, length, goes_on in reads:
@@ -111,12 +106,10 @@ def test_any_reads_in_any_order_return_their_bytes(size, reads, budget):
     prefetcher.close()
 
 
-def test_a_small_file_is_one_chunk(store, prefetcher):
+def test_a_small_file_is_one_chunk_those_of_a_large_one_grow_and_each_byte_is_read_once(store, prefetcher):
     sequence(prefetcher.open(item(3 * MIB)), 0, 3 * MIB)
     assert store.reads == [(0, 3 * MIB)]
-
-
-def test_chunks_of_a_large_file_grow_and_each_byte_is_read_once(store, prefetcher):
+    store.reads.clear()
     size = 200 * MIB
     sequence(prefetcher.open(item(size)), 0, size)
     reads = sorted(store.reads)
@@ -127,23 +120,14 @@ def test_chunks_of_a_large_file_grow_and_each_byte_is_read_once(store, prefetche
     assert len(reads) < 50
 
 
-def test_reading_only_the_beginning_prefetches_little(store, prefetcher):
-    assert get(prefetcher.open(item(1000 * MIB)), 0, 4096) == 4096
-    assert sum(end - start for start, end in store.reads) <= 2 * MIB
-
-
-def test_random_reads_prefetch_nothing(store, prefetcher):
+def test_random_reads_prefetch_nothing_and_the_beginning_little(store, prefetcher):
     reading = prefetcher.open(item(1000 * MIB))
     wanted = [(500 * MIB, 4096), (3 * MIB, 100), (900 * MIB, KERNEL_READ), (1000 * MIB - 10, 4096)]
     assert [get(reading, start, size) for start, size in wanted] == [4096, 100, KERNEL_READ, 10]
     assert store.reads == [(start, min(start + size, 1000 * MIB)) for start, size in wanted]
-
-
-def test_reading_in_sequence_in_the_middle_prefetches(store, prefetcher):
-    reading = prefetcher.open(item(1000 * MIB))
-    sequence(reading, 500 * MIB, 532 * MIB)
-    assert len(store.reads) < 40
-    assert min(store.reads) == (500 * MIB, 500 * MIB + KERNEL_READ)
+    store.reads.clear()
+    assert get(prefetcher.open(item(1000 * MIB)), 0, 4096) == 4096
+    assert sum(end - start for start, end in store.reads) <= 2 * MIB
 
 
 def test_a_read_elsewhere_does_not_end_a_sequence(store, prefetcher):
@@ -180,17 +164,6 @@ def test_an_active_file_gets_the_budget_of_an_idle_one(store):
     assert prefetcher.held(busy[0]) > 0
     assert prefetcher.held() <= 24 * MIB
     sequence(resting, 12 * MIB, 14 * MIB)
-    prefetcher.close()
-
-
-def test_readers_beyond_the_budget_get_their_bytes_without_prefetching(store):
-    prefetcher = Prefetcher(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
-    readings = [prefetcher.open(item(1000 * MIB, str(number))) for number in range(100)]
-    for at in range(0, 2 * MIB, KERNEL_READ):
-        assert {get(reading, at) for reading in readings} == {KERNEL_READ}
-        assert prefetcher.held() <= 10 * MIB
-    asked = len(readings) * 2 * MIB
-    assert sum(end - start for start, end in store.reads) <= asked + 10 * MIB
     prefetcher.close()
 
 
@@ -233,6 +206,7 @@ def test_closing_cancels_prefetches_without_a_reader(store):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_server_of_large_files_uses_little_memory(views, tmp_path):
     size = 2000 * MIB
     place = tmp_path / "train"
@@ -245,16 +219,7 @@ def test_a_server_of_large_files_uses_little_memory(views, tmp_path):
     readers = [
         subprocess.Popen(["head", "-c", str(600 * MIB), place / name], stdout=subprocess.DEVNULL) for name in "abc"
     ]
-    assert [reader.wait(timeout=60) for reader in readers] == [0, 0, 0]
+    assert [reader.wait(timeout=600) for reader in readers] == [0, 0, 0]
     peak = next(line for line in Path(f"/proc/{view.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
     assert int(peak.split()[1]) * 1024 < BUDGET_BYTES + 128 * MIB + int(own.split()[1]) * 1024
-
-
-def test_files_of_this_machine_are_read_through_their_store(views, tmp_path):
-    source, place = tmp_path / "source", tmp_path / "train"
-    (source / "below").mkdir(parents=True)
-    (source / "below" / "ünï code").write_bytes(bytes(range(256)) * 40_000)
-    found = list(FileStore().objects(f"file://{source}"))
-    views.mount(lambda: ObjectTree([(found[0], "below/ünï code")], lambda _: FileStore()), place)
-    assert (place / "below" / "ünï code").read_bytes() == bytes(range(256)) * 40_000

@@ -1,15 +1,18 @@
-"""A pipe has the bytes of its pieces one after another; compressed ones are decompressed on the way."""
+"""A pipe has the bytes of its pieces, decompressed and wrapped: each piece is a record that an independent reader parses."""
 
+import gc
 import gzip
+import os
 import tracemalloc
 import zlib
+from pathlib import Path
 
 import pytest
-from data_path.records import chunks_of, records
+from data_path.records import MAGIC, chunks_of, records
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.data import framing
+from scriptmode.data import framing, recordio
 from scriptmode.data.object_store import Chunk
 from scriptmode.errors import DataError
 
@@ -51,11 +54,6 @@ def test_gzip_of_any_members_in_any_chunks_is_decompressed(tmp_path_factory, obj
         found = framed(chunks, tmp_path_factory.getbasetemp(), is_wrapped=is_wrapped)
     contents = [b"".join(members) for members, _, _ in objects]
     assert (records(found) if is_wrapped else [found]) == (contents if is_wrapped else [b"".join(contents)])
-
-
-def test_gzip_members_may_be_separated_by_zeros(tmp_path):
-    data = gzip.compress(b"one") + bytes(512) + gzip.compress(b"two") + bytes(512)
-    assert framed(chunks_of(data, [100] * 9), tmp_path) == b"onetwo"
 
 
 @pytest.mark.slow
@@ -112,14 +110,83 @@ def test_the_objects_before_a_damaged_one_are_sent(tmp_path):
         list(buffers)
 
 
-@pytest.mark.parametrize("is_wrapped", [True, False])
-def test_an_empty_object_decompresses_to_nothing(tmp_path, is_wrapped):
-    found = framed([*chunks_of(b""), *chunks_of(CONTENT)], tmp_path, is_wrapped=is_wrapped)
-    text = b"some text that has a few bytes"
-    assert (records(found) if is_wrapped else found) == ([b"", text] if is_wrapped else text)
-
-
 def test_a_manifests_attributes_are_sent_unchanged(tmp_path):
     chunks = [*chunks_of(CONTENT), *chunks_of(b'"label"', uri=MANIFEST), *chunks_of(CONTENT)]
     text = b"some text that has a few bytes"
     assert records(framed(chunks, tmp_path, is_wrapped=True)) == [text, b'"label"', text]
+
+
+#: Bytes in which the magic number stands at every place, whole and in part.
+BYTES = st.lists(
+    st.binary(max_size=5) | st.sampled_from([MAGIC, MAGIC[:1], MAGIC[:3], MAGIC[1:], MAGIC * 2]), max_size=12
+).map(b"".join)
+KINDS = st.sampled_from([bytes, bytearray, memoryview, lambda data: memoryview(bytearray(data))])
+
+
+def wrapped(chunks, spool):
+    buffers = framing.frame((chunk for chunk in chunks), is_gzipped=False, is_wrapped=True, spool=spool)
+    return b"".join(bytes(buffer) for buffer in buffers)
+
+
+@given(payloads=st.lists(st.tuples(BYTES, st.lists(st.integers(0, 7), max_size=12), KINDS), max_size=4))
+def test_any_bytes_in_any_chunks_come_back(tmp_path_factory, payloads):
+    chunks = [chunk for payload, sizes, kind in payloads for chunk in chunks_of(payload, sizes, kind=kind)]
+    assert records(wrapped(chunks, tmp_path_factory.getbasetemp())) == [payload for payload, _, _ in payloads]
+
+
+@pytest.mark.slow
+@given(payload=BYTES, sizes=st.lists(st.integers(0, 7), max_size=12), memory=st.integers(0, 9))
+def test_a_part_that_is_spooled_to_a_file_comes_back(tmp_path_factory, payload, sizes, memory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recordio, "IN_MEMORY", memory)
+        patch.setattr(recordio, "_READ", 3)
+        assert records(wrapped(chunks_of(payload, sizes), tmp_path_factory.getbasetemp())) == [payload]
+
+
+@pytest.mark.parametrize("size", [recordio.JOINED - 1, recordio.JOINED, recordio.JOINED + 1, 1_000_003])
+def test_a_record_is_the_same_joined_or_not(tmp_path, size):
+    payload = os.urandom(size)
+    assert records(wrapped(chunks_of(payload), tmp_path)) == [payload]
+
+
+@pytest.mark.parametrize("sizes", [(), (1000,)], ids=["at once", "in chunks"])
+def test_a_part_longer_than_the_format_allows_is_an_error(tmp_path, monkeypatch, sizes):
+    assert recordio.LONGEST == 0x1FFFFFFF  # what 29 bits hold
+    monkeypatch.setattr(recordio, "LONGEST", 2000)
+    assert len(records(wrapped(chunks_of(bytes(2000), sizes), tmp_path))[0]) == 2000
+    assert len(records(wrapped(chunks_of(bytes(2000) + MAGIC + bytes(2000), sizes), tmp_path))[0]) == 4004
+    with pytest.raises(
+        DataError, match="s3://b/x: a RecordIO record holds at most 2,000 bytes; upload smaller objects"
+    ):
+        wrapped(chunks_of(bytes(2001), sizes), tmp_path)
+
+
+def test_a_directory_without_space_for_the_object_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(recordio, "IN_MEMORY", 10)
+    with pytest.raises(DataError, match="s3://b/x: .*gone' cannot hold the object until .*; free space there"):
+        wrapped(chunks_of(bytes(100), (50,)), tmp_path / "gone")
+
+
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.slow
+def test_closing_the_stream_closes_the_chunks_and_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(recordio, "IN_MEMORY", 10)
+    closed = []
+
+    def chunks():
+        try:
+            yield from chunks_of(bytes(100), (50,))
+        finally:
+            closed.append(True)
+
+    descriptors = open_files()
+    buffers = framing.frame(chunks(), is_gzipped=False, is_wrapped=True, spool=tmp_path)
+    next(buffers)
+    assert open_files() == descriptors + 1
+    buffers.close()
+    assert closed == [True]
+    gc.collect()
+    assert open_files() == descriptors

@@ -3,12 +3,15 @@
 import itertools
 import os
 import random
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
+from fakes.processes import until
 
 from scriptmode.data.object_store import CHUNK_BYTES, Literal, StoredObject
 from scriptmode.data.prefetch import prefetch
@@ -77,10 +80,6 @@ def test_pieces_come_whole_and_in_order_whatever_their_sizes():
     assert got == expected
 
 
-def test_no_pieces_give_no_chunks():
-    assert list(prefetch(Recorder().of, [])) == []
-
-
 def test_order_is_kept_when_later_chunks_are_faster():
     uris = [chunk.uri for chunk in prefetch(Recorder(wait=0.005).of, [stored(number) for number in range(500)])]
     assert uris == [f"s3://b/{number}" for number in range(500)]
@@ -124,16 +123,10 @@ def test_empty_pieces_count_towards_the_window():
     stream.close()
 
 
-def collect(stream, got):
-    for chunk in stream:
-        got.append(chunk.uri)
-
-
 def test_an_error_is_raised_after_everything_before_it():
     store, got = Recorder(wait=0.002, fail={"s3://b/300"}), []
-    stream = prefetch(store.of, (stored(number) for number in itertools.count()))
     with pytest.raises(DataError, match=r"s3://b/300: gone"):
-        collect(stream, got)
+        got.extend(chunk.uri for chunk in prefetch(store.of, (stored(number) for number in itertools.count())))
     assert got == [f"s3://b/{number}" for number in range(300)]
     assert len(store.begun) < 20_000
 
@@ -145,22 +138,8 @@ def test_a_listings_error_is_raised_after_its_objects():
 
     got = []
     with pytest.raises(DataError, match="access denied"):
-        collect(prefetch(Recorder(wait=0.01).of, pieces()), got)
+        got.extend(chunk.uri for chunk in prefetch(Recorder(wait=0.01).of, pieces()))
     assert len(got) == 5
-
-
-def test_a_slow_listing_delays_no_listed_object():
-    going_on = threading.Event()
-
-    def pieces():
-        yield stored(1)
-        assert going_on.wait(20)
-        yield stored(2)
-
-    stream = prefetch(Recorder().of, pieces())
-    assert next(stream).uri == "s3://b/1"
-    going_on.set()
-    assert [chunk.uri for chunk in stream] == ["s3://b/2"]
 
 
 def test_closing_stops_the_requests_and_the_listing():
@@ -180,7 +159,7 @@ def test_closing_stops_the_requests_and_the_listing():
     begun = len(store.begun)
     assert closed.wait(10)
     assert settled(lambda: len(store.begun)) <= begun + 16
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]
+    assert no_thread_is_left()
 
 
 def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
@@ -202,43 +181,8 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
     assert closed.wait(10)
 
 
-def test_no_request_is_sent_before_the_first_chunk_is_needed():
-    store = Recorder()
-    stream = prefetch(store.of, [stored(1)])
-    assert settled(lambda: len(store.begun)) == 0
-    stream.close()
-    assert store.begun == []
-
-
-@pytest.mark.slow
-def test_a_stream_over_a_bad_connection_has_the_bytes_of_the_objects(monkeypatch, no_credentials):
-    chance = random.Random(5)
-    contents = {
-        f"{number:03}": chance.randbytes(chance.choice([0, 10, 100_000, CHUNK_BYTES + 12_345])) for number in range(40)
-    }
-    with FaultyS3(contents) as server:
-        server.use(monkeypatch)
-        faults = [
-            Fault(cut=True),
-            Fault(cut=True, at=9_999),
-            Fault(status=503, code="SlowDown"),
-            Fault(stall=True, at=5),
-        ]
-        server.fault = lambda _: chance.choice(faults) if chance.random() < 0.2 else None
-        store = S3Store(stall=1)
-        streamed = b"".join(bytes(chunk.data) for chunk in prefetch(lambda _: store, store.objects("s3://bkt/")))
-    assert streamed == b"".join(contents.values())
-
-
-def test_an_early_close_stops_the_requests_to_s3(monkeypatch, no_credentials):
-    with FaultyS3({f"{number:05}": b"x" * 100_000 for number in range(3_000)}) as server:
-        server.use(monkeypatch)
-        store = S3Store()
-        stream = prefetch(lambda _: store, store.objects("s3://bkt/"), window_bytes=5_000_000)
-        for _ in range(20):
-            next(stream)
-        stream.close()
-        assert settled(lambda: len(server.asked)) < 150
+def no_thread_is_left():
+    return not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]
 
 
 def test_an_early_close_aborts_the_requests_in_progress(monkeypatch, no_credentials):
@@ -249,10 +193,7 @@ def test_an_early_close_aborts_the_requests_in_progress(monkeypatch, no_credenti
         stream = prefetch(lambda _: store, store.objects("s3://bkt/"), workers=2)
         next(stream)
         stream.close()
-        deadline = time.monotonic() + 3
-        while [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(no_thread_is_left, 3)
 
 
 def test_an_early_close_stops_the_retries_too(monkeypatch, no_credentials):
@@ -262,14 +203,45 @@ def test_an_early_close_stops_the_retries_too(monkeypatch, no_credentials):
         store = S3Store()
         stream = prefetch(lambda _: store, store.objects("s3://bkt/"))
         next(stream)
-        deadline = time.monotonic() + 10
-        while len(server.asked) < 60:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: len(server.asked) >= 60)
         stream.close()
-        begun, closed = len(server.asked), time.monotonic()
-        while [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]:
-            assert time.monotonic() < closed + 3
-            time.sleep(0.01)
+        begun = len(server.asked)
+        until(no_thread_is_left, 3)
         # What was under way then; nothing is begun afterwards.
         assert len(server.asked) <= begun + 16
+
+
+#: Reads as a producer does, slower than it is fetched, and wraps each object so that framing holds its share, too.
+PRODUCE = """
+import sys, time; from pathlib import Path
+from scriptmode.data import framing, prefetch; from scriptmode.data.stores import Stores
+stores, got = Stores(), 0
+chunks = prefetch.prefetch(stores.store_of, stores.store_of(sys.argv[1]).objects(sys.argv[1]))
+for data in framing.frame(chunks, is_gzipped=False, is_wrapped=True, spool=Path(sys.argv[2])):
+    got += len(data)
+    time.sleep(len(data) / 500e6)
+peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(got, peak)
+"""
+MIB = 1024 * 1024
+MIXES = {
+    "the largest, then half of it": [8 * MIB] * 25 + [4 * MIB + 1] * 40,
+    "each time less": [size for size in (8 * MIB, 7 * MIB, 5 * MIB, 3 * MIB, MIB, 300_000) for _ in range(150 * MIB // size)],
+    "at random": [random.Random(9).randrange(1, 12 * MIB) for _ in range(100)],
+    "hardly any bytes": [4_096] * 20_000,
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sizes", MIXES.values(), ids=MIXES)
+def test_a_producer_stays_below_its_bound_whatever_the_sizes_of_its_objects(
+    tmp_path, monkeypatch, no_credentials, sizes
+):
+    content = memoryview(bytes(max(sizes)))
+    with FaultyS3({f"{number:06}": content[:size] for number, size in enumerate(sizes)}) as server:
+        server.use(monkeypatch)
+        command = [sys.executable, "-c", PRODUCE, "s3://bkt/", tmp_path]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    got, peak = map(int, done.stdout.split())
+    assert got >= sum(sizes)
+    assert peak < 256 * 1024

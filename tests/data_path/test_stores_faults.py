@@ -1,14 +1,14 @@
-"""Faults between the job and S3 cost time and never a byte."""
+"""Faults between the job and S3 cost time and never a byte; a dead connection raises an error with the reason."""
 
 import os
 import random
-import threading
 import time
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
+from scriptmode.aws import s3
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataAccessError, DataError
@@ -60,13 +60,7 @@ def test_an_object_is_read_over_a_connection_that_breaks_repeatedly(server):
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [
-        (500, "InternalError"),
-        (503, "SlowDown"),
-        (503, "ServiceUnavailable"),
-        (429, "TooManyRequests"),
-        (400, "RequestTimeout"),
-    ],
+    [(500, "InternalError"), (503, "SlowDown"), (429, "TooManyRequests"), (400, "RequestTimeout")],
 )
 def test_transient_errors_are_retried(server, status, code):
     server.fault = first(4, Fault(status=status, code=code))
@@ -82,14 +76,9 @@ def test_retrying_ends_with_the_last_error(server):
     soon(time.monotonic() - began, 5)
 
 
-@pytest.mark.parametrize("at", [None, 0, 100_000])
-def test_a_connection_that_stalls_counts_as_broken(server, at):
-    server.fault = first(1, Fault(stall=True, at=at))
-    assert read(S3Store(stall=0.5)) == CONTENT
-
-
-def test_a_connection_that_stalls_once_more_counts_as_broken_once_more(server):
-    server.fault = first(2, Fault(stall=True, at=100_000))
+@pytest.mark.parametrize(("times", "at"), [(1, None), (1, 0), (2, 100_000)])
+def test_a_connection_that_stalls_counts_as_broken(server, times, at):
+    server.fault = first(times, Fault(stall=True, at=at))
     assert read(S3Store(stall=0.5)) == CONTENT
 
 
@@ -131,15 +120,12 @@ def test_an_object_that_may_not_be_read_any_more_is_an_error_at_once(server):
 
 def test_a_bucket_of_another_region_is_an_error_that_names_it(server):
     server.fault = first(10_000, Fault(status=301, code="PermanentRedirect"))
-    with pytest.raises(
-        DataError, match=r"s3://bkt/x: S3 answered PermanentRedirect: .*; the bucket is in another Region"
-    ):
+    message = r"s3://bkt/x: S3 answered PermanentRedirect: .*; the bucket is in another Region"
+    with pytest.raises(DataError, match=message):
         read(S3Store())
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault(status=503, code="SlowDown"), Fault(cut=True), Fault(status=500, code="InternalError")]
-)
+@pytest.mark.parametrize("fault", [Fault(status=503, code="SlowDown"), Fault(cut=True)], ids=["throttled", "cut"])
 def test_a_listing_is_retried(server, fault):
     server.contents.update({f"many/{number:05}": b"1" for number in range(2_500)})
     failing = iter([False, True, False, True, True])
@@ -169,28 +155,40 @@ def test_a_key_is_requested_as_it_is_written(server, key):
     assert server.gets == 1
 
 
-def test_many_threads_read_over_broken_connections(server):
-    chance = random.Random(3)
-    faults = [
-        Fault(cut=True),
-        Fault(cut=True, at=5_000),
-        Fault(status=503, code="SlowDown"),
-        Fault(status=500, code="InternalError"),
-    ]
-    server.fault = lambda request: chance.choice(faults) if request.key and chance.random() < 0.3 else None
-    store = S3Store(retry_seconds=30)
-    item, wrong = store.find("s3://bkt/x"), []
+#: What happens to every request for the object's bytes, and what is said of it.
+DEATHS = {
+    "closed before an answer": (Fault(cut=True), "it was closed before an answer came"),
+    "stalled before an answer": (Fault(stall=True), "no byte came before the time-out"),
+    "closed before the body": (Fault(cut=True, at=0), "it was closed after 0 of 300000 bytes"),
+    "stalled in the body": (Fault(stall=True, at=0), "no byte came before the time-out"),
+}
 
-    def run(seed):
-        own = random.Random(seed)
-        for _ in range(10):
-            start, end = sorted(own.sample(range(len(CONTENT)), 2))
-            if b"".join(store.read(item, start, end)) != CONTENT[start:end]:
-                wrong.append((start, end))
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+@pytest.mark.parametrize(("fault", "reason"), DEATHS.values(), ids=DEATHS.keys())
+def test_a_dead_connection_raises_an_error_with_the_reason(server, fault, reason):
+    server.fault = lambda request: fault if request.is_get else None
+    with pytest.raises(DataError) as caught:
+        read(S3Store(retry_seconds=1, stall=0.3))
+    assert str(caught.value).startswith(
+        f"s3://bkt/x: the connection to the S3 endpoint {server.endpoint} broke: {reason}; retry, and check the network"
+    )
+    assert server.gets > 2
+    seen, error = [], caught.value
+    while error is not None:
+        assert error not in seen
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_small_object_whose_transfer_breaks_once_is_read_again(server):
+    left = [Fault(cut=True, at=0)]
+    server.fault = lambda request: left.pop() if request.is_get and left else None
+    assert s3.S3().read_bytes("s3://bkt/x") == CONTENT
+
+
+def test_a_large_download_that_always_breaks_is_one_of_our_errors(server, tmp_path):
+    content = bytes(s3.SMALL_OBJECT + 1)
+    server.contents["large"] = content
+    server.fault = lambda request: Fault(cut=True, at=0) if request.is_get else None
+    with pytest.raises(DataError, match=r"s3://bkt/large: the connection to the S3 endpoint .* broke"):
+        s3.S3().download(s3.S3Object(s3.parse_s3_uri("s3://bkt/large"), len(content)), tmp_path / "target")

@@ -11,6 +11,7 @@ from scriptmode.errors import CredentialsError, DataAccessError, DataError, Data
 
 pytestmark = pytest.mark.slow
 
+WEAK = {"AWS_ACCESS_KEY_ID": "weak", "AWS_SECRET_ACCESS_KEY": "weak-secret"}
 SIZES = {"empty": 0, "one": 1, "part": 8 * 1024 * 1024, "more": 8 * 1024 * 1024 + 1, "middle": 5_000_001}
 
 
@@ -22,21 +23,9 @@ def contents():
 @pytest.fixture(scope="module")
 def bucket(s3_server, contents):
     names = [f"hostile/{name}/x" for name in HOSTILE_NAMES.values() if not {"\n", "\\"} & set(name)]
-    more = [
-        *names,
-        "hostile/%2e%2e/x",
-        "hostile/a+b&c=d?e#f",
-        "hostile/tilde~",
-        "data/part-1",
-        "data/part-2",
-        "data/p",
-        "data-",
-    ]
+    names += ["hostile/%2e%2e/x", "hostile/a+b&c=d?e#f", "hostile/tilde~"]
+    more = [*names, "data/part-1", "data/part-2", "data/p", "data-"]
     return s3_server.bucket("store-tests", {**contents, **{key: key.encode() for key in more}})
-
-
-def keys(store, uri):
-    return [item.uri.partition("/")[2].partition("/")[2].partition("/")[2] for item in store.objects(uri)]
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -63,9 +52,14 @@ def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
 
 @pytest.mark.usefixtures("s3")
 def test_a_prefix_is_the_beginning_of_keys_and_not_a_directory(bucket):
-    assert keys(S3Store(), f"s3://{bucket}/data/part") == ["data/part-1", "data/part-2"]
-    assert keys(S3Store(), f"s3://{bucket}/data/p") == ["data/p", "data/part-1", "data/part-2"]
-    assert keys(S3Store(), f"s3://{bucket}/none") == []
+    expected = {
+        "data/part": ["data/part-1", "data/part-2"],
+        "data/p": ["data/p", "data/part-1", "data/part-2"],
+        "none": [],
+    }
+    for prefix, keys in expected.items():
+        found = S3Store().objects(f"s3://{bucket}/{prefix}")
+        assert [item.uri for item in found] == [f"s3://{bucket}/{key}" for key in keys]
 
 
 @pytest.mark.parametrize("key", ["none", "sizes"])
@@ -75,46 +69,32 @@ def test_a_missing_object_is_an_error(bucket, key):
         S3Store().find(f"s3://{bucket}/{key}")
 
 
-@pytest.mark.usefixtures("s3")
-def test_a_missing_bucket_is_an_error():
-    for ask in (
-        lambda store: list(store.objects("s3://no-bucket/x")),
-        lambda store: store.read(StoredObject("s3://no-bucket/x", 1), 0, 1),
-    ):
-        with pytest.raises(DataNotFoundError, match=r"s3://no-bucket/x: there is no bucket 'no-bucket'"):
-            ask(S3Store())
-
-
-def test_an_object_without_permission_to_read_is_an_error(s3, bucket, monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
-    item = StoredObject(f"s3://{bucket}/sizes/one", 1)
-    for ask in (lambda store: list(store.objects(item.uri)), lambda store: store.read(item, 0, 1)):
-        with pytest.raises(DataAccessError, match=rf"{item.uri}: access denied"):
-            ask(S3Store())
-
-
-def test_wrong_credentials_are_an_error(s3, bucket, monkeypatch):
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-    with pytest.raises(CredentialsError, match=r"S3 does not accept the credentials .*aws configure"):
-        S3Store().read(StoredObject(f"s3://{bucket}/sizes/one", 1), 0, 1)
+@pytest.mark.parametrize(
+    ("variables", "uri", "error", "message"),
+    [
+        ({}, "s3://no-bucket/x", DataNotFoundError, "s3://no-bucket/x: there is no bucket 'no-bucket'"),
+        (WEAK, "s3://store-tests/x", DataAccessError, "s3://store-tests/x: access denied"),
+        ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "s3://store-tests/x", CredentialsError, "S3 does not accept the credentials"),
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "s3://b/x", DataError,
+            "s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL",
+        ),
+    ],
+    ids=["no bucket", "no permission", "wrong credentials", "no server"],
+)  # fmt: skip
+@pytest.mark.usefixtures("s3", "bucket")
+def test_what_a_server_refuses_is_an_error_of_listing_and_of_reading(monkeypatch, variables, uri, error, message):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    store = S3Store(retry_seconds=0.5)
+    for ask in (lambda: list(store.objects(uri)), lambda: store.read(StoredObject(uri, 1), 0, 1)):
+        with pytest.raises(error, match=message):
+            ask()
 
 
 def test_missing_credentials_are_an_error(no_credentials):
     with pytest.raises(CredentialsError, match=r"s3://b/x: there are no AWS credentials"):
         next(S3Store().objects("s3://b/x"))
-
-
-def test_an_endpoint_that_cannot_be_reached_is_an_error_soon(s3, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    for ask in (
-        lambda store: next(store.objects("s3://b/x")),
-        lambda store: store.read(StoredObject("s3://b/x", 1), 0, 1),
-    ):
-        with pytest.raises(
-            DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL"
-        ):
-            ask(S3Store(retry_seconds=0.5))
 
 
 @pytest.mark.usefixtures("s3")

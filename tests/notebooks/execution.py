@@ -1,7 +1,5 @@
 """Executes a notebook whole in a real Jupyter kernel, and asks that kernel afterwards what the notebook left."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json
@@ -11,7 +9,6 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import nbformat
 from fakes.processes import processes_naming, until
@@ -19,9 +16,6 @@ from nbclient import NotebookClient
 from nbclient.util import run_sync
 from notebooks.recording import stripped
 from traitlets.config import Config
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 #: Tag of the cell whose assignments a run may overrule, and of the cell that does; Papermill's names for them.
@@ -33,47 +27,44 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Execution:
     """A notebook that was executed to its end, and the kernel that it ran in."""
 
-    def __init__(self, client: NotebookClient, folder: Path) -> None:
+    def __init__(self, client, folder):
         self._client = client
         self.notebook = client.nb
         #: The directory with a copy of the notebooks, and with the jobs.
         self.folder = folder
 
-    def value(self, expression: str) -> Any:
+    def value(self, expression):
         """Evaluate an expression in the kernel; the value comes back as JSON tells it."""
         spelled = f"__import__('json').dumps({expression})"
         answer = run_sync(self._ask)({"value": spelled})["value"]
         assert answer["status"] == "ok", f"{expression}: {answer['ename']}: {answer['evalue']}"
         return json.loads(ast.literal_eval(answer["data"]["text/plain"]))
 
-    async def _ask(self, expressions: Mapping[str, str]) -> Any:
+    async def _ask(self, expressions):
         message = self._client.kc.execute("", silent=True, user_expressions=expressions)
         while True:
-            reply = await self._client.kc.get_shell_msg(timeout=60)
+            reply = await self._client.kc.get_shell_msg(timeout=600)
             if reply["parent_header"].get("msg_id") == message:
                 return reply["content"]["user_expressions"]
 
-    def text(self) -> str:
+    def text(self):
         """Give what all cells wrote, to stdout and stderr, and what their last lines showed, without colours."""
         return _COLOUR.sub("", "".join(_text(output) for output in self._outputs()))
 
-    def pictures(self) -> list[bytes]:
-        """Give the PNG files that the cells drew, in their order."""
+    def pictures(self):
         return [
             base64.b64decode(output["data"]["image/png"])
             for output in self._outputs()
             if "image/png" in output.get("data", {})
         ]
 
-    def _outputs(self) -> Iterator[Any]:
+    def _outputs(self):
         for cell in self.notebook.cells:
             yield from cell.get("outputs", [])
 
 
 @contextmanager
-def executed(
-    name: str, *, timeout: float = 600.0, after_cell: Callable[[Any], None] | None = None, **parameters: Any
-) -> Iterator[Execution]:
+def executed(name, *, timeout=1800.0, after_cell=None, **parameters):
     """Execute ``notebooks/<name>.ipynb`` in a copy of the folder, with jobs in a data directory of its own.
 
     ``parameters`` overrule what the cell tagged "parameters" assigns. ``timeout`` is for each cell, in seconds. A cell
@@ -97,7 +88,7 @@ def executed(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _client(notebook: Any, folder: Path, timeout: float) -> NotebookClient:
+def _client(notebook, folder, timeout):
     place = shutil.copytree(NOTEBOOKS, folder / "notebooks", ignore=shutil.ignore_patterns("__pycache__"))
     return NotebookClient(
         notebook,
@@ -109,7 +100,7 @@ def _client(notebook: Any, folder: Path, timeout: float) -> NotebookClient:
     )
 
 
-def inject(notebook: Any, parameters: Mapping[str, Any]) -> None:
+def inject(notebook, parameters):
     """Put a cell that assigns the parameters after the one that says what they are by default."""
     if not parameters:
         return
@@ -122,8 +113,7 @@ def inject(notebook: Any, parameters: Mapping[str, Any]) -> None:
     notebook.cells.insert(index + 1, nbformat.v4.new_code_cell(source, metadata={"tags": [INJECTED]}))
 
 
-def assigned(source: str) -> set[str]:
-    """Give the names that a cell assigns."""
+def assigned(source):
     return {
         target.id
         for node in ast.parse(source).body
@@ -133,12 +123,12 @@ def assigned(source: str) -> set[str]:
     }
 
 
-def figures(lines: list[str], start: str) -> list[dict[str, str]]:
+def figures(lines, start):
     """Give the ``name=value`` of each line that begins with what the pattern matches."""
     return [dict(re.findall(r"(\S+)=(\S+)", line)) for line in lines if re.match(start, line)]
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder):
     """Give the kernel's variables: nothing of the person who runs the tests, neither jobs nor settings."""
     return {
         **os.environ,
@@ -148,7 +138,7 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-def _text(output: Any) -> str:
+def _text(output):
     if output["output_type"] == "stream":
         return str(output["text"])
     shown = output.get("data", {}).get("text/plain")

@@ -1,24 +1,18 @@
 """A real JupyterLab in a headless Chromium, which is driven through its debugging port."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
 
 import websocket
+from fakes.installed import require
 from fakes.processes import until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 TOKEN = "token-of-a-test"
 LIGHT, DARK = "JupyterLab Light", "JupyterLab Dark"
@@ -32,29 +26,27 @@ READY = """
 class Page:
     """One page of a browser."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address):
         self._socket = websocket.create_connection(address, timeout=120)
         self._sent = 0
 
-    def open(self, address: str) -> None:
-        """Go to another address; return when its page has begun."""
+    def open(self, address):
         self._call("Page.navigate", url=address)
 
-    def value(self, expression: str) -> Any:
+    def value(self, expression):
         """Evaluate JavaScript in the page, await a promise, and return its value as JSON tells it."""
         reply = self._call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in reply, reply["exceptionDetails"]
         return reply["result"].get("value")
 
-    def command(self, name: str, **arguments: Any) -> None:
+    def command(self, name, **arguments):
         """Run one of JupyterLab's commands, and wait until it has ended."""
         self.value(f"window.jupyterapp.commands.execute({name!r}, {json.dumps(arguments)}).then(() => true)")
 
-    def picture(self) -> bytes:
-        """Return what the page shows, as PNG."""
+    def picture(self):
         return base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"])
 
-    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def _call(self, method, **parameters):
         self._sent += 1
         self._socket.send(json.dumps({"id": self._sent, "method": method, "params": parameters}))
         while True:
@@ -63,12 +55,12 @@ class Page:
                 assert "error" not in reply, reply
                 return reply["result"]
 
-    def close(self) -> None:
+    def close(self):
         self._socket.close()
 
 
 @contextmanager
-def notebook_page(folder: Path, notebook: str, environment: Mapping[str, str]) -> Iterator[Page]:
+def notebook_page(folder, notebook, environment):
     """Open a notebook of the folder in JupyterLab; end both programs afterwards."""
     own = {**os.environ, **environment, "HOME": str(folder), "JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
     lab = (
@@ -81,16 +73,15 @@ def notebook_page(folder: Path, notebook: str, environment: Mapping[str, str]) -
         address = until(lambda: _written(server))["url"]
         with browser_page(folder, own) as page:
             page.open(f"{address}lab/tree/{notebook}?token={TOKEN}")
-            until(lambda: page.value(READY), 120)
+            until(lambda: page.value(READY))
             page.command("application:toggle-left-area")
             yield page
 
 
 @contextmanager
-def browser_page(folder: Path, environment: Mapping[str, str], size: tuple[int, int] = (1200, 1100)) -> Iterator[Page]:
+def browser_page(folder, environment, size=(1200, 1100)):
     """Start Chromium with one empty page."""
-    program = shutil.which("chromium")
-    assert program, "the tests of what a notebook shows need a browser: .ci/packages"
+    program = require("chromium")
     profile = folder / "profile"
     command = (
         program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0",
@@ -101,7 +92,7 @@ def browser_page(folder: Path, environment: Mapping[str, str], size: tuple[int, 
             lambda: (profile / "DevToolsActivePort").is_file() and (profile / "DevToolsActivePort").read_text()
         )
         request = Request(f"http://127.0.0.1:{port.split()[0]}/json/new?about:blank", method="PUT")
-        page = Page(json.loads(urlopen(request, timeout=60).read())["webSocketDebuggerUrl"])
+        page = Page(json.loads(urlopen(request, timeout=600).read())["webSocketDebuggerUrl"])
         try:
             yield page
         finally:
@@ -109,7 +100,7 @@ def browser_page(folder: Path, environment: Mapping[str, str], size: tuple[int, 
 
 
 @contextmanager
-def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
+def _running(command, folder, environment):
     with Path(folder, f"{Path(command[0]).name}.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
     try:
@@ -118,14 +109,14 @@ def _running(command: Sequence[str], folder: Path, environment: Mapping[str, str
         # The kernels end with their server, which ends them within seconds.
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(600)
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def _written(file: Path) -> dict[str, Any] | None:
+def _written(file):
     try:
         return json.loads(file.read_text())
     except ValueError:

@@ -6,8 +6,6 @@ A reader without Jupyter sees what happens. What differs from run to run without
 times in jobs' names and addresses of objects, is replaced by what is typical; a run's measurements stay.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html
@@ -17,15 +15,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import nbformat
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 METADATA = {
@@ -49,7 +43,7 @@ _DRAWN_SECONDS = 25.0
 _CELL_SECONDS = 3600.0
 
 
-def stripped(text: str) -> str:
+def stripped(text):
     """Return a notebook's text without outputs, as it is kept where no run of it was recorded."""
     notebook = _normalized(nbformat.reads(text, as_version=4))
     for cell in notebook.cells:
@@ -59,22 +53,22 @@ def stripped(text: str) -> str:
     return _written(notebook)
 
 
-def kept(text: str) -> str:
+def kept(text):
     """Return a notebook's text as it is kept: its outputs stay."""
     return _written(_normalized(nbformat.reads(text, as_version=4)))
 
 
-def code_digest(notebook: Any) -> str:
+def code_digest(notebook):
     """Return a digest of the code cells, which tells whether outputs are of these cells."""
     code = "\0".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
-def recorded(notebook: Any, paths: Mapping[str, str]) -> str:
+def recorded(notebook, paths):
     """Return the text of a notebook that was run, with typical texts instead of ``paths`` and of what is accidental."""
-    jobs: dict[str, str] = {}
+    jobs = {}
 
-    def typical(text: str) -> str:
+    def typical(text):
         for path, name in sorted(paths.items(), key=lambda pair: -len(pair[0])):
             text = text.replace(path, name)
         for pattern, replacement in _TYPICAL:
@@ -89,7 +83,7 @@ def recorded(notebook: Any, paths: Mapping[str, str]) -> str:
     return _written(notebook)
 
 
-def _normalized(notebook: Any) -> Any:
+def _normalized(notebook):
     """Leave in a notebook what its cells are, and no setting of an editor."""
     digest = notebook.metadata.get(RECORDED)
     notebook.metadata = nbformat.from_dict({**METADATA, **({RECORDED: digest} if digest else {})})
@@ -104,14 +98,14 @@ def _normalized(notebook: Any) -> Any:
     return notebook
 
 
-def _written(notebook: Any) -> str:
+def _written(notebook):
     nbformat.validate(notebook)
     return nbformat.writes(notebook) + "\n"
 
 
-def _joined(outputs: list[Any]) -> list[Any]:
+def _joined(outputs):
     """Join what came in several messages: how a stream is cut is accidental."""
-    joined: list[Any] = []
+    joined = []
     for output in outputs:
         last = joined[-1] if joined else None
         if last and output.output_type == last.output_type == "stream" and output.name == last.name:
@@ -121,7 +115,7 @@ def _joined(outputs: list[Any]) -> list[Any]:
     return joined
 
 
-def _output(output: Any, count: int, typical: Any) -> Any:
+def _output(output, count, typical):
     if output.output_type == "stream":
         output.text = typical(output.text)
         return output
@@ -134,7 +128,7 @@ def _output(output: Any, count: int, typical: Any) -> Any:
     return output
 
 
-def _picture_of_page(output: Any) -> None:
+def _picture_of_page(output):
     """Replace a page of a server that ends with the run by a picture of it."""
     address = re.search(r'<iframe src="(http[^"]+)"', output.get("data", {}).get("text/html", ""))
     if address is None:
@@ -150,11 +144,10 @@ def _picture_of_page(output: Any) -> None:
     output.data["image/png"] = base64.b64encode(picture).decode()
 
 
-def run(name: str) -> str:
-    """Run a notebook, and return its text with the outputs."""
+def run(name):
     from notebooks.execution import executed
 
-    def look(cell: Any) -> None:
+    def look(cell):
         for output in cell.get("outputs", []):
             _picture_of_page(output)
 
@@ -171,7 +164,7 @@ def run(name: str) -> str:
         return recorded(execution.notebook, paths)
 
 
-def main(names: list[str]) -> None:
+def main(names):
     """Run the named notebooks, by default all that need no containers, and keep them with their outputs."""
     default = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem not in WITH_CONTAINERS]
     for name in names or default:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from notebooks.execution import INJECTED, NOTEBOOKS, PARAMETERS, assigned, inject
+from notebooks.execution import NOTEBOOKS, PARAMETERS, assigned
 from notebooks.recording import RECORDED, WITH_CONTAINERS, code_digest, kept, recorded, stripped
 
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
@@ -17,15 +17,6 @@ OF_A_MACHINE = re.compile(r"/tmp/(?!work\b|scriptmode/)|(?<![\w.])/(work|root|sr
 PNG = re.compile(r"iVBOR[\w+/=\s]+")
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=[path.stem for path in PATHS])
-
-
-def parameters_cells(notebook):
-    return [cell for cell in notebook.cells if PARAMETERS in cell.metadata.get("tags", ())]
-
-
-@every_notebook
-def test_a_notebook_is_spelled_the_same(path):
-    assert path.read_text() == kept(path.read_text()), "make notebooks rewrites it"
 
 
 @every_notebook
@@ -54,20 +45,19 @@ def test_outputs_are_small_and_without_errors_and_paths_of_a_machine(path):
 
 
 @every_notebook
-def test_a_notebook_is_thin(path):
-    text = stripped(path.read_text())
+def test_a_notebook_is_thin_and_says_its_sizes_in_one_cell(path):
+    text = path.read_text()
+    assert text == kept(text), "make notebooks rewrites it"
+    text = stripped(text)
     assert len(text) < 20_000
     assert len(text.splitlines()) <= 400
-    for cell in nbformat.reads(text, as_version=4).cells:
+    cells = nbformat.reads(text, as_version=4).cells
+    for cell in cells:
         is_code = cell.cell_type == "code"
         assert len(cell.source.splitlines()) <= 30
         assert not is_code or not [line for line in cell.source.splitlines() if line.startswith(("!", "%", "def "))]
-
-
-@every_notebook
-def test_a_notebook_says_its_sizes_in_one_cell(path):
-    (cell,) = parameters_cells(nbformat.read(path, as_version=4))
-    assert assigned(cell.source)
+    (sizes,) = [cell for cell in cells if PARAMETERS in cell.metadata.get("tags", ())]
+    assert assigned(sizes.source)
 
 
 def names_executed(path):
@@ -95,30 +85,12 @@ NOISY = """{
 }"""
 
 
-def test_stripping_leaves_the_cells_and_their_tags_and_is_done_once():
+def test_a_recorded_notebook_has_what_is_typical_instead_of_what_is_accidental():
     once = stripped(NOISY)
     notebook = nbformat.reads(once, as_version=4)
     (cell,) = notebook.cells
     assert (cell.source, cell.metadata) == ("EPOCHS = 3\nDATA = 'here'", {"tags": ["parameters"]})
-    assert (cell.outputs, cell.execution_count) == ([], None)
-    assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    assert stripped(once) == once
-
-
-def test_a_parameter_overrules_the_cell_that_assigns_it_and_no_cell_is_left_out():
-    notebook = nbformat.reads(stripped(NOISY), as_version=4)
-    inject(notebook, {"EPOCHS": 1})
-    assert [cell.source for cell in notebook.cells] == ["EPOCHS = 3\nDATA = 'here'", "EPOCHS = 1"]
-    assert notebook.cells[1].metadata.tags == [INJECTED]
-
-
-def test_a_parameter_that_the_notebook_does_not_have_is_named():
-    with pytest.raises(AssertionError, match="does not assign EPOCH"):
-        inject(nbformat.reads(stripped(NOISY), as_version=4), {"EPOCH": 1})
-
-
-def test_a_recorded_notebook_has_what_is_typical_instead_of_what_is_accidental():
-    notebook = nbformat.reads(stripped(NOISY), as_version=4)
+    assert (cell.outputs, cell.execution_count, stripped(once)) == ([], None, once)
     text = "in /tmp/tmpab12cd34, http://127.0.0.1:40123/, job-2026-11-22-19-52-01-724, job-2026-11-22-19-52-05-001 "
     stream = [
         nbformat.v4.new_output("stream", text=part) for part in (text, "/here/data and job-2026-11-22-19-52-01-724")

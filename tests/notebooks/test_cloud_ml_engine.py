@@ -1,16 +1,13 @@
 """The notebook of Cloud ML Engine: a cluster of one role a host, submitted, followed, looked at and predicted from."""
 
-import json
 import math
 import re
-import urllib.parse
-import urllib.request
 from pathlib import Path
 
 import pytest
 from notebooks.execution import executed
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 STEPS = 240
 
@@ -20,11 +17,6 @@ def cloud():
     with executed("cloud_ml_engine", MAX_STEPS=STEPS) as execution:
         execution.said = execution.text()
         yield execution
-
-
-def ask(board, path):
-    with urllib.request.urlopen(f"{board.rstrip('/')}/{path}", timeout=20) as answer:
-        return json.load(answer)
 
 
 def evaluations(cloud):
@@ -54,21 +46,6 @@ def test_the_master_checkpoints_and_evaluates_and_all_learn(cloud):
     job_dir = Path(cloud.value("WORK"), "bucket", "job")
     assert len(list(job_dir.glob("model.ckpt-*.index"))) == 2
     assert list(Path(cloud.value("WORK"), "bucket", "packages").rglob("sourcedir.tar.gz"))
-
-
-def test_tensorboard_answers_with_the_scalars_of_the_jobs_directory(cloud):
-    url = cloud.value("board.url")
-    assert any(f'<iframe src="{url}"' in html for html in shown_as_html(cloud))
-    tags = ask(url, "data/plugin/scalars/tags")
-    (run,) = tags
-    assert {"loss", "accuracy/train", "accuracy/eval"} <= set(tags[run])
-    shown = ask(url, f"data/plugin/scalars/scalars?run={urllib.parse.quote(run)}&tag=accuracy/eval")
-    assert [(step, round(score, 4)) for _, step, score in shown] == evaluations(cloud)
-
-
-def shown_as_html(cloud):
-    outputs = [output for cell in cloud.notebook.cells for output in cell.get("outputs", [])]
-    return [output.get("data", {}).get("text/html", "") for output in outputs]
 
 
 def test_the_exported_model_predicts_on_one_node_as_the_cluster_did(cloud):

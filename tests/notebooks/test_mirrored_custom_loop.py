@@ -3,7 +3,7 @@
 import pytest
 from notebooks.execution import executed, figures
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 EPOCHS = 4
 
@@ -31,14 +31,9 @@ def test_the_network_learns_as_it_was_measured_to(mirrored):
     assert float(figures(mirrored.log, r"evaluation \d+:")[-1]["accuracy"]) > 0.83
 
 
-def test_there_is_a_checkpoint_every_other_epoch(mirrored):
-    assert [line.split(":")[0] for line in mirrored.log if line.startswith("checkpoint")] == [
-        "checkpoint 2",
-        "checkpoint 4",
-    ]
-
-
-def test_the_checkpoint_scores_the_same_without_the_strategy(mirrored):
+def test_the_last_checkpoint_scores_the_same_without_the_strategy(mirrored):
+    written = [line.split(":")[0] for line in mirrored.log if line.startswith("checkpoint")]
+    assert written == ["checkpoint 2", "checkpoint 4"]
     (restored,) = figures(mirrored.log, "restored ")
     (summary,) = figures(mirrored.log, "summary:")
     with_strategy = figures(mirrored.log, r"evaluation \d+:")[-1]["accuracy"]

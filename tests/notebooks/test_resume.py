@@ -5,7 +5,7 @@ import re
 import pytest
 from notebooks.execution import executed
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 EPOCHS, STEPS_OF_EPOCH, STOP_AT = 3, 156, 50
 LAST = EPOCHS * STEPS_OF_EPOCH
@@ -26,13 +26,10 @@ def found(lines, pattern):
     return match[1]
 
 
-def test_the_job_is_stopped_in_the_middle(resumed):
-    assert resumed.value("stopped.status") == "Stopped"
-    assert STOP_AT <= int(found(resumed.logs["stopped"], r"stopped at step (\d+)")) < LAST
-
-
-def test_the_next_job_goes_on_from_the_very_step(resumed):
+def test_a_job_is_stopped_in_the_middle_and_the_next_goes_on_from_the_very_step(resumed):
     step = found(resumed.logs["stopped"], r"stopped at step (\d+)")
+    assert resumed.value("stopped.status") == "Stopped"
+    assert STOP_AT <= int(step) < LAST
     assert found(resumed.logs["resumed"], r"resumed at step (\d+)") == step
     assert not [line for line in resumed.logs["never stopped"] if line.startswith("resumed")]
     made = [int(value) for value in resumed.value("resumed.metrics().values('step')")]

@@ -33,8 +33,7 @@ class PipeHost:
         return path
 
     def gone(self, epoch, channel="train"):
-        """Wait until an epoch's FIFO is removed."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while (self.data / f"{channel}_{epoch}").exists():
             assert time.monotonic() < deadline, f"{channel}_{epoch} stays"
             time.sleep(0.005)

@@ -11,7 +11,7 @@ from fakes.host_folders import free_ports
 from pipe_dataset.framings import line
 from pipe_dataset.pipe_host import PipeHost
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 ROWS = b"".join(line(b"%d" % number) for number in range(12))
 SERVER = (sys.executable, "-m", "scriptmode_runtime.tensorflow.server")
 CHIEF = (sys.executable, str(Path(__file__).parent / "programs" / "coordinates.py"))
@@ -46,13 +46,14 @@ def start(hosts):
         process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("made_as", ["function", "dataset"])
 def test_a_worker_reads_the_fifos_of_its_own_host(hosts, start, made_as):
     hosts["chief"].channels(other="File")
     hosts["worker"].feed(ROWS, ROWS)
     start("worker", SERVER)
     start("ps", SERVER)
-    output, errors = start("chief", (*CHIEF, made_as)).communicate(timeout=100)
+    output, errors = start("chief", (*CHIEF, made_as)).communicate(timeout=600)
     assert output.splitlines() == ["12 records, together 66", "24 records, together 132"], errors[-3000:]
     assert hosts["worker"].fed() == ["read", "read"]
 

@@ -42,7 +42,7 @@ def run(tmp_path):
         installs = f"import sys; sys.path.append({str(site)!r})\n"
         variables = {**os.environ, "PYTHONPATH": user_code.command(here).env["PYTHONPATH"]}
         command = [sys.executable, "-W", "ignore", "-c", installs + textwrap.dedent(program)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=100, env=variables, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=600, env=variables, check=False)
 
     return run
 

@@ -1,7 +1,11 @@
-"""Pipes without a writer, or without one yet."""
+"""Pipes without a writer, or without one yet, and which epoch is next for every process of a job."""
 
 import gc
+import json
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -105,11 +109,6 @@ def test_a_slow_writer_has_all_the_time_it_needs(pipe_host, dataset):
     assert list(dataset(timeout=0.2).as_numpy_iterator()) == [b"x"] * 4
 
 
-def test_a_writer_that_writes_nothing_is_an_empty_epoch(pipe_host, dataset):
-    pipe_host.feed(b"")
-    assert list(dataset(timeout=10)) == []
-
-
 @pytest.mark.prompt
 def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate):
     pipe_host.channels(train="Pipe", a="Pipe", b="Pipe", c="Pipe")
@@ -133,14 +132,76 @@ def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate):
     soon(time.monotonic() - began, 2)
 
 
-def test_the_pipe_is_as_large_as_it_may_be(pipe_host, dataset, gate):
-    import fcntl
+ANOTHER = """
+    import os
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+    print(list(PipeModeDataset("train", "TFRecord", timeout=60).as_numpy_iterator()))
+"""
 
-    pipe_host.feed(then(gate, tf_record(b"x")))
-    iterator = iter(dataset())
-    next(iterator)
-    other = os.open(pipe_host.fifo(0), os.O_WRONLY)
-    try:
-        assert fcntl.fcntl(other, 1032) == 1 << 20  # F_GETPIPE_SZ
-    finally:
-        os.close(other)
+
+@pytest.fixture
+def read(tf):
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+
+    def listed(**arguments):
+        return list(PipeModeDataset("train", "TFRecord", timeout=60, **arguments).as_numpy_iterator())
+
+    return listed
+
+
+def test_another_process_of_the_job_goes_on_with_the_next_epoch(pipe_host, read):
+    pipe_host.feed(tf_record(b"0"), tf_record(b"1"), tf_record(b"2"))
+    assert read() == [b"0"]
+    program = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ANOTHER)]
+    done = subprocess.run(program, check=True, capture_output=True, text=True, timeout=600)
+    assert done.stdout.strip() == "[b'1']"
+    assert read() == [b"2"]
+
+
+@pytest.mark.parametrize("change", ["another name", "files written again"])
+def test_another_job_in_the_same_folder_begins_with_the_first_epoch(pipe_host, read, monkeypatch, change):
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job-1")
+    pipe_host.feed(tf_record(b"0"), tf_record(b"1"))
+    assert [read(), read()] == [[b"0"], [b"1"]]
+    if change == "another name":
+        monkeypatch.setenv("TRAINING_JOB_NAME", "job-2")
+    else:
+        pipe_host.config.write_text(json.dumps({"train": {"TrainingInputMode": "Pipe"}}))
+    pipe_host.feed(tf_record(b"again"))
+    assert read() == [b"again"]
+
+
+def test_a_first_fifo_that_was_created_again_is_the_first_epoch(pipe_host, read):
+    pipe_host.feed(tf_record(b"0"), tf_record(b"1"))
+    assert [read(), read()] == [[b"0"], [b"1"]]
+    pipe_host.fed()
+    for left in pipe_host.data.iterdir():
+        left.unlink()
+    pipe_host.feed(tf_record(b"again"), tf_record(b"and again"))
+    assert [read(), read()] == [[b"again"], [b"and again"]]
+
+
+def test_a_first_fifo_that_is_kept_is_read_once(pipe_host, read):
+    pipe_host.feed(tf_record(b"0"), tf_record(b"1"))
+    kept = pipe_host.data / "kept"
+    os.link(pipe_host.fifo(0), kept)
+    assert read() == [b"0"]
+    pipe_host.gone(0)
+    os.link(kept, pipe_host.data / "train_0")
+    assert read() == [b"1"]
+
+
+def test_what_a_killed_process_left_of_the_state_does_no_harm(pipe_host, read):
+    state = pipe_host.base / "pipe_state" / "train"
+    state.parent.mkdir()
+    state.write_text("something\nels")
+    pipe_host.feed(tf_record(b"0"))
+    assert read() == [b"0"]
+
+
+def test_a_state_that_cannot_be_kept_is_named(pipe_host, read, tf, tmp_path):
+    (tmp_path / "file").touch()
+    pipe_host.feed(tf_record(b"0"))
+    with pytest.raises(tf.errors.OpError, match=r"file/below/train, which says what epoch is next.*state_dir names"):
+        read(state_dir=str(tmp_path / "file" / "below"))

@@ -37,9 +37,6 @@ def way(request, monkeypatch):
 
 @contextlib.contextmanager
 def mounted(folder):
-    """Mount a file system at a folder."""
-    if os.geteuid():
-        pytest.skip("only root mounts")
     subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
     try:
         yield
@@ -99,19 +96,13 @@ def test_links_that_lead_out_are_not_followed(way, base, target):
     (base / "link").symlink_to(target)
     (base / "again").symlink_to("link")
     with Directory(base, seen_as="/opt/ml") as directory:
-        for path in ("link", "again", "a/../link", "link/x"):
+        for path in ("link", "again", "a/../link", "link/x", "/etc/passwd", "..", "a/../../secret"):
             with pytest.raises(EscapeError):
                 directory.open_file(path)
             with pytest.raises(EscapeError):
                 directory.stat(path)
-
-
-@pytest.mark.parametrize("path", ["/etc/passwd", "..", "../secret", "a/../../secret"])
-def test_paths_that_lead_out_are_refused(way, base, path):
-    with Directory(base) as directory, pytest.raises(EscapeError):
-        directory.stat(path)
     with pytest.raises(EscapeError):
-        beneath.checked(path)
+        beneath.checked("a/../../secret")
 
 
 def test_a_chain_longer_than_any_path_leads_nowhere(tmp_path):
@@ -128,23 +119,18 @@ def test_a_chain_longer_than_any_path_leads_nowhere(tmp_path):
         assert content(directory, "inside") == "inside"
 
 
-def test_a_circle_of_links_ends(way, base):
-    (base / "one").symlink_to("two")
-    (base / "two").symlink_to("one")
-    with Directory(base) as directory, pytest.raises(OSError) as caught:
-        directory.stat("one")
-    assert caught.value.errno == errno.ELOOP
-
-
-def test_only_regular_files_are_opened(way, base):
+def test_only_regular_files_are_opened_and_a_circle_of_links_ends(way, base):
     os.mkfifo(base / "fifo")
-    (base / "to-fifo").symlink_to("fifo")
+    for name, target in (("to-fifo", "fifo"), ("one", "two"), ("two", "one")):
+        (base / name).symlink_to(target)
     with Directory(base) as directory:
         for path in ("fifo", "to-fifo"):
             with pytest.raises(OSError, match="not a regular file"):
                 directory.open_file(path)
         with pytest.raises(IsADirectoryError):
             directory.open_file("a")
+        with pytest.raises(OSError, match="Too many levels of symbolic links"):
+            directory.open_file("one")
 
 
 def test_files_are_made_where_links_stay_beneath(way, base):
@@ -161,28 +147,22 @@ def test_files_are_made_where_links_stay_beneath(way, base):
 
 
 @pytest.mark.slow
-def test_thousands_of_folders_in_each_other_are_walked_and_removed(base):
+def test_thousands_of_folders_in_each_other_are_walked_and_removed_with_few_descriptors(base):
     nested(base / "a", DEPTH)
+    before = descriptors()
     with Directory(base) as directory:
-        deepest = max((entry.path for entry in directory.walk()), key=len)
+        entries = []
+        for entry in directory.walk():
+            entries.append(entry.path)
+            if entry.path.count("/") == DEPTH // 2:
+                assert len(descriptors() - before) < 5
+        deepest = max(entries, key=len)
         assert deepest == "a" + "/below" * DEPTH + "/file"
         assert len(deepest) > os.pathconf("/", "PC_PATH_MAX")
         assert content(directory, deepest) == ""
         directory.remove_tree("a")
-    assert list(base.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_few_descriptors_are_enough_for_any_depth(base):
-    nested(base / "a", DEPTH)
-    before = descriptors()
-    with Directory(base) as directory:
-        for entry in directory.walk():
-            if entry.path.count("/") == DEPTH // 2:
-                assert len(descriptors() - before) < 5
     assert len(descriptors()) == len(before)
-    beneath.remove_tree(base)
-    assert not base.exists()
+    assert list(base.iterdir()) == []
 
 
 def test_a_walk_names_everything_and_follows_no_link(way, base):
@@ -231,10 +211,12 @@ def test_nothing_is_removed_through_a_link(way, base):
         directory.remove_tree("a")
         directory.remove_tree("input")
         directory.remove_tree("none/none")
+    beneath.remove_tree(base / "none" / "none")
     assert (kept / "data").is_dir()
     assert list(base.iterdir()) == []
 
 
+@pytest.mark.root
 def test_failed_is_called_for_a_file_that_cannot_be_removed_and_the_rest_is_removed(base):
     (base / "a" / "kept").mkdir()
     (base / "a" / "other").write_text("")
@@ -258,13 +240,6 @@ def test_failed_is_called_for_a_single_file_too(base, monkeypatch):
         with pytest.raises(PermissionError):
             directory.remove_tree("a/b/file")
     assert told == [("a/b/file", errno.EACCES)]
-
-
-def test_what_does_not_exist_is_removed_already(way, base):
-    beneath.remove_tree(base / "none" / "none")
-    beneath.remove_tree(base / "a" / "b" / "file")
-    beneath.remove_tree(base / "a" / "b" / "file")
-    assert list((base / "a" / "b").iterdir()) == []
 
 
 def test_a_directory_that_is_replaced_by_a_link_at_the_same_time_is_never_followed(base, tmp_path):

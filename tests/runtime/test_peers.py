@@ -11,6 +11,7 @@ from scriptmode_runtime import cluster
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.failure import Failure
 from scriptmode_runtime.peers.base import PeerHooks, Times
+from scriptmode_runtime.peers.connection import accepts_connections
 from scriptmode_runtime.peers.lead import Lead
 from scriptmode_runtime.peers.member import Member
 
@@ -30,9 +31,9 @@ class Job:
     def __init__(self, count, secrets=(), on_wait=None):
         self.clock = Clock()
         self.selector = selectors.DefaultSelector()
-        (port,) = free_ports(1)
+        (self.port,) = free_ports(1)
         names = [f"algo-{number + 1}" for number in range(count)]
-        places = {name: {"address": "127.0.0.1", "ports": {"peers": port}} for name in names}
+        places = {name: {"address": "127.0.0.1", "ports": {"peers": self.port}} for name in names}
         document = {"hosts": places, "single_machine": True}
         self.hosts = []
         for number, name in enumerate(names):
@@ -147,22 +148,17 @@ def test_a_lost_connection_is_a_lost_host(job, lost):
 
 
 @pytest.mark.parametrize("silent", [0, 1], ids=["lead", "member"])
-def test_a_silent_host_is_lost_after_its_deadline(job, silent):
+def test_hosts_that_beat_live_for_ever_and_a_silent_one_is_lost_after_its_deadline(job, silent):
     two = job(2)
     two.start()
+    two.settle(lambda: not accepts_connections("127.0.0.1", two.port))
+    two.pass_time(300, step=5.0)
     two.running = [two.hosts[1 - silent]]
     two.pass_time(29)
-    assert two.running[0].failure is None
+    assert [host.failure for host in two.hosts] == [None, None]
     two.pass_time(2)
     assert two.running[0].failure.host == f"algo-{silent + 1}"
     two.running = two.hosts
-
-
-def test_hosts_that_beat_live_for_ever(job):
-    two = job(2)
-    two.start()
-    two.pass_time(300, step=5.0)
-    assert [host.failure for host in two.hosts] == [None, None]
 
 
 @pytest.mark.parametrize("waits", [0, 1], ids=["lead", "member"])
@@ -175,19 +171,19 @@ def test_missing_hosts_are_logged_at_intervals(job, waits):
     assert said[0].startswith(("algo-1 waits for algo-2", "algo-2 waits for algo-1 at 127.0.0.1:")[waits])
 
 
-def test_a_host_that_never_comes_is_named(job):
+@pytest.mark.parametrize(
+    ("waits", "message"),
+    [
+        (0, "algo-2: did not come up in 100 s; look at its own log"),
+        (1, "algo-1: could not be reached at 127.0.0.1:"),
+    ],
+    ids=["lead", "member"],
+)
+def test_a_host_that_never_comes_is_named(job, waits, message):
     two = job(2)
-    two.start(0)
-    two.pass_time(101, step=10.0)
-    two.pass_time(10, step=10.0)
-    assert two.hosts[0].failure.message == "algo-2: did not come up in 100 s; look at its own log"
-
-
-def test_a_first_host_that_never_comes_is_named(job):
-    two = job(2)
-    two.start(1)
+    two.start(waits)
     two.pass_time(120, step=10.0)
-    assert two.hosts[1].failure.message.startswith("algo-1: could not be reached at 127.0.0.1:")
+    assert two.hosts[waits].failure.message.startswith(message)
 
 
 @pytest.mark.parametrize("secrets", [(b"secret", b"other"), (b"other", b"secret")])
@@ -211,14 +207,6 @@ def test_a_graceful_stop_lets_the_hosts_still_hear_of_each_other(job):
     two.settle(lambda: all(host.reached("trainers_ended") for host in two.hosts))
 
 
-def test_a_port_that_is_held_is_named(job):
-    one, other = job(2), job(2)
-    one.start(0)
-    other.hosts[0]._cluster = one.hosts[0]._cluster
-    with pytest.raises(ClusterError, match="peers"):
-        other.hosts[0].start()
-
-
 def test_a_connection_that_is_lost_at_once_is_tried_again(job):
     two = job(2)
     two.start(1)
@@ -230,3 +218,18 @@ def test_a_connection_that_is_lost_at_once_is_tried_again(job):
     two.running = two.hosts
     two.clock.now += 1
     two.settle(lambda: not two.hosts[0].disconnected)
+
+
+def test_a_port_that_is_held_is_named(job):
+    one, other = job(2), job(2)
+    one.start(0)
+    other.hosts[0]._cluster = one.hosts[0]._cluster
+    with pytest.raises(ClusterError, match="peers"):
+        other.hosts[0].start()
+
+
+def test_an_endpoint_accepts_connections_while_it_listens():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert accepts_connections("127.0.0.1", port) is True
+    assert accepts_connections("127.0.0.1", port) is False

