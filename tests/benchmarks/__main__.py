@@ -7,13 +7,16 @@ import importlib
 import os
 import sys
 import tempfile
+import time
 
 from tests.benchmarks import figures
 
+from scriptmode.messages import did_you_mean
+
 #: In the order in which they run.
 NAMES = (
-    "client", "submit", "launcher", "relay", "failure", "host_agent", "cluster", "containers", "training", "reader", "streams",
-    "mounts", "first_step", "footprint", "job_list", "live_view", "command_line", "plan", "slurm", "serve",
+    "client", "wire", "launcher", "cluster", "containers", "training", "reader", "streams", "first_step",
+    "footprint", "live_view", "command_line", "plan", "slurm", "serve",
 )  # fmt: skip
 
 
@@ -22,17 +25,28 @@ def main() -> int:
     if options.smallest:
         # Read when the modules are imported, and by the processes that they start.
         os.environ[figures.SMALLEST_VARIABLE] = "1"
-    benchmarks = {name: importlib.import_module(f"tests.benchmarks.{name}") for name in NAMES}
+    began = time.monotonic()
     for name in options.names or NAMES:
-        module = benchmarks[name]
-        print(f"{name}: {(module.__doc__ or '').strip()}", flush=True)
-        if options.list:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
-            for figure in module.run(folder):
-                print(figure.line(), flush=True)
+        module = importlib.import_module(f"tests.benchmarks.{name}")
+        print(f"{name}: {str(module.__doc__).strip().splitlines()[0]}", flush=True)
+        if not options.list:
+            measure(module.run)
+    if not options.list:
+        print(f"{time.monotonic() - began:.0f} s")
     return 0
+
+
+def measure(run: figures.Benchmark) -> None:
+    """Print the figures of a benchmark and its seconds, or why this machine cannot run it."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SCRIPTMODE_DATA_DIR"] = f"{folder}/data"
+        try:
+            for figure in run(folder):
+                print(figure.line(), flush=True)
+        except figures.UnavailableError as reason:
+            print(f"  not measured: {reason}")
+    print(f"  in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -46,9 +60,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--smallest", action="store_true", help="run once at the smallest size, to test that it works; no valid figures"
     )
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.names if name not in NAMES]
-    if unknown:
-        parser.error(f"no benchmark {unknown[0]!r}; there are: {', '.join(NAMES)}")
+    for name in options.names:
+        if name not in NAMES:
+            parser.error(f"no benchmark {name!r}; {did_you_mean(name, NAMES, most=len(NAMES))}")
     return options
 
 

@@ -1,12 +1,10 @@
-"""Many hosts, several of which end: the cost of the chief, and the delay until every host knows."""
+"""Many hosts, several of which end: the cost of the chief, and the delay until every host and process has ended."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import resource
-import socket
 import statistics
 import subprocess
 import sys
@@ -14,11 +12,16 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, amount
+from tests.fakes.host_folders import write_job
+from tests.fakes.processes import processes_naming, until
+
+from scriptmode import MPI, Estimator
+from scriptmode.data_dir import default_data_dir
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 INHERITED = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
 HOSTS = amount(1000, smallest=4)
-CHIEFS, RUNS = amount(3, smallest=1), amount(5, smallest=1)
+RUNS = amount(3, smallest=1)
 #: The hosts of a simulated cluster but the first, on one selector of one process: real connections, real words.
 MEMBERS = """
 import resource, selectors, sys, time
@@ -48,52 +51,24 @@ def run(folder: str) -> list[Figure]:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
     try:
-        cpu = [chief(Path(folder) / f"many-{number}") for number in range(CHIEFS)]
+        cpu = chief(Path(folder) / "many")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
     after = [after_mpirun(Path(folder) / f"mpi-{number}") for number in range(RUNS)]
     spread = [all_ended(Path(folder) / f"fails-{number}") for number in range(RUNS)]
+    killed = [after_killed_rank(Path(folder) / f"killed-{number}") for number in range(RUNS)]
     return [
-        Figure(f"CPU of the chief of {HOSTS} hosts, start to end", statistics.median(cpu), "s", 2),
+        Figure(f"CPU of the chief of {HOSTS} hosts, start to end", cpu, "s", 2),
         Figure("mpirun's success to the end of all hosts", statistics.median(after), "s", 0.5),
         Figure("failure on one host of 3 to the end of all, at worst", max(spread), "s", 3),
+        Figure("one of 4 ranks killed: job Failed and every process gone", statistics.median(killed), "s", 3),
     ]
 
 
-def host_folder(folder: Path, hosts: int, this: int, code: str, places: dict[str, object], **switches: object) -> Path:
-    """Write one host's /opt/ml tree."""
-    names = [f"algo-{number + 1}" for number in range(hosts)]
-    base = folder / names[this]
-    config = base / "input" / "config"
-    config.mkdir(parents=True)
-    (base / "code").mkdir()
-    (base / "code" / "train.py").write_text(code)
-    switches = {"sagemaker_program": "train.py", "sagemaker_job_name": "measured", **switches}
-    cluster = {"hosts": places, "single_machine": True, "secret": "measured"}
-    for name, content in {
-        "hyperparameters": {key: json.dumps(value) for key, value in switches.items()},
-        "resourceconfig": {"current_host": names[this], "hosts": names, "network_interface_name": "lo"},
-        "inputdataconfig": {},
-        "scriptmode": cluster,
-    }.items():
-        (config / f"{name}.json").write_text(json.dumps(content))
-    return base
-
-
-def places(folder: Path, hosts: int) -> dict[str, object]:
-    """Return an address on this machine for every host."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(6)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return {
-        f"algo-{number + 1}": {
-            "address": "127.0.0.1",
-            "base_dir": str(folder / f"algo-{number + 1}"),
-            "ports": {"peers": ports[min(number, 2)], "mirrored": ports[3 + min(number, 2)]},
-        }
-        for number in range(hosts)
-    }
+def jobs_of(folder: Path, hosts: int, code: str, **switches: object) -> list[Path]:
+    """Write the /opt/ml tree of each host."""
+    program = {"sagemaker_program": "train.py", "sagemaker_job_name": "measured"}
+    return list(write_job(folder, hosts, {"train.py": code}, **program, **switches).values())
 
 
 def train(base: Path, **variables: str) -> subprocess.Popen[bytes]:
@@ -104,9 +79,8 @@ def train(base: Path, **variables: str) -> subprocess.Popen[bytes]:
 
 def chief(folder: Path) -> float:
     """Run the first host of many as its own ``train``; give its CPU seconds without its script's."""
-    switch = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
     code = "import resource, sys; print('script', sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))"
-    base = host_folder(folder, HOSTS, 0, code, places(folder, HOSTS), **switch)
+    base = jobs_of(folder, HOSTS, code, sagemaker_multi_worker_mirrored_strategy_enabled=True)[0]
     env = {**INHERITED, "PYTHONPATH": str(ENTRYPOINTS)}
     with subprocess.Popen([sys.executable, "-c", MEMBERS, base], env=env) as members:
         process = train(base)
@@ -122,8 +96,7 @@ def chief(folder: Path) -> float:
 
 def after_mpirun(folder: Path) -> float:
     """Run two hosts of a job that ends well under mpirun; give how long after mpirun's end the last one ended."""
-    where = places(folder, 2)
-    bases = [host_folder(folder, 2, number, "print('well')", where, sagemaker_mpi_enabled=True) for number in range(2)]
+    bases = jobs_of(folder, 2, "print('well')", sagemaker_mpi_enabled=True)
     launchers = [train(base) for base in bases]
     log = bases[0].with_suffix(".log")
     ended_at = wait_for(log, b"mpirun ended with exit code 0")
@@ -134,7 +107,6 @@ def after_mpirun(folder: Path) -> float:
 
 def all_ended(folder: Path) -> float:
     """Fail one of three hosts while the others are busy and deaf to SIGTERM; give how long until all ended."""
-    where = places(folder, 3)
     code = """import os, signal, sys, time
 if os.environ["SM_CURRENT_HOST"] == "algo-2":
     print("fails", flush=True)
@@ -142,8 +114,7 @@ if os.environ["SM_CURRENT_HOST"] == "algo-2":
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 time.sleep(600)
 """
-    switch = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
-    bases = [host_folder(folder, 3, number, code, where, **switch) for number in range(3)]
+    bases = jobs_of(folder, 3, code, sagemaker_multi_worker_mirrored_strategy_enabled=True)
     launchers = [train(base) for base in bases[::2]]
     for base in bases[::2]:
         wait_for(base.with_suffix(".log"), b"worker started")
@@ -153,6 +124,33 @@ time.sleep(600)
     if codes != {9}:
         raise RuntimeError(f"every host should end with 9, and they ended with {codes}")
     return time.monotonic() - failed_at
+
+
+# Every rank notes its process; rank 2 dies once all are up, the others would go on for long.
+RANKS = """import os, pathlib, signal, time
+notes = pathlib.Path(os.environ["NOTES"])
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+(notes / f"rank-{rank}").write_text(str(os.getpid()))
+deadline = time.monotonic() + 30
+while len(list(notes.glob("rank-*"))) < 4 and time.monotonic() < deadline:
+    time.sleep(0.01)
+if rank == "2":
+    (notes / "died").write_text(str(time.monotonic()))
+    os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(600)
+"""
+
+
+def after_killed_rank(folder: Path) -> float:
+    """Kill one rank of a job; return the seconds until the job has failed and no process of it is left."""
+    folder.mkdir()
+    (folder / "dies.py").write_text(RANKS)
+    job = Estimator(
+        entry_point=str(folder / "dies.py"), instance_count=2, instance_type="local_process",
+        distribution=MPI(processes_per_host=2), environment={"NOTES": str(folder)}, max_run=120,
+    ).fit(wait=False)  # fmt: skip
+    until(lambda: job.status == "Failed" and not processes_naming(f"{default_data_dir()}/jobs/{job.name}"), 120)
+    return time.monotonic() - float((folder / "died").read_text())
 
 
 def wait_for(log: Path, text: bytes) -> float:

@@ -1,4 +1,4 @@
-"""One measured figure with its bound, and a table of figures."""
+"""One measured figure with its bound, and the ways of measuring."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Callable, TypeVar
 SMALLEST_VARIABLE = "SCRIPTMODE_BENCHMARKS_SMALLEST"
 
 Size = TypeVar("Size")
+
+
+class UnavailableError(Exception):
+    """This machine cannot run a benchmark."""
 
 
 def amount(usual: Size, *, smallest: Size) -> Size:
@@ -37,6 +41,10 @@ class Figure:
         return f"{text} {sign} {self.bound:g}  {'ok' if kept else 'MISSED'}"
 
 
+#: What each benchmark has as ``run``: it is called with an empty directory.
+Benchmark = Callable[[str], "list[Figure]"]
+
+
 def in_turn(runs: int, *measures: Callable[[], float]) -> list[float]:
     """Return the median of each measure, taken ``runs`` times in turn after one run that warms up."""
     if SMALLEST_VARIABLE in os.environ:
@@ -48,3 +56,18 @@ def in_turn(runs: int, *measures: Callable[[], float]) -> list[float]:
         for values, measure in zip(taken, measures):
             values.append(measure())
     return [statistics.median(values) for values in taken]
+
+
+def rates(layout: str, runs: int, ours: Callable[[], float], by_hand: Callable[[], float]) -> list[Figure]:
+    """Return the figures of steps/s measured in pairs, in alternating order, because the speed of a machine drifts."""
+    pairs = []
+    for number in range(runs):
+        first, second = (by_hand, ours) if number % 2 else (ours, by_hand)
+        taken = first(), second()
+        pairs.append(taken[::-1] if number % 2 else taken)
+    ratio = statistics.median(one / other for one, other in pairs)
+    return [
+        Figure(f"{layout}: steps/s inside fit", statistics.median(one for one, _ in pairs), "1/s"),
+        Figure(f"{layout}: steps/s started by hand", statistics.median(other for _, other in pairs), "1/s"),
+        Figure(f"{layout}: inside fit / by hand", ratio, "x", 0.98, at_most=False),
+    ]

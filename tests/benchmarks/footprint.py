@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -19,22 +18,17 @@ CHECKOUT = Path(__file__).parents[2]
 OWN = {"pip", "setuptools", "wheel", "_distutils_hack", "pkg_resources"}
 
 
-@dataclass(frozen=True)
-class Footprint:
-    packages: int
-    megabytes: float
-
-
 def run(folder: str) -> list[Figure]:
     ours = footprint(installed(Path(folder) / "scriptmode"))
     theirs = {version: footprint(environment(requirement)) for version, requirement in REFERENCES.items()}
+    (packages, megabytes), others = ours, theirs.items()
     return [
         # Rich, which draws the live view, is four of them; regex, whose searches have a time limit, has 3 MB, and obstore,
         # which reads S3, 16 MB.
-        Figure("packages of an installation", ours.packages, "", 19),
-        *(Figure(f"the same of sagemaker {version}", each.packages, "") for version, each in theirs.items()),
-        Figure("its size", ours.megabytes, "MB", 73),
-        *(Figure(f"the same of sagemaker {version}", each.megabytes, "MB") for version, each in theirs.items()),
+        Figure("packages of an installation", packages, "", 19),
+        *(Figure(f"the same of sagemaker {version}", each, "") for version, (each, _) in others),
+        Figure("its size", megabytes, "MB", 73),
+        *(Figure(f"the same of sagemaker {version}", each, "MB") for version, (_, each) in others),
     ]
 
 
@@ -45,7 +39,8 @@ def installed(folder: Path) -> Path:
     return folder / "bin"
 
 
-def footprint(binaries: Path) -> Footprint:
+def footprint(binaries: Path) -> tuple[int, float]:
+    """Return the number of packages, and their megabytes."""
     (site,) = binaries.parent.glob("lib/python*/site-packages")
     packages = {each.name.lower() for each in distributions(path=[str(site)])} - OWN
     size = sum(
@@ -54,7 +49,7 @@ def footprint(binaries: Path) -> Footprint:
         if top.name.partition("-")[0] not in OWN
         for file in ([top] if top.is_file() else _files(top))
     )
-    return Footprint(len(packages), size / 1e6)
+    return len(packages), size / 1e6
 
 
 def _files(folder: Path) -> list[Path]:

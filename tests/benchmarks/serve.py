@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 import boto3
 from botocore.config import Config
@@ -21,11 +21,11 @@ from scriptmode.testing import server
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CREATED = amount(9, smallest=1)
+CREATED = amount(5, smallest=1)
 JOBS, CLIENTS = amount(20, smallest=2), amount(100, smallest=4)
 #: Seconds between two looks of a client at its job, as ModelTrainer of the SageMaker SDK v3 waits, and of the measurement.
-INTERVAL, MEASURED = amount(5.0, smallest=0.5), amount(30, smallest=1)
-LINES = amount(20, smallest=2)
+INTERVAL, MEASURED = amount(5.0, smallest=0.5), amount(10, smallest=1)
+LINES = amount(10, smallest=2)
 GROUP = "/aws/sagemaker/TrainingJobs"
 #: Prints the time again after a number of seconds, without a Python of its own.
 CLOCK = "while :; do date +%s.%N; sleep {}; done"
@@ -40,8 +40,13 @@ def run(folder: str) -> list[Figure]:
         sagemaker, logs = (
             session.client(name, endpoint_url=running.url, config=config) for name in ("sagemaker", "logs")
         )
-        jobs = _Jobs(sagemaker, LocalPlatform(data_dir=data_dir), folder)
-        served, direct = in_turn(CREATED, jobs.create_by_request, jobs.create_in_process)
+        platform = LocalPlatform(data_dir=data_dir)
+        jobs = _Jobs(sagemaker, platform, folder)
+        served, direct = in_turn(
+            CREATED,
+            lambda: jobs.milliseconds(lambda request: sagemaker.create_training_job(**request)),
+            lambda: jobs.milliseconds(platform.create),
+        )
         age = _age(jobs, logs)
         share = _following(jobs, logs, running.process.pid)
     return [
@@ -54,7 +59,7 @@ def run(folder: str) -> list[Figure]:
 
 
 class _Jobs:
-    """Jobs of hosts that are processes of this machine, created in either way."""
+    """Jobs of hosts that are processes of this machine."""
 
     def __init__(self, sagemaker: Any, platform: LocalPlatform, folder: str) -> None:
         self.sagemaker = sagemaker
@@ -62,15 +67,14 @@ class _Jobs:
         self._output = f"file://{folder}/output"
         self._count = 0
 
-    def create_by_request(self) -> float:
-        """Return the milliseconds of a call by boto3."""
+    def milliseconds(self, create: Callable[[dict[str, Any]], object]) -> float:
+        """Return the time that a call takes; its job completes before the next one is measured."""
         request = self._request("true")
-        return self._measure(lambda: self.sagemaker.create_training_job(**request), request)
-
-    def create_in_process(self) -> float:
-        """Return the milliseconds of a call of the platform."""
-        request = self._request("true")
-        return self._measure(lambda: self._platform.create(request), request)
+        began = time.monotonic()
+        create(request)
+        taken = (time.monotonic() - began) * 1000
+        self._reach([request["TrainingJobName"]], "SecondaryStatus", "Completed")
+        return taken
 
     def start(self, program: str, count: int) -> list[str]:
         """Start jobs; return their names once all of them train."""
@@ -78,36 +82,24 @@ class _Jobs:
         for request in requests:
             self.sagemaker.create_training_job(**request)
         names = [request["TrainingJobName"] for request in requests]
-        until(lambda: all(self._describe(name)["SecondaryStatus"] == "Training" for name in names), 120)
+        self._reach(names, "SecondaryStatus", "Training")
         return names
 
     def stop(self, names: Sequence[str]) -> None:
         for name in names:
             self.sagemaker.stop_training_job(TrainingJobName=name)
-        until(lambda: all(self._describe(name)["TrainingJobStatus"] in ENDED for name in names), 120)
+        self._reach(names, "TrainingJobStatus", *ENDED)
 
-    def _measure(self, call: Any, request: dict[str, Any]) -> float:
-        began = time.monotonic()
-        call()
-        taken = (time.monotonic() - began) * 1000
-        name = request["TrainingJobName"]
-        until(lambda: self._describe(name)["TrainingJobStatus"] in ENDED, 120)
-        assert self._describe(name)["TrainingJobStatus"] == "Completed", self._describe(name)["FailureReason"]
-        return taken
-
-    def _describe(self, name: str) -> dict[str, Any]:
-        return self._platform.describe(name)
+    def _reach(self, names: Sequence[str], field: str, *values: str) -> None:
+        until(lambda: all(self._platform.describe(name)[field] in values for name in names), 120)
 
     def _request(self, program: str) -> dict[str, Any]:
         self._count += 1
+        image = {"TrainingImage": "scriptmode/tensorflow:2.15.1", "ContainerEntrypoint": ["sh", "-c", program]}
         return {
             "TrainingJobName": f"served-{self._count}",
             "RoleArn": "arn:aws:iam::000000000000:role/training",
-            "AlgorithmSpecification": {
-                "TrainingInputMode": "File",
-                "TrainingImage": "scriptmode/tensorflow:2.15.1",
-                "ContainerEntrypoint": ["sh", "-c", program],
-            },
+            "AlgorithmSpecification": {"TrainingInputMode": "File", **image},
             "OutputDataConfig": {"S3OutputPath": self._output},
             "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1, "VolumeSizeInGB": 1},
             "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
@@ -157,9 +149,7 @@ class _Follower:
     """A client that asks for a job's status and its new lines."""
 
     def __init__(self, sagemaker: Any, logs: Any, job: str) -> None:
-        self._sagemaker = sagemaker
-        self._logs = logs
-        self._job = job
+        self._sagemaker, self._logs, self._job = sagemaker, logs, job
         self._place: dict[str, Any] = {"startFromHead": True}
         self._stream = ""
         self.looks = self.lines = 0

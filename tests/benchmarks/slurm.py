@@ -1,26 +1,24 @@
-"""Jobs on a Slurm cluster of two nodes on this machine, against sbatch, srun and mpirun by hand."""
+"""Jobs on a Slurm cluster of two nodes on this machine, against sbatch and srun by hand."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-import statistics
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Callable
 
-from tests.benchmarks.figures import Figure, amount, in_turn
-from tests.benchmarks.training import ARGUMENTS, CODE, DATA, HYPERPARAMETERS, pair, steps_per_second
+from tests.benchmarks.figures import Figure, UnavailableError, amount, in_turn
+from tests.fakes.processes import processes_naming, until
 from tests.slurm.cluster import Cluster, why_not
 
-from scriptmode import MPI, Estimator, Slurm
+from scriptmode import Estimator, Slurm
 
 #: Seconds of following a job.
-FOLLOWED = amount(60, smallest=2)
-RUNS = amount(3, smallest=1)
+FOLLOWED = amount(15, smallest=2)
 #: Says when it began, then what the job's hyperparameter "then" asks for.
 SCRIPT = """
 import os, sys, time
@@ -37,12 +35,11 @@ _OF_DAEMONS = re.compile(r"MESSAGE_|REQUEST_(PING|STATS_INFO|COMPLETE|STEP_COMPL
 
 def run(folder: str) -> list[Figure]:
     if reason := why_not():
-        raise SystemExit(reason)
+        raise UnavailableError(reason)
     cluster = Cluster(folder)
     os.environ["SLURM_CONF"] = cluster.environment["SLURM_CONF"]
     try:
-        return [*_starts(cluster, Path(folder)), _calls(cluster, Path(folder)), _failure(Path(folder)),
-                *_training(cluster, Path(folder))]  # fmt: skip
+        return [*_starts(cluster, Path(folder)), _calls(cluster, Path(folder)), _failure(Path(folder))]
     finally:
         cluster.close()
 
@@ -76,7 +73,7 @@ def _starts(cluster: Cluster, folder: Path) -> list[Figure]:
         cluster.run("sbatch", *options, input=f"#!/bin/sh\nsrun {script}\n", cwd="/")
         return _last("began", output.read_text().splitlines()) - began
 
-    fit, by_hand = in_turn(5, ours, bare)
+    fit, by_hand = in_turn(3, ours, bare)
     return [
         Figure("fit to the first line of the script on both nodes", fit, "s"),
         Figure("the same with sbatch and srun by hand", by_hand, "s"),
@@ -105,46 +102,10 @@ def _failure(folder: Path) -> Figure:
     def measure() -> float:
         job = _estimator(folder, "fail").fit(wait=False)
         lines = _until_lines(job, "failed", 1)
-        while _processes(folder):
-            time.sleep(0.02)
+        until(lambda: not processes_naming(f"BASE_DIR={folder}/data"))
         return time.time() - _last("failed", lines)
 
-    return Figure("failure of one host until no process is left", in_turn(3, measure)[0], "s", 3)
-
-
-def _training(cluster: Cluster, folder: Path) -> list[Figure]:
-    channels = {name: (DATA / name).as_uri() for name in ("train", "eval")}
-
-    def in_fit() -> float:
-        estimator = Estimator(
-            entry_point="train_hvd.py", source_dir=str(CODE), instance_count=2, instance_type="slurm",
-            platform=Slurm(data_dir=folder / "data"), distribution=MPI(), hyperparameters=HYPERPARAMETERS,
-        )  # fmt: skip
-        return steps_per_second("\n".join(event.message for event in estimator.fit(channels, logs=False).logs()))
-
-    def by_hand() -> float:
-        output = folder / "mpirun.log"
-        command = [
-            str(Path(sys.executable).parent / "mpirun"), "--allow-run-as-root", "--bind-to", "none", "-np", "2",
-            "--map-by", "ppr:1:node", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
-            sys.executable, str(CODE / "train_hvd.py"), *ARGUMENTS,
-        ]  # fmt: skip
-        # A fresh parent: the programs resume from the checkpoints that lie beside the model.
-        model = folder / f"bare-{time.monotonic_ns()}" / "model"
-        model.mkdir(parents=True)
-        variables = f"SM_CHANNEL_TRAIN={DATA}/train SM_CHANNEL_EVAL={DATA}/eval SM_MODEL_DIR={model}"
-        options = ("--nodes=2", "--ntasks-per-node=1", f"--output={output}", "--wait", "--parsable")
-        cluster.run("sbatch", *options, input=f"#!/bin/sh\nexport {variables}\n{shlex.join(command)}\n", cwd=CODE)
-        return steps_per_second(output.read_text())
-
-    taken = [pair(in_fit, by_hand, swapped=bool(number % 2)) for number in range(RUNS)]
-    ours, reference = (statistics.median(values) for values in zip(*taken))
-    ratio = statistics.median(one / other for one, other in taken)
-    return [
-        Figure("Horovod on two nodes: steps/s inside fit", ours, "1/s"),
-        Figure("Horovod on two nodes: steps/s with mpirun in an allocation", reference, "1/s"),
-        Figure("Horovod on two nodes: inside fit / by hand", ratio, "x", 0.98, at_most=False),
-    ]
+    return Figure("failure of one host until no process is left", in_turn(2, measure)[0], "s", 3)
 
 
 def _await_idle(cluster: Cluster) -> None:
@@ -169,14 +130,3 @@ def _until_lines(job: object, word: str, count: int) -> list[str]:
 
 def _last(word: str, lines: list[str]) -> float:
     return max(float(line.split()[1]) for line in lines if line.startswith(f"{word} "))
-
-
-def _processes(folder: Path) -> list[Path]:
-    return [each for each in Path("/proc").glob("[0-9]*/environ") if f"BASE_DIR={folder}/data" in _text(each)]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""

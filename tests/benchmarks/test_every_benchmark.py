@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-#: In a few seconds, and with this environment alone.
-FAST = ("command_line", "failure", "host_agent", "job_list", "plan", "relay")
-#: Those that install what they compare with, start clusters and servers, or wait for a clock.
-SLOW = ("client", "cluster", "footprint", "launcher", "live_view", "mounts", "serve", "streams", "submit")
-TENSORFLOW = ("first_step", "reader")
-#: Its programs are trained by other tests, and the benchmark of containers trains with the functions of this module.
-THOROUGH = ("slurm", "training")
+#: In a few seconds together, and with this environment alone.
+FAST = ("command_line", "plan")
+#: The others: they install what they compare with, start clusters and servers, train, or wait for a clock.
+LONG = ("client", "cluster", "first_step", "footprint", "launcher", "live_view", "reader", "serve", "streams", "wire")
+#: Other tests train what these measure.
+OF_OTHERS = (
+    pytest.param("training", marks=pytest.mark.thorough),
+    pytest.param("slurm", marks=[pytest.mark.thorough, pytest.mark.slurm]),
+)
 
 
 def bench(*arguments):
@@ -24,16 +26,18 @@ def bench(*arguments):
     return subprocess.run(command, check=False, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=1500)
 
 
-def runs(name):
-    """Assert that a benchmark ends well and prints figures, each with its unit."""
-    done = bench("--smallest", name)
+def check_runs(*names):
+    """Assert that benchmarks end well and that each prints figures with their units."""
+    done = bench("--smallest", *names)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.startswith(f"{name}: ")
-    assert [line for line in done.stdout.splitlines() if line.startswith("  ")]
+    begun = [line.partition(":")[0] for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert begun[:-1] == list(names)
+    assert len([line for line in done.stdout.splitlines() if line.startswith("  ")]) >= 2 * len(names), done.stdout
 
 
-def test_make_bench_runs_this_command():
-    assert "$(BIN)/python -m tests.benchmarks\n" in (ROOT / "Makefile").read_text()
+def test_make_bench_runs_this_command_with_the_names_it_is_given():
+    words = ("make", "--dry-run", "bench", "NAMES=client wire")
+    assert "/python -m tests.benchmarks client wire\n" in subprocess.check_output(words, cwd=ROOT, text=True)
 
 
 def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
@@ -43,38 +47,33 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     listed = {word[:-1] for word in words if word.endswith(":")}
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
-    assert listed == measuring == {*FAST, *SLOW, *TENSORFLOW, *THOROUGH, "containers"}
+    assert listed == measuring == {*FAST, *LONG, "containers", "slurm", "training"}
 
 
-def test_a_benchmark_that_does_not_exist_is_refused():
-    done = bench("nonesuch")
+def test_a_benchmark_that_does_not_exist_is_refused_with_a_suggestion():
+    done = bench("clinet")
     assert done.returncode == 2
-    assert "no benchmark 'nonesuch'; there are: client, submit" in done.stderr
+    assert "no benchmark 'clinet'; did you mean 'client'?" in done.stderr
+    assert "no benchmark 'nonesuch'; use one of client, cluster" in bench("nonesuch").stderr
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FAST)
-def test_a_fast_benchmark_runs(name):
-    runs(name)
+def test_the_fast_benchmarks_run():
+    check_runs(*FAST)
 
 
+@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
-@pytest.mark.parametrize("name", SLOW)
-def test_a_slow_benchmark_runs(name):
-    runs(name)
-
-
 @pytest.mark.tf
-@pytest.mark.slow
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("name", [*TENSORFLOW, *(pytest.param(name, marks=pytest.mark.thorough) for name in THOROUGH)])
-def test_a_benchmark_of_tensorflow_runs(name):
-    runs(name)
+@pytest.mark.parametrize("name", [*LONG, *OF_OTHERS])
+def test_a_long_benchmark_runs(name):
+    check_runs(name)
 
 
 @pytest.mark.slow
 @pytest.mark.docker
+@pytest.mark.long
 @pytest.mark.timeout(2400)
 def test_the_benchmark_of_containers_runs(built):
-    runs("containers")
+    check_runs("containers")

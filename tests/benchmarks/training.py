@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,7 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
 
-from tests.benchmarks.figures import Figure, amount
+from tests.benchmarks.figures import Figure, amount, rates
+from tests.fakes.host_folders import free_ports
 
 from scriptmode import MPI, Estimator, ParameterServer
 
@@ -25,9 +24,9 @@ sys.path.insert(0, str(CODE))
 
 from progress import read_summary  # noqa: E402 - beside the training programs
 
-HYPERPARAMETERS = amount({"epochs": 6}, smallest={"epochs": 1, "steps-per-epoch": 5})
+HYPERPARAMETERS = amount({"epochs": 2}, smallest={"epochs": 1, "steps-per-epoch": 5})
 ARGUMENTS = [word for name, value in HYPERPARAMETERS.items() for word in (f"--{name}", str(value))]
-RUNS = amount(3, smallest=1)
+RUNS = amount(2, smallest=1)
 
 
 def run(folder: str) -> list[Figure]:
@@ -41,26 +40,7 @@ def run(folder: str) -> list[Figure]:
             lambda: by_hand(Path(folder)),
         ),
     }
-    figures = []
-    for layout, (ours, reference) in pairs.items():
-        taken = [pair(ours, reference, swapped=bool(run % 2)) for run in range(RUNS)]
-        rates = [statistics.median(values) for values in zip(*taken)]
-        figures += [
-            Figure(f"{layout}: steps/s inside fit", rates[0], "1/s"),
-            Figure(f"{layout}: steps/s started by hand", rates[1], "1/s"),
-            Figure(
-                f"{layout}: inside fit / by hand", statistics.median(a / b for a, b in taken), "x", 0.98, at_most=False
-            ),
-        ]
-    return figures
-
-
-def pair(ours: Callable[[], float], reference: Callable[[], float], *, swapped: bool) -> tuple[float, float]:
-    """Measure both one after the other, in alternating order, because the speed of a machine drifts."""
-    if swapped:
-        rate = reference()
-        return ours(), rate
-    return ours(), reference()
+    return [figure for layout, ways in pairs.items() for figure in rates(layout, RUNS, *ways)]
 
 
 def in_fit(entry_point: str, hosts: int, distribution: Any) -> float:
@@ -83,7 +63,8 @@ def bare_mpirun(folder: Path) -> float:
 def by_hand(folder: Path) -> float:
     """Start two workers, two ps and the chief as anyone would without a launcher."""
     environment = variables(folder)
-    cluster = {"chief": addresses(1), "worker": addresses(2), "ps": addresses(2)}
+    chief, *others = (f"localhost:{port}" for port in free_ports(5))
+    cluster = {"chief": [chief], "worker": others[:2], "ps": others[2:]}
     with ExitStack() as stack:
         for kind in ("worker", "ps"):
             for index in range(2):
@@ -110,14 +91,6 @@ def variables(folder: Path) -> dict[str, str]:
     model.mkdir()
     channels = {"SM_CHANNEL_TRAIN": str(DATA / "train"), "SM_CHANNEL_EVAL": str(DATA / "eval")}
     return {**os.environ, **channels, "SM_MODEL_DIR": str(model)}
-
-
-def addresses(count: int) -> list[str]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("", 0))
-        return [f"localhost:{each.getsockname()[1]}" for each in sockets]
 
 
 def steps_per_second(log: str) -> float:
