@@ -64,9 +64,8 @@ FASHION = (
     " -p epochs=12 --metric 'accuracy= accuracy=([0-9.]+)' --metric 'loss=loss=([0-9.]+)' --job-name fashion-1"
 )
 MIRRORED = (
-    "scriptmode run train_mirrored_loop.py --source-dir notebooks/code"
-    " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
-    " -p epochs=1 --job-name mirrored-1"
+    "scriptmode run train.py --input train=notebooks/data/fashion_mnist/train -p epochs=3 --metric keras"
+    " --job-name mirrored-1"
 )
 SLOW = "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"
 WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
@@ -79,7 +78,7 @@ PLAN = (
     + ELSEWHERE
 )
 HOROVOD_PLAN = (
-    "scriptmode plan --full train_hvd.py --source-dir notebooks/code --instance-type ml.p3.8xlarge --instance-count 2"
+    "scriptmode plan --full train.py --instance-type ml.p3.8xlarge --instance-count 2"
     " --distribution mpi --processes-per-host 4" + ELSEWHERE
 )
 #: Programs that the README shows: a block of Python whose first line is the file's name.

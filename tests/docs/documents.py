@@ -33,20 +33,26 @@ WITH_LINKS = [
 ]
 #: Languages of blocks that are executed, of files that a later block uses, and of blocks that are only read.
 RUN, FILES, READ = ("python", "console", "bash"), ("python", "toml", "yaml"), ("text", "json", "{toctree}")
-_NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*", re.DOTALL)
-_SCREEN = re.compile(r"<!-- screen: (?P<name>[a-z_]+) -->\s*")
+#: What a document says about the block below: comments, one after another. CONTRIBUTING.md describes them.
+_COMMENT = re.compile(r"<!-- (?P<name>not run|screen|needs|tolerance): (?P<value>.+?) -->\s*", re.DOTALL)
 _FILE_NAME = re.compile(r"# (?P<name>[\w./-]+\.(?:py|toml|yaml))\n")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. ``not_run`` is the document's reason not to run it; ``screen`` the name of a generated screen."""
+    """A fenced block.
+
+    ``not_run`` is the document's reason not to run it, ``screen`` the name of a generated screen, ``needs`` what the reader
+    has installed or has for it, and ``tolerance`` the share by which numbers of its output may differ.
+    """
 
     language: str
     text: str
     line: int
     not_run: str | None = None
     screen: str | None = None
+    needs: tuple[str, ...] = ()
+    tolerance: float = 0.0
 
     @property
     def file(self) -> str | None:
@@ -57,19 +63,20 @@ class Block:
 
 def blocks(document: Path) -> Iterator[Block]:
     """Yield a document's fenced blocks in order."""
-    before = None
+    comments = ""
     for token in _tokens(document):
         if token.type == "fence":
-            not_run = _NOT_RUN.fullmatch(before) if before else None
-            screen = _SCREEN.fullmatch(before) if before else None
+            found = {each["name"]: each["value"] for each in _COMMENT.finditer(comments)}
             yield Block(
                 token.info.strip(),
                 token.content,
                 token.map[0] + 1 if token.map else 0,
-                not_run["reason"] if not_run else None,
-                screen["name"] if screen else None,
+                found.get("not run"),
+                found.get("screen"),
+                tuple(found["needs"].split(", ")) if "needs" in found else (),
+                float(found.get("tolerance", "0%").removesuffix("%")) / 100,
             )
-        before = token.content if token.type == "html_block" else None
+        comments = comments + token.content if token.type == "html_block" else ""
 
 
 def links(document: Path) -> Iterator[str]:

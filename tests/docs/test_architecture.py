@@ -56,12 +56,3 @@ def test_a_graph_has_no_arrow_that_others_imply_and_no_circle():
     assert sorted(reduced.down) == [("a", "b"), ("b", "c")]
     assert sorted(reduced.up) == [("c", "a")]
     assert reduced.levels() == {"a": 2, "b": 1, "c": 0}
-
-
-def test_a_graph_is_described_as_text():
-    graph = architecture.Graph()
-    for begin, end, lazy in (("a", "b", False), ("a", "c", True), ("c", "a", False)):
-        architecture._add(graph, begin, end, lazy=lazy)
-    assert architecture.describe(graph) == (
-        "[a] imports [b]; [c] inside a function.\n[c] imports [a] (closes a circle)."
-    )

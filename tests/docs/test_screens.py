@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 import click
 import pytest
 from docs.documents import DOCS, README, WITH_CODE, blocks
-from docs.reader import commands, masked
+from outside.comparison import normalized
+from outside.reader import commands
 
 from scriptmode.cli import scriptmode
 
@@ -62,14 +63,14 @@ def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, mo
     # Any job that completes replaces the one that trains a network.
     monkeypatch.setattr(program, "MIRRORED", "echo > done.py; scriptmode run done.py --job-name mirrored-1")
     found = program.SCREENS["list"](terminal)
-    assert [masked(line) for line in found] == [masked(line) for line in SCREENS["list"].text.splitlines()]
+    assert [normalized(line) for line in found] == [normalized(line) for line in SCREENS["list"].text.splitlines()]
 
 
 @pytest.mark.slow
 def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
     # The order of the hosts' lines varies, and the end of the other host depends on how far it got.
     found, expected = (
-        [masked(line) for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
+        [normalized(line) for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
         for lines in (program.SCREENS["failure"](terminal), SCREENS["failure"].text.splitlines())
     )
     assert sorted(found) == sorted(expected)
@@ -141,9 +142,3 @@ def test_the_animation_in_the_readme_is_of_the_command_that_it_shows(program):
     assert any("Completed" in text for text in texts)
     assert not [text for text in texts if OF_A_MACHINE.search(text)]
     assert program.ANIMATION.stat().st_size <= 300_000
-
-
-def test_the_picture_of_a_card_exists_and_is_small():
-    picture = DOCS / "pictures" / "card.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size <= 60_000

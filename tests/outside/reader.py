@@ -5,28 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
 import subprocess
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import TrainingJobError
+from outside.comparison import agrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docs.documents import Block
 
-    from scriptmode import TrainingJob
-
-HERE = Path(__file__).parent
-#: Time limit of a command, in seconds.
-TIMEOUT = 240
-_NUMBER = re.compile(r"\d[\d,.:]*")
-_NAME = re.compile(r"[a-z][a-z-]*-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}")
+SESSION = Path(__file__).with_name("python_session.py")
+#: Time limit of a command and of a block of Python, in seconds.
+TIMEOUT = 600
 #: Runs a command, and stores its working directory and variables for the next one.
 _SCRIPT = """
 set -a; cd "$(cat "$READER/folder")"; [ ! -e "$READER/variables" ] || source "$READER/variables"
@@ -38,7 +33,7 @@ exit $code
 
 
 class MismatchError(AssertionError):
-    """The output of a command differs from the document."""
+    """A block failed, or its output differs from the document."""
 
 
 @dataclass
@@ -55,11 +50,11 @@ class Reader:
         (self.state / "folder").write_text(f"{self.folder}\n")
 
     def read(self, block: Block) -> None:
-        """Execute a block; raise `MismatchError` if its output differs."""
+        """Execute a block; raise `MismatchError` if it fails or its output differs."""
         if block.file:
-            place = self.folder / block.file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(block.text)
+            path = self.folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
         elif block.language == "python":
             self._run_python(block)
         elif block.language == "bash":
@@ -69,33 +64,41 @@ class Reader:
         elif block.language == "console":
             self._run_console(block)
 
+    def failure(self, block: Block) -> MismatchError | None:
+        """Execute a block; return what differs, or ``None``."""
+        try:
+            self.read(block)
+        except MismatchError as error:
+            return error
+        return None
+
     def run(self, command: str) -> tuple[int, str]:
         """Run a shell command; return its exit code and its output."""
         process = subprocess.Popen(
-            ["bash", "-c", _SCRIPT.replace("{command}", command)],
-            env={**self.environment, "READER": str(self.state)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
+            ["bash", "-c", _SCRIPT.replace("{command}", command)], env={**self.environment, "READER": str(self.state)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
             start_new_session=True,
-        )
+        )  # fmt: skip
         try:
             output = process.communicate(timeout=TIMEOUT)[0]
-        except BaseException:
+        except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise MismatchError(f"$ {command}\nnot finished after {TIMEOUT} s") from error
             raise
         return process.returncode, output
 
     def close(self) -> None:
         """Stop the Python session."""
         if self._python is not None:
-            self._python.communicate(timeout=30)
+            self._python.communicate(timeout=600)
 
     def _run_console(self, block: Block) -> None:
-        """Run each line that begins with ``$``; the next lines are its output, and ``$ echo $?`` expects its exit code."""
+        """Run each line that begins with ``$``; the next lines are its output, and ``$ echo $?`` expects its exit code.
+
+        The output of a screen is not compared: it is that of a terminal.
+        """
         code = 0
         steps = list(commands(block.text))
         for (command, expected), following in zip(steps, [*steps[1:], ("", "")]):
@@ -105,13 +108,26 @@ class Reader:
                 code, output = self.run(command)
                 if code and following[0] != "echo $?":
                     raise MismatchError(f"line {block.line}: $ {command}\nexit code {code}\n{output}")
-            if not agrees(expected, output):
+            if (not block.screen or command == "echo $?") and not agrees(expected, output, block.tolerance):
                 raise MismatchError(f"line {block.line}: $ {command}\nexpected:\n{expected}\nfound:\n{output}")
 
     def _run_python(self, block: Block) -> None:
+        """Run a block; a comment ``# -> TEXT`` expects what the statement on its line prints, or its value."""
+        answer = self._ask_python(block)
+        lines = block.text.splitlines()
+        for first, last, output in answer.get("printed", ()):
+            comments = (re.search(r"  # -> (.+)", line) for line in lines[first - block.line - 1 : last - block.line])
+            expected = "\n".join(comment[1] for comment in comments if comment)
+            if not agrees(expected, output, block.tolerance):
+                raise MismatchError(f"line {first}: expected:\n{expected}\nfound:\n{output}")
+        if answer.get("failure"):
+            raise MismatchError(f"line {block.line}: {answer['failure']}")
+
+    def _ask_python(self, block: Block) -> dict[str, Any]:
         if self._python is None:
             self._python = subprocess.Popen(
-                [sys.executable, str(HERE / "python_session.py")],
+                # Its text, not its file, whose directory would be the first that Python imports from.
+                ["python", "-c", SESSION.read_text()],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.PIPE,
@@ -122,16 +138,13 @@ class Reader:
         assert self._python.stdout
         self._python.stdin.write(json.dumps({"code": block.text, "line": block.line}) + "\n")
         self._python.stdin.flush()
+        if not select.select([self._python.stdout], [], [], TIMEOUT)[0]:
+            self._python.kill()
+            self._python.wait()
+            self._python = None
+            raise MismatchError(f"line {block.line}: not finished after {TIMEOUT} s")
         answer: dict[str, Any] = json.loads(self._python.stdout.readline() or '{"failure": "Python ended"}')
-        if answer.get("failure"):
-            raise MismatchError(f"line {block.line}: {answer['failure']}")
-
-
-def end(job: TrainingJob) -> None:
-    """Stop a job that a document left running; it may complete before the stop reaches it."""
-    with suppress(TrainingJobError):
-        job.stop()
-        job.wait(60)
+        return answer
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
@@ -149,24 +162,3 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
             expected.append(line)
     if command is not None:
         yield command, "\n".join(expected)
-
-
-def agrees(expected: str, output: str) -> bool:
-    """Return whether the output contains the expected lines in order, apart from numbers and names of jobs.
-
-    ``...`` matches any text in a line, and as a line any lines. An empty expectation matches everything.
-    """
-    parts = [masked(line) for line in expected.strip().splitlines()]
-    pattern = "".join(
-        r"(?:.*\n)*?" if part == "..." else re.escape(part).replace(r"\.\.\.", ".*?") + r"\n" for part in parts
-    )
-    text = "".join(f"{masked(line)}\n" for line in output.splitlines())
-    return re.search(rf"^{pattern}", text, re.MULTILINE) is not None
-
-
-def masked(line: str) -> str:
-    """Return a line with single spaces, and without numbers and names that differ from run to run."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
-    ellipsis = "\0"
-    plain = _NAME.sub("NAME", plain.replace("...", ellipsis))
-    return re.sub(r"\s+", " ", _NUMBER.sub("N", plain)).strip().replace(ellipsis, "...")

@@ -1,0 +1,117 @@
+"""What the documents name exists, their links lead somewhere, and each of their blocks says what it is."""
+
+import ast
+import re
+import sys
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from docs.documents import (
+    CONTRIBUTING,
+    FILES,
+    GUIDES,
+    READ,
+    README,
+    ROOT,
+    RUN,
+    WITH_CODE,
+    WITH_LINKS,
+    anchors,
+    blocks,
+    label,
+    links,
+)
+from outside.reader import commands
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TEXT = README.read_text()
+#: Maximum number of blocks in all documents that are not run; each has its reason in the document.
+MOST_NOT_RUN = 14
+#: What a block may need beside scriptmode: its extras, a program, an account.
+NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "AWS account"}
+
+
+def test_every_directory_and_file_that_is_shown_exists():
+    folders = re.findall(r"^\| `([a-z_/]+)` \|", TEXT, re.MULTILINE)
+    paths = re.findall(r"(?<![\w./])(?:tests|sdk|entrypoints)/[\w/.]*\w", CONTRIBUTING.read_text())
+    assert {"sdk/scriptmode", "tests/sdk/test_distribution.py"} < {*folders, *paths}
+    assert [path for path in (*folders, *paths) if not (ROOT / path).exists()] == []
+
+
+def test_every_target_of_make_that_a_document_names_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown = {
+        document: set(re.findall(r"(?:`|^\$ )make ([a-z-]+)", document.read_text(), re.MULTILINE))
+        for document in (README, CONTRIBUTING)
+    }
+    assert {"demo", "test", "bench", "docs", "screens"} <= shown[README] <= targets
+    assert {"light", "lint", "check", "test", "test-all", "bench"} <= shown[CONTRIBUTING] <= targets
+
+
+def test_the_readme_links_every_guide_and_every_notebook():
+    for path in (*GUIDES, *(ROOT / "notebooks").glob("*.ipynb")):
+        assert f"({label(path)})" in TEXT
+
+
+def test_links_of_the_package_page_lead_to_the_repository(tmp_path):
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]
+    page, text = tmp_path / "page.md", TEXT
+    for each in hook["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(each["pattern"], each["replacement"], text)
+    page.write_text(text)
+    found = list(links(page))
+    assert [target for target in found if not target.startswith(("https://", "#"))] == []
+    assert "https://github.com/scriptmode/scriptmode/blob/main/sdk/docs/guides/data.md" in found
+    assert "https://raw.githubusercontent.com/scriptmode/scriptmode/main/sdk/docs/pictures/live.svg" in found
+
+
+@pytest.mark.parametrize("document", WITH_LINKS, ids=label)
+def test_the_target_of_every_link_exists(document):
+    for target in links(document):
+        parts = urlsplit(target)
+        if parts.scheme:
+            assert parts.scheme == "https", target
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), target
+            continue
+        place = (document.parent / unquote(parts.path)).resolve() if parts.path else document
+        assert place.exists(), f"{target}: there is no {place}"
+        if parts.fragment:
+            assert parts.fragment in anchors(place), f"{target}: {place.name} has no such heading"
+
+
+def test_links_are_found_in_lists_and_tables(tmp_path):
+    document = tmp_path / "a.md"
+    document.write_text("# A `b` c\n\n## Two\n\n## Two\n\n* [x](y.md)\n\n| a |\n|---|\n| [`z`](z.md#q) ![p](p.png) |\n")
+    assert list(links(document)) == ["y.md", "z.md#q", "p.png"]
+    assert anchors(document) == {"a-b-c", "two", "two-1"}
+
+
+def test_few_blocks_are_not_run_and_each_has_a_reason():
+    left_out = [(label(document), block) for document in WITH_CODE for block in blocks(document) if block.not_run]
+    assert len(left_out) <= MOST_NOT_RUN, [(name, block.line, block.not_run) for name, block in left_out]
+
+
+@pytest.mark.parametrize("document", WITH_CODE, ids=label)
+def test_every_block_has_a_known_language_and_known_needs(document):
+    for block in blocks(document):
+        assert block.language in {*RUN, *FILES, *READ}, f"line {block.line}: {block.language!r}"
+        assert NEEDS.issuperset(block.needs), f"line {block.line}: {block.needs}"
+        if block.language == "python":
+            ast.parse(block.text, filename=f"line {block.line}")
+        if block.language in READ:
+            assert not list(commands(block.text)), f"line {block.line}: commands belong into a console block"
+        if block.language in set(FILES) - set(RUN):
+            assert block.file, f"line {block.line}: say the file's name in its first line: # job.{block.language}"
+
+
+def test_a_block_has_what_the_comments_above_it_say(tmp_path):
+    document = tmp_path / "page.md"
+    document.write_text(
+        "<!-- needs: mpi, an oven -->\n<!-- tolerance: 12.5% -->\n```console\n$ bake\n```\n\n```python\n1\n```\n"
+    )
+    found = [(block.needs, block.tolerance) for block in blocks(document)]
+    assert found == [(("mpi", "an oven"), 0.125), ((), 0.0)]

@@ -1,0 +1,128 @@
+"""The pages that list arguments, settings, variables and what v2 has in addition list exactly those of the code."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+from docs.documents import DOCS
+from references import SAGEMAKER_V2, environment
+
+import scriptmode
+from scriptmode import SpecError, TensorFlow, TrainingJob
+from scriptmode.platforms.slurm.sbatch_options import REFUSED
+from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.request.fields import FIELDS
+from scriptmode.spec.arguments import GONE, MISSING_METHODS
+from scriptmode.spec.estimator_arguments import EstimatorArguments
+
+
+def rows(page):
+    """Return the cells of each row of a page's tables whose first cell is code."""
+    lines = (DOCS / page).read_text().splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
+
+
+ARGUMENTS = rows("reference/arguments.md")
+
+
+def test_the_page_has_every_argument_once_with_a_default():
+    named = [name for row in ARGUMENTS for name in re.findall(r"`(\w+)`", row[0])]
+    taken = [name for name in inspect.signature(scriptmode.Estimator).parameters if name != "older_names"]
+    assert sorted(named) == sorted(taken) == sorted(each.name for each in fields(EstimatorArguments))
+    assert [row[0] for row in ARGUMENTS if not row[2]] == []
+    assert "`False`" in next(row[2] for row in ARGUMENTS if row[0] == "`use_spot_instances`")
+
+
+def test_an_argument_sets_the_field_that_the_page_names():
+    paths = {row.argument: row.path for row in FIELDS if row.argument}
+    wrong = {}
+    for row in ARGUMENTS:
+        shown = re.findall(r"`([\w.]+)`", row[3])
+        known = [paths[name] for name in re.findall(r"`(\w+)`", row[0]) if name in paths]
+        if known and shown != known:
+            wrong[row[0]] = (shown, known)
+    assert not wrong
+
+
+def test_the_page_of_slurm_has_every_setting_and_every_refused_option_with_its_reason():
+    found = {row[0].strip("`"): row for row in rows("reference/slurm.md")}
+    assert {name: (found[name][1], found[name][2]) for name in REFUSED if name in found} == REFUSED
+    assert {field.name for field in fields(SlurmSettings)} - {"options"} <= found.keys()
+
+
+#: Set where the platform says it, or by a strategy.
+CONDITIONAL = {"SM_TOPOLOGY", "TF_CONFIG"}
+PROGRAM = """
+import json, os
+names = [name for name in os.environ if name.startswith(("SM_", "SAGEMAKER_JOB", "SAGEMAKER_REGION")) or name == "CURRENT_HOST"]
+print("names:", json.dumps(names))
+"""
+
+
+@pytest.mark.slow
+def test_the_page_names_the_variables_that_a_script_has(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "train.py").write_text(PROGRAM)
+    (tmp_path / "points").mkdir()
+    (tmp_path / "points" / "a").write_text("1")
+    command = (sys.executable, "-m", "scriptmode", "run", "train.py", "--input", "train=points", "-p", "epochs=3")
+    said = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=600).stdout
+    names = json.loads(re.search(r"names: (\[.*\])", said)[1])
+    masked = {re.sub(r"^SM_(CHANNEL|HP)_\w+", r"SM_\1_<NAME>", name) for name in names}
+    assert masked == {re.match(r"`([\w<>]+)`", row[0])[1] for row in rows("reference/variables.md")} - CONDITIONAL
+
+
+def test_the_errors_in_the_guide_have_the_attributes_it_lists():
+    found = [row for row in rows("guides/failures.md") if row[0].startswith("`TrainingJob")]
+    assert len(found) == 2
+    description = {"TrainingJobName": "a", "TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded"}
+    for classes, said, *_ in found:
+        for name in re.findall(r"`(\w+)`", classes):
+            error = getattr(scriptmode, name)("text", description)
+            assert [word for word in re.findall(r"`(\w+)`", said) if not hasattr(error, word)] == []
+
+
+GUIDE = (DOCS / "guides" / "coming_from_sagemaker_v2.md").read_text()
+#: The second column of the table of what is not included by the names in the first.
+NOT_INCLUDED = dict(
+    [cell.strip().replace("`", "") for cell in line.split("|")[1:3]]
+    for line in GUIDE.partition("## Not included")[2].partition("## Errors")[0].splitlines()
+    if line.startswith("| ") and "sagemaker v2" not in line
+)
+
+
+def test_what_is_missing_is_in_the_guide_with_the_advice_of_its_error():
+    listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
+    assert {name: listed.get(name) for name in MISSING_METHODS} == MISSING_METHODS
+    assert listed["compiler_config"] == GONE["compiler_config"]
+
+
+@pytest.mark.parametrize("kind", ["smdistributed", "torch_distributed", "pytorchddp", "pytorchxla"])
+def test_a_distribution_of_aws_has_the_advice_of_its_error(kind):
+    with pytest.raises(SpecError) as caught:
+        TensorFlow(entry_point="train.py", distribution={kind: {}}, instance_type="ml.m5.large")
+    (advice,) = [advice for names, advice in NOT_INCLUDED.items() if kind in names]
+    assert caught.value.advice.replace("'", '"') == advice.replace("'", '"')
+
+
+@pytest.mark.slow
+def test_each_public_name_of_v2_s_estimators_and_jobs_is_there_or_in_the_list():
+    program = (
+        "import json, logging; logging.disable(50)\n"
+        "from sagemaker.estimator import _TrainingJob\n"
+        "from sagemaker.tensorflow import TensorFlow\n"
+        "print(json.dumps([[n for n in dir(c) if not n.startswith('_')] for c in (TensorFlow, _TrainingJob)]))"
+    )
+    printed = subprocess.run(
+        [environment(SAGEMAKER_V2) / "python", "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+    estimator, job = json.loads(printed.splitlines()[-1])
+    ours = {*MISSING_METHODS, *dir(TensorFlow), *inspect.signature(TensorFlow).parameters}
+    assert [name for name in estimator if name.islower() and name not in ours] == []
+    # Internal functions of v2, without an underscore.
+    internal = {"get_train_args", "start_new", "update"}
+    assert [name for name in job if name not in internal and name not in {"name", *dir(TrainingJob)}] == []

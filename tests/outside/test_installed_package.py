@@ -1,0 +1,89 @@
+"""A freshly installed scriptmode is complete: its requirements agree, it imports, and every command has a help."""
+
+import re
+import subprocess
+
+import pytest
+from outside.installations import BARE, INSTALLATIONS, uv
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+#: The bare installation is tested in every run.
+PARAMETERS = [
+    pytest.param(each, id=str(each), marks=[] if each == BARE else [pytest.mark.long]) for each in INSTALLATIONS
+]
+TRAIN = """\
+import os
+from pathlib import Path
+
+lines = Path(os.environ["SM_CHANNEL_TRAIN"], "part-0").read_text().split()
+Path(os.environ["SM_MODEL_DIR"], "count").write_text(str(len(lines)))
+"""
+
+
+@pytest.fixture(scope="module")
+def user(install, outside):
+    """Return a function that runs a program as a user of an environment, in a directory of the user's own."""
+
+    def user(environment, *command):
+        home = outside / f"user of {environment.folder.name}"
+        if not home.exists():
+            users[home] = environment.variables(home)
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=300, cwd=home, env=users[home],
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    users = {}
+    return user
+
+
+@pytest.mark.parametrize("installation", PARAMETERS)
+def test_scriptmode_is_imported_from_where_it_is_installed_with_all_requirements(installation, install, user):
+    environment = install(installation)
+    uv("pip", "check", "--python", environment.python)
+    done = user(environment, "python", "-c", "import scriptmode; print(scriptmode.__file__)")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{environment.folder}/lib/python{installation.python}/site-packages/scriptmode/")
+
+
+@pytest.mark.parametrize("installation", PARAMETERS)
+def test_every_command_has_a_help(installation, install, user):
+    verbs, failures = [()], []
+    for verb in verbs:
+        done = user(install(installation), "scriptmode", *verb, "--help")
+        if done.returncode or done.stderr or not done.stdout.startswith(f"Usage: {' '.join(('scriptmode', *verb))} "):
+            failures.append(f"$ scriptmode {' '.join(verb)} --help: exit code {done.returncode}\n{done.stderr}")
+        below = done.stdout.partition("\nCommands:\n")[2]
+        verbs += [(*verb, name) for name in re.findall(r"^  (\w[\w-]*)", below, re.MULTILINE)]
+    assert failures == []
+    assert {("run",), ("jobs", "submit", "training"), ("image", "build"), ("doctor",)} <= set(verbs)
+
+
+@pytest.mark.parametrize(
+    "distributions",
+    [{"parameter_server": {"enabled": True}}, {"mpi": {"enabled": True, "custom_mpi_options": "--NCCL_DEBUG INFO"}}],
+    ids=["parameter servers", "Horovod"],
+)
+def test_the_image_of_a_notebooks_call_for_tensorflow_1_is_known_without_sagemaker(distributions, install, user):
+    program = f"""
+import os
+from scriptmode import TensorFlow
+os.environ["AWS_DEFAULT_REGION"] = "eu-west-1"
+print(TensorFlow(
+    entry_point="train.py", role="arn:aws:iam::123456789012:role/training", train_instance_count=2, train_instance_type="ml.p3.2xlarge",
+    framework_version="1.13", py_version="py3", distributions={distributions!r},
+).training_image_uri())
+"""
+    done = user(install(BARE), "python", "-W", "ignore::DeprecationWarning", "-c", program)
+    assert (done.stdout, done.stderr) == (
+        "763104351884.dkr.ecr.eu-west-1.amazonaws.com/tensorflow-training:1.13-gpu-py3\n", "",
+    )  # fmt: skip
+
+
+def test_an_installation_from_the_sdist_alone_runs_a_job(builder, install, user):
+    environment = install(BARE, wheel=builder.wheel_of_sdist)
+    program = f"mkdir data && echo a b c > data/part-0 && cat > train.py <<'END'\n{TRAIN}END\n"
+    job = "scriptmode run train.py --input train=data --job-name count-1"
+    done = user(environment, "bash", "-ec", f"{program}{job}; scriptmode model download count-1 model; cat model/count")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert done.stdout.endswith("\n3")
