@@ -2,35 +2,49 @@
 SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
-# In two processes, because most tests wait for other processes. tests/conftest.py groups tests that must share one.
-PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+# In more processes than cores, because most tests wait for others. tests/conftest.py groups tests that must share one.
+PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
-.PHONY: demo test test-all test-images check bench docs screens notebooks lint setup light packages clean
+.PHONY: demo test test-rest test-all test-thorough test-images foreign check bench docs screens notebooks image-table lint setup light packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-## Run lint, type checks and every test; start a Docker daemon for them if none answers.
+## Run lint, type checks and every test that needs neither root, Docker nor Slurm, and does not take long.
 test: packages setup lint
-	.ci/docker run $(PYTEST) -raR
+	$(PYTEST) -n 3 --tier test
 
-## The same with every combination: all cells of the fault matrix, more random faults, each image with each user.
-test-all: PYTEST += --thorough
-test-all: test
+## The tests that `make test` leaves out, the cheapest first; start a Docker daemon for them if none answers.
+test-rest: setup
+	.ci/packages all
+	.ci/docker run $(PYTEST) -n 2 --tier rest
+
+## Both.
+test-all: test test-rest
+
+## The same with every cell of the matrices: faults, images, users.
+test-thorough: setup lint
+	.ci/packages all
+	.ci/docker run $(PYTEST) -n 2 --tier thorough
 
 ## Build the training images, and test them and container hosts.
-test-images: packages setup
+test-images: setup
+	.ci/packages all
 	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
+
+## Run suites of other projects against this one, all or those in NAMES, and print a table.
+foreign: setup
+	$(BIN)/python -m tests.foreign_suites $(NAMES)
 
 ## Run lint, type checks and the fast tests: all except those that start jobs, launchers and clusters.
 check: light lint
-	$(PYTEST) -q -m "not slow and not tf and not mpi and not docker and not live" \
-		--ignore=tests/processes --ignore=tests/containers
+	$(PYTEST) -n 2 -q --tier test -m "not slow and not tf and not mpi" \
+		--ignore=tests/processes --ignore=tests/containers --ignore=tests/engines
 
-## Measure and print the figures in the README.
+## Measure and print the figures in the README, all or those of NAMES="client wire".
 bench: setup
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks $(NAMES)
 
 ## Build the guides and the API reference as HTML in build/docs.
 docs: setup
@@ -45,6 +59,10 @@ screens: setup
 notebooks: packages setup
 	$(BIN)/python -m tests.notebooks.recording $(NAMES)
 
+## Regenerate the table of AWS's TensorFlow images from the newest sagemaker-core.
+image-table: light
+	$(BIN)/python .ci/image_table.py
+
 lint: light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,7 +75,7 @@ setup:
 light:
 	@.ci/setup light
 
-## Install the Debian packages that tests need: namespaces as hosts, ssh, Open MPI 4.
+## Install the Debian packages that `make test` can use: a browser, shells, ssh, Open MPI 4.
 packages:
 	@.ci/packages
 

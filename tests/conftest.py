@@ -14,6 +14,9 @@ import pytest
 from fakes import seaweedfs
 from fakes.promptness import TooLateError
 from hypothesis import HealthCheck, settings
+from run_report import RunReport
+from temporary_files import TemporaryFiles
+from tiers import TIERS, select
 
 HOSTILE_NAMES = {
     "spaces": " two  spaces ",
@@ -40,7 +43,9 @@ TOGETHER = {
     "tests/containers/": "trainings",
     "tests/notebooks/": "trainings",
     "tests/contract/toolkit/": "toolkit",
+    "tests/sagemaker_sdk/": "requests of v2",
     "tests/faults/": "faults",
+    "tests/outside/": "outside",
 }
 
 
@@ -49,21 +54,27 @@ def pytest_configure(config):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
+    config.pluginmanager.register(RunReport(config.option.timings))
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Such a process has a thread of pytest-xdist's; from Python 3.12 on a fork beside one is warned of.
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
+    else:
+        config.pluginmanager.register(TemporaryFiles(config))
 
 
 def pytest_addoption(parser):
-    parser.addoption("--thorough", action="store_true", help="Run the tests that are marked thorough too.")
+    parser.addoption(
+        "--tier",
+        choices=TIERS,
+        default="all",
+        help="Which tests to run: test (what needs neither root, Docker nor Slurm and is not long), rest, all (without the option), thorough.",
+    )
+    parser.addoption("--timings", metavar="FILE", help="Write each test's seconds and CPU seconds as a JSON line.")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests that are marked thorough, unless ``--thorough`` asks for them."""
-    if not config.option.thorough:
-        left_out = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
-        config.hook.pytest_deselected(items=left_out)
+    """Leave out the tests that the run's tier does not have."""
+    select(config, items)
 
 
 def pytest_itemcollected(item):

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SAGEMAKER_V2 = "sagemaker<3"
+SAGEMAKER_V3 = "sagemaker>=3"
+#: The part of v3 with its sessions, tables of images and classes of requests.
+SAGEMAKER_V3_CORE = "sagemaker-core>=2,<3"
 #: Wheels only: what is compared is what a user installs, and nothing is compiled; but these publish no wheel.
 SOURCE_ONLY = ("inotify_simple", "sagemaker-training", "sagemaker-tensorflow-training")
-#: pip's lines that show how far it is.
-SHOWN = ("Collecting ", "Building ", "Installing ")
 
 
 def environment(*requirements: str, alone: tuple[str, ...] = ()) -> Path:
@@ -35,7 +37,8 @@ def environment(*requirements: str, alone: tuple[str, ...] = ()) -> Path:
         with _lock(folder.with_suffix(".lock")) as lock:
             if not whole.exists():
                 _say(f"an environment of its own for {' '.join((*requirements, *alone))}")
-                _make(folder, lock)
+                # Its processes hold the lock too: when this one is killed, the next waits until they have ended.
+                subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, pass_fds=(lock,))
                 _install(folder, requirements, lock)
                 if alone:
                     _install(folder, ("--no-deps", *alone), lock)
@@ -43,21 +46,10 @@ def environment(*requirements: str, alone: tuple[str, ...] = ()) -> Path:
     return folder / "bin"
 
 
-def _make(folder: Path, lock: int) -> None:
-    """Its processes hold the lock too: when this one is killed, the next waits until they have ended."""
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, pass_fds=(lock,))
-
-
 def _install(folder: Path, requirements: tuple[str, ...], lock: int) -> None:
     wheels = ("--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY))
-    command = (str(folder / "bin" / "pip"), "install", "--progress-bar", "off", *wheels, *requirements)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=(lock,)) as pip:
-        assert pip.stdout
-        for line in pip.stdout:
-            if line.startswith(SHOWN):
-                _say(line.strip()[:100])
-    if pip.returncode:
-        raise subprocess.CalledProcessError(pip.returncode, command)
+    command = (str(folder / "bin" / "pip"), "install", "--quiet", *wheels, *requirements)
+    subprocess.run(command, check=True, stdout=sys.stderr, pass_fds=(lock,))
 
 
 @contextmanager

@@ -29,7 +29,7 @@ VALUES = {"contract", "errors", "failure", "plan", "cluster", "settings", "varia
 PATH = {"__main__", "user_code", "supervisor", "report", "preview", "rank", "sagemaker_training"}
 #: Sizes in pixels: of a character, a box, the space between boxes and between levels.
 CHARACTER, HEIGHT, GAP, LEVEL = 7.4, 30, 22, 74
-ORDERINGS = 24
+ORDERINGS = 4
 Edge = tuple[str, str]
 
 
@@ -147,8 +147,7 @@ class Layout:
         self._place()
 
     def _order(self) -> None:
-        """Sort each row by the mean position of the adjacent nodes, to and fro; keep the order with the fewest crossings."""
-        best, fewest = [list(row) for row in self.rows], self._crossings()
+        """Sort each row by the mean position of the adjacent nodes, to and fro."""
         for turn in range(ORDERINGS):
             indices = range(1, len(self.rows)) if turn % 2 else range(len(self.rows) - 2, -1, -1)
             for index in indices:
@@ -156,10 +155,6 @@ class Layout:
                 position = {name: place for place, name in enumerate(other)}
                 centre = {name: self._mean(name, position) for name in self.rows[index]}
                 self.rows[index].sort(key=centre.__getitem__)
-            crossings = self._crossings()
-            if crossings < fewest:
-                best, fewest = [list(row) for row in self.rows], crossings
-        self.rows = best
 
     def _mean(self, name: str, position: Mapping[str, float]) -> float:
         near = [position[each] for each in self._adjacent(name) if each in position]
@@ -171,16 +166,6 @@ class Layout:
     def _segments(self) -> Iterator[tuple[str, str]]:
         for way in self.ways.values():
             yield from zip(way, way[1:])
-
-    def _crossings(self) -> int:
-        place = {name: (level, index) for level, row in enumerate(self.rows) for index, name in enumerate(row)}
-        lines = sorted((place[begin], place[end]) for begin, end in self._segments())
-        return sum(
-            first[0][0] == second[0][0] and (first[0] < second[0]) != (first[1] < second[1])
-            for number, first in enumerate(lines)
-            for second in lines[number + 1 :]
-            if first[0] != second[0] and first[1] != second[1]
-        )
 
     def _place(self) -> None:
         """Put the boxes of a row beside each other, each row in the middle."""

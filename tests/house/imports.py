@@ -80,20 +80,6 @@ def graph(files: Iterable[Source], *, when: tuple[str, ...] = (AT_ONCE, LAZY)) -
     return arrows
 
 
-def of_packages(arrows: dict[str, set[str]], packages: set[str]) -> dict[str, set[str]]:
-    """Return the arrows between packages; a module beside packages, as on the top level, stands for itself."""
-    parents = {name.rpartition(".")[0] for name in packages}
-
-    def package(name: str) -> str:
-        above = name.rpartition(".")[0]
-        return name if name in packages or above in parents else above
-
-    found: dict[str, set[str]] = {}
-    for begin, ends in arrows.items():
-        found.setdefault(package(begin), set()).update(package(end) for end in ends)
-    return {begin: ends - {begin} for begin, ends in found.items()}
-
-
 def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     """Return the strongly connected components of more than one module, each sorted (Tarjan's algorithm)."""
     index: dict[str, int] = {}

@@ -83,11 +83,6 @@ def of_source(source: sources.Source) -> list[Offence]:
     return sorted(set(found), key=lambda offence: (offence.line, offence.text))
 
 
-def of_texts(source: sources.Source) -> list[Offence]:
-    """Return the idioms in what a Python file prints: errors, help, log lines."""
-    return [offence for line, text in _texts(source) for offence in _idioms(source.path, line, text)]
-
-
 def of_markdown(path: str, text: str) -> list[Offence]:
     """Return the idioms in a page outside of its code."""
     without_code = re.sub(r"(?ms)^(```+|~~~+).*?^\1|`[^`\n]*`", lambda code: re.sub(r"[^\n]+", "", code[0]), text)

@@ -42,15 +42,8 @@ class A:
     def nobody_asks(self):
         """Return whether there is no reader."""
 '''
-    found = [(offence.line, offence.kind) for offence in language.of_source(sources.Source("sdk/x.py", text))]
-    assert found == [
-        (1, "docstring"),
-        (3, "docstring"),
-        (8, "docstring"),
-        (12, "docstring"),
-        (14, "idiom"),
-        (15, "idiom"),
-        (17, "idiom"),
-    ]
+    found = language.of_source(sources.Source("sdk/x.py", text))
+    assert [offence.line for offence in found if offence.kind == "docstring"] == [1, 3, 8, 12]
+    assert [offence.line for offence in found if offence.kind == "idiom"] == [14, 15, 17]
     in_tests = [offence.line for offence in language.of_source(sources.Source("tests/x.py", text))]
     assert in_tests == [14, 17]

@@ -4,6 +4,7 @@ Paths in tables are relative to the checkout; one that ends in a slash stands fo
 """
 
 import importlib.util
+import subprocess
 import sys
 import sysconfig
 from functools import cache
@@ -103,72 +104,49 @@ STARTERS = (
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
-    "scriptmode.messages.did_you_mean",
-    "scriptmode.messages.did_you_mean_path",
+    "messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
+    "still_running",
     # One decision whether an output has colours, and one table of them.
-    "scriptmode.colours.RUNNING",
-    "scriptmode.colours.STATUS_COLOURS",
-    "scriptmode.colours.colours_enabled",
-    "scriptmode.messages.suggest_similar",
-    "scriptmode.messages.format_bytes",
-    "scriptmode.messages.pluralize",
-    "scriptmode.messages.format_duration",
-    "scriptmode.messages.validate_keys",
-    "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
-    "scriptmode.terminal_text.wrap_words",
-    "scriptmode.terminal_text.escape_unprintable",
-    "scriptmode.display.job_list.JobList",  # what `TrainingJob.list` returns
-    "scriptmode.progress_line.ProgressLine",  # one line that is replaced while something takes long
-    "scriptmode.bounded_yaml",  # one set of bounds for YAML
-    "scriptmode.messages.still_running",
-    "scriptmode.failure.summarize_error",
-    "scriptmode.errors.with_suffix",  # the option that stands for the argument of an error
-    "scriptmode.display.choose_view",  # the views, validated before a job is started
+    "colours": "RUNNING STATUS_COLOURS colours_enabled",
+    "terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
+    "display.job_list": "JobList",  # what `TrainingJob.list` returns
+    "progress_line": "ProgressLine",  # one line that is replaced while something takes long
+    "": "bounded_yaml",  # one set of bounds for YAML
+    "failure": "summarize_error",
+    "errors": "with_suffix",  # the option that stands for the argument of an error
+    "display": "choose_view",  # the views, validated before a job is started
     # The resources of hosts as the live view shows them.
-    "scriptmode.display.usage_table.usage_lines",
-    "scriptmode.display.usage_table.watch_lines",
-    "scriptmode.display.formatting.format_silence",
-    "scriptmode.display.formatting.format_usage",
+    "display.usage_table": "usage_lines watch_lines",
+    "display.formatting": "format_silence format_usage",
     # The types of the arguments that a job file may have.
-    "scriptmode.spec.estimator_arguments.EstimatorArguments",
-    "scriptmode.spec.estimator_arguments.INSTEAD_IN_TEXT",
+    "spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
-    "scriptmode.request.parse.parse_description",
-    "scriptmode.spec.inputs.Channel",
-    "scriptmode.spec.inputs.INPUT_MODES",
-    "scriptmode.spec.job_description.JobDescription",
-    "scriptmode.spec.job_description.JobStatus",
-    "scriptmode.spec.job_request.JobRequest",
-    "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
-    "scriptmode.platforms.registry.prune_local_jobs",
-    "scriptmode.platforms.registry.execute_on_local_host",
-    "scriptmode.platforms.registry.queue_position",
-    "scriptmode.platforms.local.LocalPlatform",  # public, as a submodule
-    "scriptmode.spec.metric_definitions.PRESETS",
-    "scriptmode.results.job_files.AREAS",
-    "scriptmode.source.archive.file_versions",  # what --watch looks at
-    "scriptmode.results.comparison.Comparison",
-    "scriptmode.results.job_files.copy_job_files",
-    "scriptmode.platforms.local.pruning.PruneReport",
+    "request.parse": "parse_description",
+    "spec.inputs": "Channel INPUT_MODES",
+    "spec.job_description": "JobDescription JobStatus",
+    "spec.job_request": "JobRequest",
+    # A job that cannot be read can still be deleted.
+    "platforms.registry": "delete_local_job prune_local_jobs execute_on_local_host queue_position",
+    "platforms.local": "LocalPlatform",  # public, as a submodule
+    "platforms.local.pruning": "PruneReport",
+    "spec.metric_definitions": "PRESETS",
+    "results.job_files": "AREAS copy_job_files",
+    "results.comparison": "Comparison",
+    "source.archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.
-    "scriptmode.serve.access_keys.AccessKeys",
-    "scriptmode.serve.configuration.parse_configuration",
-    "scriptmode.serve.request_mapping.HOSTS",
-    "scriptmode.serve.request_mapping.HostTable",
-    "scriptmode.serve.request_mapping.require_hosts",
-    "scriptmode.serve.server.DEFAULT_HOST",
-    "scriptmode.serve.server.DEFAULT_PORT",
-    "scriptmode.serve.server.Server",
-    "scriptmode.serve.server.Settings",
-    "scriptmode.serve.server.parse_address",
-    "scriptmode.serve.tls.load_certificate",
+    "serve.access_keys": "AccessKeys",
+    "serve.configuration": "parse_configuration",
+    "serve.request_mapping": "HOSTS HostTable require_hosts",
+    "serve.server": "DEFAULT_HOST DEFAULT_PORT Server Settings parse_address",
+    "serve.tls": "load_certificate",
+}
+USED_NAMES = {
+    f"scriptmode.{module}.{name}".replace("..", ".")
+    for module, names in COMMAND_LINE_USES.items()
+    for name in names.split()
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
-PRINTERS = (
-    "sdk/scriptmode/cli/commands/completion.py",
-    "sdk/scriptmode/cli/group.py",
-    "sdk/scriptmode/cli/output.py",
-)
+PRINTERS = ("sdk/scriptmode/cli/commands/completion.py", "sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
 TABLES = (*RUNTIME_NAMES.values(), *DISTRIBUTIONS.values(), STARTERS, PRINTERS)
 
 
@@ -197,7 +175,7 @@ def is_standard(name):
 
 def test_every_path_and_name_in_a_table_exists():
     unknown = {path for table in TABLES for path in table if not (sources.ROOT / path).exists()}
-    unknown |= {name for name in (*RUNTIME_NAMES, *COMMAND_LINE_USES) if not exists(name)}
+    unknown |= {name for name in (*RUNTIME_NAMES, *USED_NAMES) if not exists(name)}
     expect_none(unknown, "a module or name was moved or removed: correct the table")
 
 
@@ -262,7 +240,7 @@ def test_the_command_line_uses_public_names():
 
     def check(path, item):
         is_ours = item.module.partition(".")[0] == "scriptmode" and path.startswith("sdk/scriptmode/cli/")
-        known = item.dotted in public | COMMAND_LINE_USES or item.dotted.startswith("scriptmode.cli.")
+        known = item.dotted in public | USED_NAMES or item.dotted.startswith("scriptmode.cli.")
         return is_ours and not known
 
     expect_none(offending(check), "users' programs need it too: make it public, or add it to COMMAND_LINE_USES")
@@ -278,3 +256,32 @@ def test_the_command_line_prints_in_one_module():
         if "click.echo(" in source.text and not is_in(source.path, PRINTERS)
     ]
     expect_none(found, "print by output.echo, which filters what a terminal would obey")
+
+
+#: What must not be imported before it is needed.
+PROGRAM = """
+import sys
+
+def check(what):
+    heavy = {"boto3", "botocore", "obstore", "tensorflow", "numpy", "click"} & set(sys.modules)
+    assert not heavy, f"{what} imports {heavy}"
+
+import scriptmode
+check("import scriptmode")
+from scriptmode import Estimator
+Estimator(entry_point="x.py", instance_type="local_process").request("file:///x")
+check("a local request")
+Estimator("img", "arn:aws:iam::123456789012:role/r", 1, "ml.m5.large", output_path="s3://b").request("s3://b/x")
+check("a request to SageMaker")
+"""
+
+
+def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
+    environment = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    (tmp_path / "x.py").touch()
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, env=environment, cwd=tmp_path)
+
+
+def test_every_public_name_is_there_once():
+    assert len(scriptmode.__all__) == len(set(scriptmode.__all__))
+    assert [name for name in scriptmode.__all__ if not hasattr(scriptmode, name)] == []
