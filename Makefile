@@ -42,7 +42,7 @@ check: light lint
 	$(PYTEST) -n 2 -q --tier test -m "not slow and not tf and not mpi" \
 		--ignore=tests/processes --ignore=tests/containers --ignore=tests/engines
 
-## Measure and print the figures in the README, all or those of NAMES="client wire".
+## Measure and print the figures of the architecture guide and more, all or those of NAMES="client wire".
 bench: setup
 	$(BIN)/python -m tests.benchmarks $(NAMES)
 
@@ -51,7 +51,7 @@ docs: setup
 	$(BIN)/python -m sphinx -n -W --keep-going -q -d build/docs-trees sdk/docs build/docs
 	@echo build/docs/index.html
 
-## Regenerate the screens in the README and the guides from real jobs.
+## Regenerate the screens and the pictures of the documents from real jobs.
 screens: setup
 	$(BIN)/python sdk/docs/screens.py
 

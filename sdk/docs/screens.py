@@ -1,4 +1,4 @@
-"""Regenerate the screens in the README and the guides: the output of real jobs in a terminal and in a notebook.
+"""Regenerate the screens in the guides: the output of real jobs in a terminal and in a notebook.
 
     python sdk/docs/screens.py [NAME...]
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "sdk" / "docs" / "guides").glob("*.md"))]
+DOCUMENTS = sorted((ROOT / "sdk" / "docs" / "guides").glob("*.md"))
 PICTURES = ROOT / "sdk" / "docs" / "pictures"
 MARKED = re.compile(
     r"(<!-- screen: (?P<name>[a-z_]+) -->\n```(?:text|console)\n)(?P<text>.*?)(```\n<!-- end -->)", re.DOTALL
@@ -63,9 +63,9 @@ FASHION = (
     " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
     " -p epochs=12 --metric 'accuracy= accuracy=([0-9.]+)' --metric 'loss=loss=([0-9.]+)' --job-name fashion-1"
 )
-MIRRORED = (
-    "scriptmode run train.py --input train=notebooks/data/fashion_mnist/train -p epochs=3 --metric keras"
-    " --job-name mirrored-1"
+LINE = (
+    'mkdir points; for x in 1 2 3 4 5 6; do echo "$x $((2 * x + 1))"; done > points/part-0; scriptmode run line.py'
+    " --input train=points --hyperparameter epochs=40 --metric 'loss=loss=([0-9.]+)' --job-name line-1"
 )
 SLOW = "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"
 WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
@@ -81,7 +81,8 @@ HOROVOD_PLAN = (
     "scriptmode plan --full train.py --instance-type ml.p3.8xlarge --instance-count 2"
     " --distribution mpi --processes-per-host 4" + ELSEWHERE
 )
-#: Programs that the README shows: a block of Python whose first line is the file's name.
+#: The documents with the screens' programs: blocks of Python whose first line is the file's name.
+WITH_PROGRAMS = [ROOT / "README.md", ROOT / "sdk" / "docs" / "guides" / "getting_started.md"]
 PROGRAM = re.compile(r"^```python\n(?P<text># (?P<name>\w+\.py)\n.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -205,10 +206,10 @@ def job_list(terminal: Terminal) -> list[str]:
     """List jobs with different outcomes, in a separate data directory."""
     data = Path(terminal.environment["SCRIPTMODE_DATA_DIR"]).with_name("listed")
     alone = replace(terminal, environment={**terminal.environment, "SCRIPTMODE_DATA_DIR": str(data)})
-    for name, command in (("mirrored-1", MIRRORED), ("slow-1", SLOW), ("words-1", WORDS)):
+    for name, command in (("line-1", LINE), ("slow-1", SLOW), ("words-1", WORDS)):
         if not alone.has(name):
             alone.read(command)
-    return _session(alone, "scriptmode list")
+    return _session(alone, "scriptmode list --limit 3")
 
 
 def plan(terminal: Terminal) -> list[str]:
@@ -302,7 +303,7 @@ def terminal_in(place: Path) -> Terminal:
     folder = place / "scriptmode"
     folder.mkdir()
     (folder / "notebooks").symlink_to(ROOT / "notebooks")
-    for program in PROGRAM.finditer(DOCUMENTS[0].read_text()):
+    for program in PROGRAM.finditer("\n".join(document.read_text() for document in WITH_PROGRAMS)):
         (folder / program["name"]).write_text(program["text"])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SCRIPTMODE_"))}
     return Terminal(

@@ -51,7 +51,7 @@ def measure(run: figures.Benchmark) -> None:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Parse the command line; exit with 2 for a benchmark that does not exist."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Print the README's figures.")
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Print this project's figures.")
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"benchmarks to run (default: all): {', '.join(NAMES)}"
     )

@@ -24,7 +24,6 @@ WITH_CODE = [README, DOCS / "index.md", *GUIDES]
 #: Documents whose links are checked.
 WITH_LINKS = [
     *WITH_CODE,
-    DOCS / "faq.md",
     *sorted((DOCS / "reference").glob("*.md")),
     CONTRIBUTING,
     ROOT / "CHANGELOG.md",
@@ -32,7 +31,8 @@ WITH_LINKS = [
     ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",
 ]
 #: Languages of blocks that are executed, of files that a later block uses, and of blocks that are only read.
-RUN, FILES, READ = ("python", "console", "bash"), ("python", "toml", "yaml"), ("text", "json", "{toctree}")
+RUN, FILES = ("python", "console", "bash"), ("python", "toml", "yaml")
+READ = ("text", "json", "{toctree}", "{include} ../../README.md")
 #: What a document says about the block below: comments, one after another. CONTRIBUTING.md describes them.
 _COMMENT = re.compile(r"<!-- (?P<name>not run|screen|needs|tolerance): (?P<value>.+?) -->\s*", re.DOTALL)
 _FILE_NAME = re.compile(r"# (?P<name>[\w./-]+\.(?:py|toml|yaml))\n")

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from docs.documents import (
     CONTRIBUTING,
+    DOCS,
     FILES,
     GUIDES,
     READ,
@@ -36,9 +37,11 @@ NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "AWS account"}
 
 
 def test_every_directory_and_file_that_is_shown_exists():
-    folders = re.findall(r"^\| `([a-z_/]+)` \|", TEXT, re.MULTILINE)
-    paths = re.findall(r"(?<![\w./])(?:tests|sdk|entrypoints)/[\w/.]*\w", CONTRIBUTING.read_text())
-    assert {"sdk/scriptmode", "tests/sdk/test_distribution.py"} < {*folders, *paths}
+    text = CONTRIBUTING.read_text()
+    layout = text.partition("## Layout")[2].partition("\n## ")[0]
+    folders = re.findall(r"^\| `([a-z_/]+)` \|", layout, re.MULTILINE)
+    paths = re.findall(r"(?<![\w./])(?:tests|sdk|entrypoints)/[\w/.]*\w", text)
+    assert {"container", "notebooks", "tests/sdk/test_distribution.py"} < {*folders, *paths}
     assert [path for path in (*folders, *paths) if not (ROOT / path).exists()] == []
 
 
@@ -48,13 +51,23 @@ def test_every_target_of_make_that_a_document_names_exists():
         document: set(re.findall(r"(?:`|^\$ )make ([a-z-]+)", document.read_text(), re.MULTILINE))
         for document in (README, CONTRIBUTING)
     }
-    assert {"demo", "test", "bench", "docs", "screens"} <= shown[README] <= targets
-    assert {"light", "lint", "check", "test", "test-all", "bench"} <= shown[CONTRIBUTING] <= targets
+    assert {"demo", "test", "docs"} <= shown[README] <= targets
+    assert {"light", "lint", "check", "test", "test-all", "bench", "screens"} <= shown[CONTRIBUTING] <= targets
 
 
-def test_the_readme_links_every_guide_and_every_notebook():
-    for path in (*GUIDES, *(ROOT / "notebooks").glob("*.ipynb")):
-        assert f"({label(path)})" in TEXT
+def test_the_readme_is_short():
+    assert len(TEXT.splitlines()) <= 150
+
+
+def test_the_first_page_begins_like_the_readme_and_links_every_guide_and_every_notebook():
+    page = DOCS / "index.md"
+    begin = next(blocks(page))
+    assert (begin.language, begin.line) == ("{include} ../../README.md", 1)
+    (end,) = re.findall(r":end-before: (.+)", begin.text)
+    assert "## Four kinds of hosts" in TEXT.partition(end)[0]
+    assert TEXT.partition(end)[2]
+    found = {(page.parent / link).resolve() for link in links(page)}
+    assert {*GUIDES, *(ROOT / "notebooks").glob("*.ipynb")} - found == set()
 
 
 def test_links_of_the_package_page_lead_to_the_repository(tmp_path):
@@ -65,7 +78,7 @@ def test_links_of_the_package_page_lead_to_the_repository(tmp_path):
     page.write_text(text)
     found = list(links(page))
     assert [target for target in found if not target.startswith(("https://", "#"))] == []
-    assert "https://github.com/scriptmode/scriptmode/blob/main/sdk/docs/guides/data.md" in found
+    assert "https://github.com/scriptmode/scriptmode/blob/main/sdk/docs/guides/slurm.md" in found
     assert "https://raw.githubusercontent.com/scriptmode/scriptmode/main/sdk/docs/pictures/live.svg" in found
 
 

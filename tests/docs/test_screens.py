@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import click
 import pytest
-from docs.documents import DOCS, README, WITH_CODE, blocks
+from docs.documents import DOCS, WITH_CODE, blocks
 from outside.comparison import normalized
 from outside.reader import commands
 
@@ -59,15 +59,13 @@ def test_the_commands_of_a_screen_exist(name):
 
 
 @pytest.mark.slow
-def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, monkeypatch):
-    # Any job that completes replaces the one that trains a network.
-    monkeypatch.setattr(program, "MIRRORED", "echo > done.py; scriptmode run done.py --job-name mirrored-1")
+def test_the_list_in_the_guide_is_what_the_command_prints(program, terminal):
     found = program.SCREENS["list"](terminal)
     assert [normalized(line) for line in found] == [normalized(line) for line in SCREENS["list"].text.splitlines()]
 
 
 @pytest.mark.slow
-def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
+def test_the_failure_in_the_guide_is_what_the_command_prints(program, terminal):
     # The order of the hosts' lines varies, and the end of the other host depends on how far it got.
     found, expected = (
         [normalized(line) for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
@@ -96,10 +94,10 @@ def test_the_doctor_screen_has_the_checks_that_the_command_prints(program, termi
     assert subjects(found) == subjects(SCREENS["doctor"].text.splitlines())
 
 
-def test_a_terminal_has_the_programs_that_the_readme_shows(terminal):
-    files = {block.file: block.text for block in blocks(README) if block.file}
+def test_a_terminal_has_the_programs_that_the_documents_show(program, terminal):
+    files = {block.file: block.text for document in program.WITH_PROGRAMS for block in blocks(document) if block.file}
     assert {name: (terminal.folder / name).read_text() for name in files} == files
-    assert {"train.py", "words.py", "slow.py"} <= set(files)
+    assert {"train.py", "line.py", "words.py", "slow.py"} <= set(files)
 
 
 def test_only_the_text_between_marks_is_rewritten(program):
