@@ -5,39 +5,38 @@ Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.contai
 other module may change without notice.
 """
 
-from typing import TYPE_CHECKING, Any
-
-from scriptmode.errors import (
-    CapacityError,
-    ConfigError,
-    ContainerError,
-    CredentialsError,
-    DataAccessError,
-    DataError,
-    DataNotFoundError,
-    JobExistsError,
-    JobNotFoundError,
-    MissingPackageError,
-    PlatformError,
-    QuotaError,
-    RequestError,
-    ScriptmodeError,
-    SourceError,
-    SpecError,
-    TrainingJobError,
-    TrainingJobFailed,
-    TrainingJobStopped,
-    TransientError,
-    TuningJobFailed,
-    UnreadableJobError,
-    WaitTimeoutError,
-)
-
+#: False when the package runs; type checkers take it for True. Python's own name of it takes milliseconds to import.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     #: The installed version.
     __version__: str
     from scriptmode.aws.iam_role import get_execution_role
     from scriptmode.aws.sagemaker_session import Session
+    from scriptmode.errors import (
+        CapacityError,
+        ConfigError,
+        ContainerError,
+        CredentialsError,
+        DataAccessError,
+        DataError,
+        DataNotFoundError,
+        JobExistsError,
+        JobNotFoundError,
+        MissingPackageError,
+        PlatformError,
+        QuotaError,
+        RequestError,
+        ScriptmodeError,
+        SourceError,
+        SpecError,
+        TrainingJobError,
+        TrainingJobFailed,
+        TrainingJobStopped,
+        TransientError,
+        TuningJobFailed,
+        UnreadableJobError,
+        WaitTimeoutError,
+    )
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.failure import Failure
     from scriptmode.job import TrainingJob
@@ -51,7 +50,8 @@ if TYPE_CHECKING:
     from scriptmode.spec.training_job import InstanceGroup
     from scriptmode.tuner import HyperparameterTuner, Tuner
 else:
-    # Each name is imported at its first use: a command that needs few of them starts quickly.
+    # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
+    # are errors.
     _MODULES = {
         "MPI": "spec.distribution",
         "MultiWorkerMirrored": "spec.distribution",
@@ -98,28 +98,52 @@ else:
         "image_uris": "give the estimator framework_version= and py_version=, and read training_image_uri()",
         "local": "use scriptmode.Session(local_mode=True) and instance_type='local_process'",
         "s3_input": "use scriptmode.TrainingInput",
+        **dict.fromkeys(
+            ("Chainer", "HuggingFace", "MXNet", "PyTorch", "RLEstimator", "SKLearn", "XGBoost"),
+            "scriptmode trains TensorFlow; scriptmode.Estimator runs any program on one host, or under MPI",
+        ),
     }
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
+
         if name == "__version__":
             from importlib.metadata import version
 
             return version("scriptmode")
-        if name not in _MODULES:
-            hint = ""
-            if own := _MODULES_OF_SAGEMAKER.get(name):
-                hint = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}"
-            elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
-                hint = f"; {instead}"
-            raise AttributeError(f"module 'scriptmode' has no attribute {name!r}{hint}")
-        from importlib import import_module
-
-        value = getattr(import_module(f"scriptmode.{_MODULES[name]}"), name)
+        if name == "errors":
+            return import_module("scriptmode.errors")
+        if name not in __all__:
+            raise _missing_name(name)
+        value = getattr(import_module(f"scriptmode.{_MODULES.get(name, 'errors')}"), name)
         globals()[name] = value
         return value
 
+    def _missing_name(name: str) -> Exception:
+        """Return the error for a name that scriptmode does not have, with the name that was probably meant."""
+        import sys
+        from importlib.util import find_spec
+
+        advice = ""
+        if own := _MODULES_OF_SAGEMAKER.get(name):
+            advice = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}"
+        elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
+            advice = f"; {instead}"
+        elif name[0] != "_" and find_spec(f"scriptmode.{name}") is None:
+            from scriptmode.messages import suggest_similar
+
+            advice = f"; {similar}" if (similar := suggest_similar(name, __all__, cutoff=0.75)) else ""
+        # An import replaces the text of an AttributeError by its own, after it has looked for a module of that name.
+        is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"  # noqa: SLF001 - public for CPython
+        if is_import and advice and find_spec(f"scriptmode.{name}") is None:
+            return ImportError(f"cannot import name {name!r} from 'scriptmode'{advice}", name="scriptmode")
+        error = AttributeError(f"module 'scriptmode' has no attribute {name!r}{advice}")
+        # Python would append its own suggestion, of the object's names.
+        error.obj = None
+        return error
+
     def __dir__() -> list:
-        return sorted({*globals(), *_MODULES})
+        return sorted({*globals(), *__all__})
 
 
 __all__ = [

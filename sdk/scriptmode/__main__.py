@@ -1,7 +1,8 @@
 """The ``scriptmode`` command, also as ``python -m scriptmode``."""
 
+# The module `signal` takes milliseconds to import, in which Ctrl-C would print a traceback.
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 
 
 def main() -> None:
@@ -16,6 +17,9 @@ def main() -> None:
         if is_handled:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run()
+    except KeyboardInterrupt:
+        # Before or after the command handles it.
+        _end()
     finally:
         if is_handled:
             signal.signal(signal.SIGINT, _end)

@@ -19,11 +19,11 @@ _PRIVATE = 0o700
 def default_data_dir() -> Path:
     """Return the data directory: the environment variable's, else the one by the operating system's convention.
 
-    Raises `DataError` where it is in a home directory that cannot be found.
+    Raises `DataError` where it is in a home directory that cannot be found, and where it is a file or below one.
     """
     try:
         if named := os.environ.get(DATA_DIR_VARIABLE):
-            return Path(named).expanduser().absolute()
+            return _without_file(Path(named).expanduser().absolute())
         import platformdirs
 
         return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
@@ -32,6 +32,17 @@ def default_data_dir() -> Path:
             f"there is no data directory: {str(error).rstrip('.')}",
             advice=f"set HOME or {DATA_DIR_VARIABLE} to an absolute path",
         ) from error
+
+
+def _without_file(data_dir: Path) -> Path:
+    """Return a path that can be a directory; raise `DataError` where it, or one of its parents, is a file."""
+    for each in (data_dir, *data_dir.parents):
+        if os.path.lexists(each):
+            break
+    if each.exists() and not each.is_dir():
+        what = "which is a file" if each == data_dir else f"but {str(each)!r} is a file"
+        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", advice="name a directory in it")
+    return data_dir
 
 
 def mark_used(folder: Path) -> None:

@@ -108,6 +108,13 @@ def _has_letters_exchanged(one: str, other: str) -> bool:
     return one[pair] == other[pair][::-1] and one[pair].isalpha()
 
 
+def correct_scheme(uri: str) -> str:
+    """Return what to write instead of a URI whose scheme has capitals, ``write 's3://bucket'``; "" for another text."""
+    scheme, separator, rest = uri.partition("://")
+    is_known = scheme != scheme.lower() and scheme.lower() in ("s3", "file", "https")
+    return f"write {scheme.lower() + separator + rest!r}" if is_known else ""
+
+
 def did_you_mean_path(path: Path) -> str:
     """Return a suggestion for a path that does not exist: ``did you mean 'x'?``, or "" where no name is similar.
 

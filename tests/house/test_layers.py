@@ -130,6 +130,8 @@ COMMAND_LINE_USES = {
     "platforms.local": "LocalPlatform",  # public, as a submodule
     "platforms.local.pruning": "PruneReport",
     "spec.metric_definitions": "PRESETS",
+    "spec.whole_numbers": "parse_age",
+    "platforms.base": "STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "source.archive": "file_versions",  # what --watch looks at

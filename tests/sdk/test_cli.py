@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from datetime import datetime, timezone
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -85,6 +86,24 @@ def test_help_is_that_of_the_words_after_it(words, of):
     assert invoke("help", *words).stdout == invoke(*of, "--help").stdout
 
 
+def test_a_status_is_accepted_in_every_case():
+    assert invoke("list", "--status", "completed").stderr == "no such training jobs on this machine\n"
+
+
+def test_version_is_the_option():
+    assert invoke("version").stdout == invoke("--version").stdout == f"scriptmode, version {version('scriptmode')}\n"
+
+
+@pytest.mark.parametrize("words", [["run", "a.py"], ["prune", "--older-than", "1d"], ["serve", "key"]], ids=" ".join)
+def test_a_data_directory_that_is_a_file_is_named(words, tmp_path, monkeypatch):
+    file = tmp_path / "a.py"
+    file.touch()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(file))
+    done = invoke(*words)
+    assert done.exit_code == 1
+    assert done.stderr == f"scriptmode: SCRIPTMODE_DATA_DIR is '{file}', which is a file; name a directory in it\n"
+
+
 def test_the_package_runs_as_the_command():
     done = subprocess.run([sys.executable, "-m", "scriptmode", "ls", "--json"], check=True, capture_output=True, text=True, timeout=600)  # fmt: skip
     assert json.loads(done.stdout) == []
@@ -95,6 +114,12 @@ USAGE = {
     "another word": (["frobnicate"], "use one of attach, comp", "scriptmode"),
     "a synonym without a job": (["cancel"], "JOB is missing", "scriptmode stop"),
     "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),
+    "no program": (["run"], "PROGRAM is missing; write for example: scriptmode run train.py", "scriptmode run"),
+    "no program to plan": (["plan", "--platform", "sagemaker"], "PROGRAM is missing; write for example: scriptmode plan", "scriptmode plan"),
+    "tuning": (["tune"], "no command 'scriptmode tune'; hyperparameters are tuned in Python, by scriptmode.Tuner(...).fit(", "scriptmode"),
+    "a browser": (["dashboard"], "no command 'scriptmode dashboard'; scriptmode serve shows jobs in a browser", "scriptmode"),
+    "another word for a status": (["list", "--status", "done"], "'done' is not a status; did you mean 'Completed'?", "scriptmode list"),
+    "a status misspelled": (["list", "--status", "faild"], "'faild' is not a status; did you mean 'Failed'?", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or", "scriptmode list"),
     "an age before all dates": (["list", "--since", "999999w"], "'999999w' is neither an age nor a time", "scriptmode list"),
     "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is given twice; remove one of them", "scriptmode plan"),

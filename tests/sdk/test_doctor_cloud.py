@@ -190,13 +190,13 @@ def test_files_of_nodes_that_do_not_reach_this_machine_are_a_problem(programs, t
     assert f"this machine does not see what a node wrote to {tmp_path}/data" in shared.found
 
 
-def test_a_data_directory_that_cannot_be_written_is_a_problem(programs, tmp_path):
+def test_a_data_directory_that_cannot_be_written_is_a_problem(programs, tmp_path, monkeypatch):
     programs.add("srun", RUN)
-    (tmp_path / "data").rmdir()
-    (tmp_path / "data").write_text("")
+    too_long = tmp_path / ("x" * 300)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(too_long))
     *_, shared = slurm_checks.cluster()
     assert shared.outcome == "problem"
-    assert f"{tmp_path}/data cannot be used: it is not a directory" in shared.found
+    assert f"{too_long} cannot be used: File name too long" in shared.found
     assert shared.advice.startswith("make it writable")
 
 

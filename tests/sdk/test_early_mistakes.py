@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
+from scriptmode.aws import S3Downloader
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
 from scriptmode.spec.unused_settings import LAUNCHER_VARIABLES
@@ -120,20 +121,54 @@ def test_a_model_dir_whose_scheme_was_mistyped_is_refused(made, asked, message):
         made(model_dir=fine)
 
 
-def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("below", "what"), [("", "which is a file"), ("/below/it", "but '.*/file' is a file")], ids=["it", "below it"]
+)
+def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, below, what, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "file"))
-    with pytest.raises(
-        DataError, match="the data directory .*/file cannot be read: .*; name another one in .*_DATA_DIR"
-    ):
-        TrainingJob.list()
-    with pytest.raises(
-        DataError, match=r"^the data directory \S*/file cannot be written: File exists; make it writable"
-    ):
-        made().fit()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", f"{tmp_path}/file{below}")
+    for call in (TrainingJob.list, lambda: made().fit(), lambda: TrainingJob.attach("a-job")):
+        with pytest.raises(DataError, match=rf"^SCRIPTMODE_DATA_DIR is '.*/file{below}', {what}; name a directory in"):
+            call()
 
 
 def test_an_unknown_home_directory_is_reported_with_the_variables_to_set(monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~who-is-that/data")
     with pytest.raises(DataError, match="there is no data directory: .*; set HOME or SCRIPTMODE_DATA_DIR to an abs"):
         TrainingJob.list()
+
+
+WRITTEN_OTHERWISE = {
+    "horovod": (
+        {"distribution": "horovod"},
+        "distribution is 'horovod'; write MPI(), which starts Horovod's processes",
+    ),
+    "a distribution's name": ({"distribution": "parameter-server"}, "'parameter-server'; write ParameterServer()"),
+    "another distribution": ({"distribution": "ring"}, "distribution is 'ring'; give ParameterServer(), Multi"),
+    "a preset": ({"metric_definitions": "kears"}, "metric_definitions is 'kears'; did you mean 'keras'?"),
+    "a time with its unit": ({"max_run": "1h"}, "max_run is '1h'; write 3600, the seconds of 1h"),
+    "a number in quotes": ({"instance_count": "2"}, "instance_count is '2'; write 2, without quotes"),
+    "no number": ({"instance_count": "two"}, "instance_count is 'two'; give a whole number (int) of at least 1"),
+    "S3 in capitals": ({"output_path": "S3://bucket/x"}, "output_path is 'S3://bucket/x'; write 's3://bucket/x'"),
+    "a source in capitals": ({"source_dir": "S3://b/x.tar.gz"}, "is 'S3://b/x.tar.gz'; write 's3://b/x.tar.gz'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRITTEN_OTHERWISE.values(), ids=list(WRITTEN_OTHERWISE))
+def test_a_value_that_is_written_otherwise_has_the_right_one_in_its_error(made, arguments, message):
+    with pytest.raises(SpecError) as raised:
+        made(**arguments)
+    assert message in str(raised.value)
+
+
+def test_a_scheme_in_capitals_is_corrected_wherever_s3_is_named(made):
+    for uri, right in (("S3://bucket/x", "s3://bucket/x"), ("FILE:///x", "file:///x")):
+        with pytest.raises(SpecError, match=f"; write '{right}'$"):
+            made().request({"train": uri})
+    with pytest.raises(DataError, match="'S3://bucket/x' is not an S3 URI; write 's3://bucket/x'"):
+        S3Downloader.list("S3://bucket/x")
+
+
+def test_words_of_other_tools_for_a_status_are_suggestions():
+    with pytest.raises(SpecError, match="status is 'running'; did you mean 'InProgress'?"):
+        TrainingJob.list(status="running")

@@ -273,8 +273,8 @@ def test_jobs_are_listed_by_what_is_asked(capsys):
 
 
 def test_a_listing_that_cannot_be_meant_is_refused():
-    with pytest.raises(SpecError, match="status is 'Done'; give one of InProgress"):
-        TrainingJob.list(status="Done")
+    with pytest.raises(SpecError, match="status is 'x'; use one of Completed, Failed, InProgress"):
+        TrainingJob.list(status="x")
     with pytest.raises(SpecError, match="platform is 'cloud'; give 'local', 'sagemaker' or a platform object"):
         TrainingJob.list(platform="cloud")
 

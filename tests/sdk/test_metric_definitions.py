@@ -47,7 +47,7 @@ def test_a_preset_stands_for_its_metrics_alone_and_in_a_list():
     assert definitions(["keras", {"Name": "lr", "Regex": "lr=(.+)"}])[-2:] == ["val_accuracy", "lr"]
 
 
-@pytest.mark.parametrize("value", ["kears", [5]])
+@pytest.mark.parametrize("value", ["torch", [5]])
 def test_another_value_is_an_error_that_names_the_presets(value):
     with pytest.raises(SpecError, match="metric_definitions is .*give a list of .*, or 'keras'"):
         Estimator(entry_point="x.py", instance_type="local_process", metric_definitions=value)
@@ -59,8 +59,11 @@ def test_the_option_takes_a_preset_beside_other_metrics():
     assert found == ["loss", "accuracy", "val_loss", "val_accuracy", "lr"]
     wrong = invoke("plan", "x.py", "--metric", "kears")
     assert wrong.exit_code == 2
-    assert "--metric 'kears' does not have the form NAME=VALUE" in wrong.stderr
-    assert "or --metric keras" in wrong.stderr
+    assert "--metric is 'kears'; did you mean 'keras'?" in wrong.stderr
+    assert (
+        "NAME=VALUE; write --metric 'loss=loss=([0-9.]+)', or --metric keras"
+        in invoke("plan", "x.py", "--metric", "torch").stderr
+    )
 
 
 ALGORITHM = parse_description(

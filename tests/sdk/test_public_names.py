@@ -20,8 +20,8 @@ def loaded(statement):
     return done.stdout.split()
 
 
-def test_a_name_loads_what_it_needs_and_the_package_its_errors_alone():
-    assert loaded("import scriptmode") == ["scriptmode", "scriptmode.errors"]
+def test_a_name_loads_what_it_needs_and_the_package_nothing():
+    assert loaded("import scriptmode") == ["scriptmode"]
     of_mpi = loaded("from scriptmode import MPI")
     assert set(of_mpi) > {"scriptmode", "scriptmode.errors", "scriptmode.spec", "scriptmode.spec.distribution"}
     assert "scriptmode.estimator" not in of_mpi
@@ -50,11 +50,37 @@ def test_a_name_of_sagemaker_leads_to_another_one_here(name, instead):
         getattr(scriptmode, name)
 
 
-def test_another_name_is_none():
-    with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Estimater'"):
-        scriptmode.Estimater  # noqa: B018 - to look is what is tested
-    with pytest.raises(ImportError, match="cannot import name 'Estimater'"):
-        exec("from scriptmode import Estimater")
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("Estimater", "; did you mean 'Estimator'?"),
+        ("get_executon_role", "; did you mean 'get_execution_role'?"),
+        ("PyTorch", "; scriptmode trains TensorFlow; scriptmode.Estimator runs any program on one host, or under MPI"),
+        ("inputs", ", a module of sagemaker; use its names in scriptmode, such as scriptmode.TrainingInput"),
+    ],
+)
+def test_the_errors_of_an_access_and_of_an_import_have_the_same_advice(name, advice):
+    with pytest.raises(AttributeError) as raised:
+        getattr(scriptmode, name)
+    assert str(raised.value) == f"module 'scriptmode' has no attribute {name!r}{advice}"
+    with pytest.raises(ImportError) as raised:
+        exec(f"from scriptmode import {name}")
+    assert str(raised.value) == f"cannot import name {name!r} from 'scriptmode'{advice}"
+    assert not hasattr(scriptmode, name)
+
+
+def test_another_name_is_none_and_a_module_is_imported():
+    with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Frobnicator'$"):
+        scriptmode.Frobnicator  # noqa: B018 - to look is what is tested
+    with pytest.raises(ImportError, match="cannot import name 'Frobnicator' from 'scriptmode' "):
+        exec("from scriptmode import Frobnicator")
+    assert set(loaded("from scriptmode import tuner, errors")) > {"scriptmode.tuner", "scriptmode.errors"}
+
+
+def test_hardly_anything_is_imported_before_the_command_handles_ctrl_c():
+    code = "import sys; before = {*sys.modules}; import scriptmode.__main__; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=600)
+    assert done.stdout.split() == ["scriptmode", "scriptmode.__main__"]
 
 
 @pytest.mark.parametrize(

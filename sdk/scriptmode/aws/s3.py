@@ -20,6 +20,7 @@ from scriptmode.errors import (
     ScriptmodeError,
     invalid,
 )
+from scriptmode.messages import correct_scheme
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def parse_s3_uri(uri: str) -> S3Location:
     """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
-        raise DataError(f"{uri!r} is not an S3 URI", advice=f"write {SCHEME}bucket/key")
+        raise DataError(f"{uri!r} is not an S3 URI", advice=correct_scheme(uri) or f"write {SCHEME}bucket/key")
     return S3Location(bucket, key)
 
 

@@ -74,12 +74,22 @@ SYNONYMS = {
     **dict.fromkeys(("cancel", "kill"), "stop"),
     "delete": "rm",
 }
+#: Verbs of other tools that scriptmode does not have, and what to do instead.
+_BROWSER = "scriptmode serve shows jobs in a browser, at its URL"
+INSTEAD = {
+    "deploy": "serving is not part of scriptmode; to get the trained model, run scriptmode model download JOB",
+    "ssh": "to run a command on a running host, run scriptmode exec JOB COMMAND",
+    "tensorboard": "in Python, scriptmode.TrainingJob.attach(NAME).tensorboard() starts it",
+    **dict.fromkeys(("tune", "tuner"), "hyperparameters are tuned in Python, by scriptmode.Tuner(...).fit(...)"),
+    **dict.fromkeys(("ui", "dashboard", "web"), _BROWSER),
+}
 
 
 @click.group(
     cls=MainGroup,
     verbs=VERBS,
     synonyms=SYNONYMS,
+    instead=INSTEAD,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="scriptmode")

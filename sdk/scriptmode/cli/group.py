@@ -48,13 +48,18 @@ class Group(click.Group):
             known = self.list_commands(ctx)
             is_program = word.endswith((".py", ".sh")) or Path(word).is_file()
             step = f"to start a program, write scriptmode run {shlex.quote(word)}" if is_program else ""
-            step = step or suggest_similar(word, self.accepted_words(ctx)) or did_you_mean(word, known, most=len(known))
+            step = step or self.advise(word) or suggest_similar(word, self.accepted_words(ctx))
+            step = step or did_you_mean(word, known, most=len(known))
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
 
     def accepted_words(self, ctx: click.Context) -> list[str]:
         """Return the words that are verbs, including those that the help does not list."""
         return self.list_commands(ctx)
+
+    def advise(self, word: str) -> str:  # noqa: ARG002 - the main group has advice
+        """Return what to do instead of a verb of another tool; "" for any other word."""
+        return ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the whole first sentence of its help."""
@@ -70,15 +75,25 @@ class Group(click.Group):
 class MainGroup(Group):
     """The ``scriptmode`` command, which lists its verbs without importing them, and reports errors in one line."""
 
-    def __init__(self, *args: Any, verbs: Mapping[str, Verb], synonyms: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        verbs: Mapping[str, Verb],
+        synonyms: Mapping[str, str],
+        instead: Mapping[str, str],
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = verbs
         self.synonyms = synonyms
+        self.instead = instead
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse ``help VERB...`` as ``VERB... --help``."""
+        """Parse ``help VERB...`` as ``VERB... --help``, and ``version`` as ``--version``."""
         if args[:1] == ["help"]:
             args = [*(word for word in args if word != "help"), "--help"]
+        if args == ["version"]:
+            args = ["--version"]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -88,8 +103,12 @@ class MainGroup(Group):
         return super().resolve_command(ctx, [self.synonyms.get(args[0], args[0]), *args[1:]])
 
     def accepted_words(self, ctx: click.Context) -> list[str]:
-        """Return the verbs, their synonyms and ``help``."""
-        return [*self.list_commands(ctx), *self.synonyms, "help"]
+        """Return the verbs, their synonyms, ``help`` and ``version``."""
+        return [*self.list_commands(ctx), *self.synonyms, "help", "version"]
+
+    def advise(self, word: str) -> str:
+        """Return what to do instead of a verb of another tool; "" for any other word."""
+        return self.instead.get(word, "")
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the verbs in the order of the help."""

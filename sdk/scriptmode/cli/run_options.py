@@ -8,12 +8,14 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from scriptmode import Estimator, SpecError
 from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.spec.metric_definitions import PRESETS
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class RunOptions:
         inputs, name = from_file.pop("inputs", None), from_file.pop("job_name", None)
         options = _parse_options(given)
         arguments = {**from_file, **options}
+        _require_program(arguments, path)
         arguments.update(_distribution_update(arguments, given))
         arguments.update(_mapping_updates(arguments, given, words))
         if "instance_type" not in arguments and "instance_groups" not in arguments:
@@ -93,6 +96,14 @@ class RunOptions:
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
+
+
+def _require_program(arguments: Mapping[str, Any], path: Path | None) -> None:
+    """Raise `click.UsageError` where neither a program, nor an image with one, nor a job file is given."""
+    if path is None and not {"entry_point", "image_uri"} & arguments.keys():
+        context = click.get_current_context()
+        program = next(each for each in context.command.params if each.name == "program")
+        raise click.MissingParameter(ctx=context, param=program)
 
 
 def _input_example(texts: Sequence[str]) -> str:
@@ -214,7 +225,7 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
     others = [each for each in given["metrics"] if each not in PRESETS]
     metrics = {
         **dict(pair for each in presets for pair in PRESETS[each]),
-        **parse_pairs("--metric", others, "'loss=loss=([0-9.]+)', or --metric keras"),
+        **parse_pairs("--metric", _require_pairs(others), "'loss=loss=([0-9.]+)', or --metric keras"),
     }
     if metrics:
         argument = "metric_definitions"
@@ -224,6 +235,14 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
         merged = {**_to_mapping(argument, before, "Name", "Regex"), **metrics}
         found[argument] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
     return found
+
+
+def _require_pairs(metrics: Sequence[str]) -> Sequence[str]:
+    """Return the values of --metric; raise `SpecError` for a misspelled name of a preset."""
+    for each in metrics:
+        if "=" not in each and (similar := suggest_similar(each, PRESETS)):
+            raise SpecError(f"--metric is {each!r}", advice=similar)
+    return metrics
 
 
 def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ def usage_text(error: click.UsageError) -> str:
         step = _suggest_option(error.option_name, context) or _list_options(context)
         return _with_step(f"no such option {error.option_name!r}", step)
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Parameter) and context:
-        name = error.param.opts[-1] if isinstance(error.param, click.Option) else error.param.make_metavar(context)
+        is_option = isinstance(error.param, click.Option)
+        name = error.param.opts[-1] if is_option else error.param.make_metavar(context).strip("[]")
         return _with_step(f"{name} is missing", _suggest_example(context) or _list_choices(error.param))
     if isinstance(error, click.BadOptionUsage) and "requires an argument" in error.message:
         return f"{error.option_name} needs a value; write {error.option_name} VALUE"

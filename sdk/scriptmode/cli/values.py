@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from scriptmode.spec.whole_numbers import parse_age
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-#: Seconds of a thousand years, the largest age that leads to a date; and those of the units of an age.
+#: Seconds of a thousand years, the largest age that leads to a date.
 _MOST_SECONDS = 1000 * 365 * 86400
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 class WholeNumber(click.IntRange):
@@ -55,12 +55,6 @@ def convert_time(ctx: click.Context, param: click.Parameter, value: str | None) 
     raise click.BadParameter(
         f"{value!r} is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or 2026-01-31T12:00:00"
     )
-
-
-def parse_age(text: str) -> float | None:
-    """Return the seconds of a duration such as ``12h`` or ``7d``; ``None`` for another form."""
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
-    return float(found[1]) * _UNITS[found[2]] if found else None
 
 
 def parse_number_or_text(text: str) -> int | float | str:

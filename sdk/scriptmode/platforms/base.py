@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import invalid
+from scriptmode.messages import did_you_mean
 from scriptmode.spec.job_description import JobStatus
 
 if TYPE_CHECKING:
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
 COMPLETED, FAILED, STOPPED = (each.value for each in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
 ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
+#: Words of other tools for the same statuses.
+_WORDS = {
+    **dict.fromkeys(("active", "pending", "queued", "running", "starting"), "InProgress"),
+    **dict.fromkeys(("done", "finished", "succeeded", "success"), COMPLETED),
+    **dict.fromkeys(("crashed", "error", "failure"), FAILED),
+    **dict.fromkeys(("aborted", "canceled", "cancelled", "killed", "terminated"), STOPPED),
+}
+
+
+def suggest_status(word: str) -> str:
+    """Return advice for a word that is not a status: ``did you mean 'Completed'?``."""
+    meant = _WORDS.get(word.lower())
+    return f"did you mean {meant!r}?" if meant else did_you_mean(word, STATUSES)
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
-            raise invalid("status", f"is {self.status!r}", f"give one of {', '.join(STATUSES)}")
+            raise invalid("status", f"is {self.status!r}", suggest_status(str(self.status)))
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
             raise invalid("limit", f"is {self.limit!r}", "give a whole number of at least 1")
         if self.name_contains is not None and not isinstance(self.name_contains, str):

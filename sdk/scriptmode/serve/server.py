@@ -78,8 +78,15 @@ def parse_address(text: str) -> tuple[str, int]:
     is_ipv6 = text.count(":") > 1 and not text.startswith("[")
     if not colon or text.endswith("]") or is_ipv6:
         host, port = text, str(DEFAULT_PORT)
-    if not host or not port.isdecimal() or int(port) > _HIGHEST_PORT:
-        raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {DEFAULT_HOST}:{DEFAULT_PORT}")
+    if host.isdecimal():
+        host, port = "", host
+    if port.isdecimal() and int(port) > _HIGHEST_PORT:
+        raise invalid(
+            "listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
+        )
+    if not host or not port.isdecimal():
+        example = f"{DEFAULT_HOST}:{port if port.isdecimal() else DEFAULT_PORT}"
+        raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {example}")
     return host.strip("[]"), int(port)
 
 

@@ -319,7 +319,8 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     The list has ``{"Name": ..., "Regex": ...}``, names of presets, and the SageMaker SDK v3's MetricDefinition.
     """
     known = ", ".join(map(repr, PRESETS))
-    advice = f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
+    similar = suggest_similar(value, PRESETS) if isinstance(value, str) else ""
+    advice = similar or f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
@@ -190,6 +191,13 @@ KINDS: dict[str, Kind] = {
         },
     ),
 }
+#: What to write for a distribution that was named by a text, by the letters of the name.
+_BY_NAME = {
+    "mpi": "MPI()",
+    "horovod": "MPI(), which starts Horovod's processes",
+    "parameterserver": "ParameterServer()",
+    **dict.fromkeys(("multiworkermirrored", "multiworkermirroredstrategy"), "MultiWorkerMirrored()"),
+}
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
 _FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
 #: Distributions of the SageMaker SDK that need libraries of AWS, and what to do instead.
@@ -208,11 +216,7 @@ def parse_distribution(value: object) -> Distribution | None:
     if value is None or isinstance(value, (ParameterServer, MultiWorkerMirrored, MPI)):
         return value
     if not isinstance(value, Mapping):
-        raise invalid(
-            "distribution",
-            f"is {value!r}",
-            "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}",
-        )
+        raise invalid("distribution", f"is {value!r}", _advise(value))
     groups = _group_names(value.get("instance_groups", ()))
     enabled = {}
     for kind, options in value.items():
@@ -231,6 +235,14 @@ def parse_distribution(value: object) -> Distribution | None:
             "distribution", "names instance_groups but enables nothing to run on them", "add one of its kinds"
         )
     return next(iter(enabled.values()), None)
+
+
+def _advise(value: object) -> str:
+    """Return what to give instead of a name, or of anything else that is not a distribution."""
+    name = re.sub("[^a-z]", "", value.lower()) if isinstance(value, str) else ""
+    if name in _BY_NAME:
+        return f"write {_BY_NAME[name]}"
+    return "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}"
 
 
 def _validate_kind(kind: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean, did_you_mean_path, suggest_fields
+from scriptmode.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
 from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
@@ -281,9 +281,8 @@ def _check_uri(where: str, uri: object) -> None:
             advice=f"after file:// comes an absolute path: 'file://{_absolute(rest)}'",
         )
     if scheme not in ("s3", "https", "file"):
-        raise SpecError(
-            f"{where} is {uri!r}, with the scheme {scheme!r}", argument="inputs", advice="give an s3:// URI or a path"
-        )
+        advice = correct_scheme(text) or "give an s3:// URI or a path"
+        raise SpecError(f"{where} is {uri!r}, with the scheme {scheme!r}", argument="inputs", advice=advice)
     if not rest:
         raise SpecError(
             f"{where} is {uri!r}, which names no bucket or directory",

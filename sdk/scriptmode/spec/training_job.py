@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean, suggest_fields
+from scriptmode.messages import correct_scheme, did_you_mean, suggest_fields
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
@@ -206,6 +206,8 @@ class Script:
             advice = f"write a script from it: jupyter nbconvert --to script {self.entry_point}"
             raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
+        if self.source_dir is not None and (advice := correct_scheme(self.source_dir)):
+            raise invalid("source_dir", f"is {self.source_dir!r}", advice)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
             raise SpecError(
@@ -252,7 +254,8 @@ class Output:
         ):
             _text(name, uri)
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
-                raise invalid(name, f"is {uri!r}", "give an 's3://...' URI (or 'file://...' on the local platform)")
+                advice = correct_scheme(uri) or "give an 's3://...' URI (or 'file://...' on the local platform)"
+                raise invalid(name, f"is {uri!r}", advice)
         if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
             raise invalid(
                 "checkpoint_local_path", "needs checkpoint_s3_uri", "give it: the URI that checkpoints are stored at"

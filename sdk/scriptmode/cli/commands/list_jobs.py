@@ -11,8 +11,10 @@ import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import output
+from scriptmode.cli.completers import complete_choice
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import WholeNumber, convert_time
+from scriptmode.platforms.base import STATUSES, suggest_status
 from scriptmode.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
@@ -20,15 +22,28 @@ if TYPE_CHECKING:
 
     from scriptmode.display.job_list import JobList
 
-_STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 #: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
 _LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
+
+
+def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    """Return the status in its own case; raise `click.BadParameter` for another word."""
+    found = next((each for each in STATUSES if value is not None and each.lower() == value.lower()), None)
+    if found is None and value is not None:
+        raise click.BadParameter(f"{value!r} is not a status; {suggest_status(value)}")
+    return found
 
 
 @click.command("list")
 @platform_option("Platform whose jobs are listed. [default: local]")
 @account_options
-@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="List jobs with this status only.")
+@click.option(
+    "--status",
+    callback=_parse_status,
+    metavar=f"[{'|'.join(STATUSES)}]",
+    shell_complete=complete_choice(*STATUSES),
+    help="List jobs with this status only.",
+)
 @click.option("--name", metavar="TEXT", help="List jobs whose name contains TEXT only.")
 @click.option(
     "--since",
