@@ -53,7 +53,8 @@ def test_every_command_has_a_help(installation, install, user):
         done = user(install(installation), "scriptmode", *verb, "--help")
         if done.returncode or done.stderr or not done.stdout.startswith(f"Usage: {' '.join(('scriptmode', *verb))} "):
             failures.append(f"$ scriptmode {' '.join(verb)} --help: exit code {done.returncode}\n{done.stderr}")
-        below = done.stdout.partition("\nCommands:\n")[2]
+        is_group = " COMMAND [ARGS]..." in done.stdout.partition("\n")[0]
+        below = done.stdout.partition("\nOptions:\n")[2] if is_group else ""
         verbs += [(*verb, name) for name in re.findall(r"^  (\w[\w-]*)", below, re.MULTILINE)]
     assert failures == []
     assert {("run",), ("jobs", "submit", "training"), ("image", "build"), ("doctor",)} <= set(verbs)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -14,7 +15,7 @@ from fakes.command_line import PROGRAM, documents, invoke
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Failure, JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.cli import SYNONYMS, VERBS, scriptmode
+from scriptmode.cli import SECTIONS, SYNONYMS, VERBS, scriptmode
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import exit_code
 from scriptmode.cli.options import account_options
@@ -46,7 +47,9 @@ def test_without_arguments_the_command_prints_its_help_and_succeeds():
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == invoke("--help").stdout
     for verb in VERBS:
-        assert f"\n  {verb} " in done.stdout
+        assert done.stdout.count(f"\n  {verb} ") == 1
+    assert re.findall(r"^(\w.*):$", done.stdout, re.MULTILINE) == ["Options", *SECTIONS]
+    assert "Slurm" in done.stdout
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "scriptmode")

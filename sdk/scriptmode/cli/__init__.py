@@ -12,7 +12,7 @@ import click
 
 from scriptmode.cli.group import MainGroup, Verb
 
-#: The verbs in the order in which a new user needs them. Each text is the first sentence of the verb's own help.
+#: The verbs. Each text is the first sentence of the verb's own help.
 VERBS = {
     "run": Verb("scriptmode.cli.commands.run:run", "Start a training job, and follow its log until it ends."),
     "plan": Verb("scriptmode.cli.commands.plan:plan", "Show what a training job would run, without starting it."),
@@ -65,6 +65,15 @@ VERBS = {
     ),
     "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
 }
+#: The verbs in the sections of the help; the last one has those that the others do not have.
+SECTIONS = {
+    "Start a job": ("init", "plan", "run", "rerun"),
+    "Follow jobs": ("list", "describe", "logs", "attach", "top", "exec"),
+    "Results": ("metrics", "compare", "model", "cp"),
+    "End and delete jobs": ("stop", "rm", "prune"),
+    "Set up": ("doctor", "image", "serve", "completion"),
+    "From other tools": ("jobs",),
+}
 #: Words of other tools for the same verbs; the help does not list them.
 SYNONYMS = {
     **dict.fromkeys(("submit", "launch", "start", "train"), "run"),
@@ -90,11 +99,12 @@ INSTEAD = {
     verbs=VERBS,
     synonyms=SYNONYMS,
     instead=INSTEAD,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:
-    """Start and manage training jobs on this machine and on Amazon SageMaker.
+    """Start and manage training jobs on this machine, on a Slurm cluster and on Amazon SageMaker.
 
     \b
     Example:

@@ -63,8 +63,15 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the whole first sentence of its help."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries(ctx).items()))
+        summaries = self.summaries(ctx)
+        width = max(map(len, summaries))
+        for title, verbs in self.sections(list(summaries)).items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.ljust(width), summaries[verb]) for verb in verbs])
+
+    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return the verbs in the sections of the help, by their titles."""
+        return {"Commands": verbs}
 
     def summaries(self, ctx: click.Context) -> dict[str, str]:
         """Return the first sentence of each verb's help, by verb."""
@@ -81,12 +88,14 @@ class MainGroup(Group):
         verbs: Mapping[str, Verb],
         synonyms: Mapping[str, str],
         instead: Mapping[str, str],
+        sections: Mapping[str, Sequence[str]],
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = verbs
         self.synonyms = synonyms
         self.instead = instead
+        self._sections = sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse ``help VERB...`` as ``VERB... --help``, and ``version`` as ``--version``."""
@@ -105,6 +114,12 @@ class MainGroup(Group):
     def accepted_words(self, ctx: click.Context) -> list[str]:
         """Return the verbs, their synonyms, ``help`` and ``version``."""
         return [*self.list_commands(ctx), *self.synonyms, "help", "version"]
+
+    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:
+        """Return the verbs in the sections of the help, by title; the last one has those without a section."""
+        *titles, last = self._sections
+        placed = {verb for title in titles for verb in self._sections[title]}
+        return {**self._sections, last: [verb for verb in verbs if verb not in placed]}
 
     def advise(self, word: str) -> str:
         """Return what to do instead of a verb of another tool; "" for any other word."""
