@@ -123,6 +123,8 @@ USAGE = {
     "a browser": (["dashboard"], "no command 'scriptmode dashboard'; scriptmode serve shows jobs in a browser", "scriptmode"),
     "another word for a status": (["list", "--status", "done"], "'done' is not a status; did you mean 'Completed'?", "scriptmode list"),
     "a status misspelled": (["list", "--status", "faild"], "'faild' is not a status; did you mean 'Failed'?", "scriptmode list"),
+    "a choice misspelled": (["list", "--platform", "locl"], "scriptmode: --platform is 'locl'; did you mean 'local'?", "scriptmode list"),
+    "no choice": (["list", "--platform", "x"], "--platform is 'x'; use one of local, sagemaker", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or", "scriptmode list"),
     "an age before all dates": (["list", "--since", "999999w"], "'999999w' is neither an age nor a time", "scriptmode list"),
     "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is given twice; remove one of them", "scriptmode plan"),

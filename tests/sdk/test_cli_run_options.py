@@ -213,6 +213,7 @@ FILES = {
     "an input misspelled": ("inputs = {train = {s3_dat = 'x'}}", "inputs.train has no key 's3_dat'; did you mean 's3_data'?"),
     "an input of nothing": ("inputs = {train = {input_mode = 'Pipe'}}", "inputs.train has no s3_data, which TrainingInput needs"),
     "an input's URI that is not there": ("inputs = {train = {s3_data = 'nodir'}}", "inputs.train.s3_data 'nodir': there is no file or directory"),
+    "an input with one slash": ("inputs = {train = 's3:/b/x'}", "inputs.train is 's3:/b/x'; write s3://b/x"),
     "an input of Google's": ("inputs = {train = 'gs://b/x'}", "inputs.train 'gs://b/x' is in Google Cloud Storage"),
     "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write channels"),
     "half a group": ("instance_groups = [{instance_type = 'local_process'}]", "has no instance_group_name, which InstanceGroup needs"),

@@ -68,7 +68,7 @@ RUN = {
     "a setting with a typo": (["--set", "max_wiat=3"], "--set: there is no argument 'max_wiat'; did you mean 'max_wait'?"),
     "a setting without its pair": (["--set", "max_wait=7200"], "add use_spot_instances=True"),
     "a platform without a type": (["--platform", "sagemaker"], "--instance-type is missing, but Amazon SageMaker needs one"),
-    "another platform": (["--platform", "azure"], "'azure' is not one of 'local', 'sagemaker'"),
+    "another platform": (["--platform", "azure"], "--platform is 'azure'; use one of local, sagemaker"),
     "an option": (["--foo", "5"], "no such option '--foo'; write arguments of the script after --"),
     "an option with a typo": (["--inptu", "a=b"], "did you mean '--input'? Otherwise write arguments of the script"),
     "a word": (["full"], "unexpected argument 'full'; write arguments of the script after --"),
@@ -90,7 +90,7 @@ RUN = {
 }  # fmt: skip
 #: All other words, the exit code, and what the error says.
 OTHERS = {
-    "no program": (["run"], 2, "entry_point is missing"),
+    "no program": (["run"], 2, "PROGRAM is missing; write for example: scriptmode run"),
     "a program that is missing": (["run", "wrds.py"], 2, "correct it (PROGRAM)"),
     "a program with a typo": (["run", "trian.py"], 2, "did you mean 'train.py'?"),
     "a directory as the program": (["run", "full"], 2, "name the file that is to be run"),
@@ -119,7 +119,7 @@ OTHERS = {
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
     "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
     "no shell": (["completion"], 2, "is missing; write one of bash, zsh, fish"),
-    "a shell": (["completion", "tcsh"], 2, "'tcsh' is not one of"),
+    "a shell": (["completion", "tcsh"], 2, "SHELL is 'tcsh'; "),
 }  # fmt: skip
 
 

@@ -24,6 +24,8 @@ def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None 
         )
     if "://" in text and not text.startswith(_FILE):
         return text
+    if text.lower().startswith("s3:"):
+        raise SpecError(f"{what} is {text!r}", advice=f"write s3://{text[3:].lstrip('/')}")
     if not is_local:
         raise SpecError(
             f"{what} {text!r} is not in S3, which Amazon SageMaker needs", advice="write s3://bucket/prefix"

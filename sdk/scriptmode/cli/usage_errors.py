@@ -6,7 +6,7 @@ import re
 
 import click
 
-from scriptmode.messages import suggest_similar
+from scriptmode.messages import did_you_mean, suggest_similar
 
 #: The most options that are listed where none is similar.
 _MOST_LISTED = 12
@@ -22,6 +22,8 @@ def usage_text(error: click.UsageError) -> str:
         is_option = isinstance(error.param, click.Option)
         name = error.param.opts[-1] if is_option else error.param.make_metavar(context).strip("[]")
         return _with_step(f"{name} is missing", _suggest_example(context) or _list_choices(error.param))
+    if isinstance(error, click.BadParameter) and (step := _suggest_choice(error)):
+        return step
     if isinstance(error, click.BadOptionUsage) and "requires an argument" in error.message:
         return f"{error.option_name} needs a value; write {error.option_name} VALUE"
     text = error.format_message()
@@ -60,6 +62,15 @@ def _suggest_option(word: str, context: click.Context) -> str:
 def _list_options(context: click.Context) -> str:
     names = sorted(each.opts[-1] for each in _options(context))
     return f"use one of {', '.join(names)}" if len(names) <= _MOST_LISTED else ""
+
+
+def _suggest_choice(error: click.BadParameter) -> str:
+    """Return the text for a word that is none of a parameter's choices; "" for another error."""
+    found = re.match("'(.*)' is not one of ", error.message)
+    if found is None or error.param is None or not isinstance(error.param.type, click.Choice):
+        return ""
+    name = error.param.opts[-1] if isinstance(error.param, click.Option) else error.param.human_readable_name
+    return f"{name} is {found[1]!r}; {did_you_mean(found[1], error.param.type.choices)}"
 
 
 def _list_choices(parameter: click.Parameter) -> str:
