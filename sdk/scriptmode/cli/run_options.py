@@ -16,6 +16,7 @@ from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode.messages import did_you_mean, suggest_similar
+from scriptmode.spec.distribution import NAMES
 from scriptmode.spec.metric_definitions import PRESETS
 
 if TYPE_CHECKING:
@@ -23,13 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"
-#: Keys of the estimator's ``distribution``, by the value of --distribution.
-_DISTRIBUTIONS = {
-    "mpi": "mpi",
-    "parameter-server": "parameter_server",
-    "multi-worker-mirrored": "multi_worker_mirrored_strategy",
-    "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
-}
 #: Arguments whose values are locations that the job writes to.
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
 
@@ -267,11 +261,11 @@ def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) 
 
 
 def _parse_distribution(where: str, name: str) -> dict[str, Any]:
-    kind = _DISTRIBUTIONS.get(name.replace("_", "-"))
+    kind = NAMES.get(name.replace("_", "-"))
     if name.lower() == "horovod":
         raise SpecError(f"{where} is {name!r}", advice="use mpi, which starts Horovod's processes")
     if kind is None:
-        raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(_DISTRIBUTIONS)[:3]))
+        raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
     return {kind: {"enabled": True}}
 
 

@@ -198,6 +198,13 @@ _BY_NAME = {
     "parameterserver": "ParameterServer()",
     **dict.fromkeys(("multiworkermirrored", "multiworkermirroredstrategy"), "MultiWorkerMirrored()"),
 }
+#: Keys of the dict, by the names on the command line and in tests.
+NAMES = {
+    "mpi": "mpi",
+    "parameter-server": "parameter_server",
+    "multi-worker-mirrored": "multi_worker_mirrored_strategy",
+    "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
+}
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
 _FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
 #: Distributions of the SageMaker SDK that need libraries of AWS, and what to do instead.
