@@ -3,6 +3,8 @@
 Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.containers``, ``scriptmode.doctor``,
 ``scriptmode.aws.S3Uploader``, ``scriptmode.aws.S3Downloader`` and ``scriptmode.platforms.local.LocalPlatform``. Every
 other module may change without notice.
+
+PYTEST_DONT_REWRITE: a program may import this package before it runs pytest, which would warn of that otherwise.
 """
 
 #: False when the package runs; type checkers take it for True. Python's own name of it takes milliseconds to import.

@@ -26,7 +26,7 @@ COMMAND = "python -m tests.house.architecture"
 TOP = {"estimator": "estimator, job", "job": "estimator, job"}
 #: The runtime's modules that hold values, and those on the path of one call; each group is drawn as one box.
 VALUES = {"contract", "errors", "failure", "plan", "cluster", "settings", "variables"}
-PATH = {"__main__", "user_code", "supervisor", "report", "preview", "rank", "sagemaker_training"}
+PATH = {"__main__", "user_code", "supervisor", "report", "preview", "rank", "script_process", "sagemaker_training"}
 #: Sizes in pixels: of a character, a box, the space between boxes and between levels.
 CHARACTER, HEIGHT, GAP, LEVEL = 7.4, 30, 22, 74
 ORDERINGS = 4

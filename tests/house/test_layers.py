@@ -33,6 +33,12 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
     # A plan is the runtime's own, of the same interpreter without a process.
     "scriptmode_runtime.preview.preview": ("sdk/scriptmode/planning/runtime_query.py",),
+    # A script under test gets what the launcher gives it.
+    "scriptmode_runtime.script_process": (
+        "sdk/scriptmode/platforms/local/one_host.py",
+        "sdk/scriptmode/testing/script_run.py",
+    ),
+    "scriptmode_runtime.errors.RuntimeFailure": ("sdk/scriptmode/platforms/local/one_host.py",),
     # One way to find the error in a traceback.
     "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/failure.py",),
     "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/failure.py",),

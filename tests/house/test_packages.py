@@ -72,7 +72,7 @@ SDK = {
         "aws", "data", "platforms.base", "platforms.local", "platforms.local.store", "platforms.local.system",
         "platforms.local.tuning", "platforms.slurm.slurm_platform", "request", "spec",
     ),
-    "testing": ("aws", "request", "spec"),
+    "testing": ("aws", "estimator", "job", "platforms.local", "platforms.registry", "request", "results", "spec"),
     "__init__": ("*",),
     "__main__": ("cli",),
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
@@ -95,6 +95,7 @@ RUNTIME = {
     "supervisor": (*VALUES, "mpi", "peers", "processes"),
     "tensorflow": ("contract", "processes"),
     "rank": (*VALUES, "environment", "processes", "report", "strategies", "user_code"),
+    "script_process": (*VALUES, "environment", "report", "strategies", "user_code"),
     "sagemaker_training": ("processes",),
     "traceable": (),
     "fallback": ("tensorflow",),

@@ -110,8 +110,8 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     return platform
 
 
-def local_platform() -> Platform:
-    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
+def require_local_jobs() -> None:
+    """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
     if not _runs_local_jobs():
         raise SpecError(
             "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
@@ -119,6 +119,11 @@ def local_platform() -> Platform:
             advice="train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
             "(scriptmode list --platform sagemaker)",
         )
+
+
+def local_platform() -> Platform:
+    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
+    require_local_jobs()
     from scriptmode.platforms.local import LocalPlatform
 
     return LocalPlatform()

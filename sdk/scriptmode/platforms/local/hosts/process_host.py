@@ -140,6 +140,22 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
         raise ChildProcessError(f"it ended with exit code {code}")
 
 
+def run_to_end(argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: Path) -> int:
+    """Run a program that writes to ``log``; return its exit code, ``-n`` for signal n. Raises ``OSError``.
+
+    The processes of its group end with it, and with an exception in this thread.
+    """
+    with regular_files.open_to_append(log) as output:
+        process = subprocess.Popen(
+            argv, env=env, cwd=cwd, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    finally:
+        process_tree.stop_group(process)
+    return process.returncode
+
+
 def versions(python: str, names: Sequence[str]) -> list[str]:
     """Return the versions of the distributions ``names`` that the interpreter ``python`` has, in their order."""
     return _run((python, "-c", _VERSIONS, *names)).output.split()

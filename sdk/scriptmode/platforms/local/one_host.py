@@ -1,0 +1,142 @@
+"""One host of a job on this machine, prepared as the local platform prepares it, for a caller that runs its script."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.data import file_uris
+from scriptmode.data.stores import Stores
+from scriptmode.errors import SpecError
+from scriptmode.platforms.base import LogEvent, Metric
+from scriptmode.platforms.local.agent import cleanup
+from scriptmode.platforms.local.agent.host_failure import describe_host_failure
+from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
+from scriptmode.platforms.local.hosts.process_host import run_to_end
+from scriptmode.platforms.local.inputs import file_mode
+from scriptmode.platforms.local.outputs import metrics
+from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.store.logs import LogReader
+from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.request.parse import parse_request
+from scriptmode.spec.inputs import TrainingInput
+from scriptmode_runtime import script_process
+from scriptmode_runtime.errors import RuntimeFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.failure import Failure
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode_runtime.script_process import ScriptProcess
+
+
+@dataclass(frozen=True)
+class PreparedHost:
+    """A host with its source, its inputs and its ports; ``variables`` are those of the host, without the script's."""
+
+    job: Job
+    folder: JobFolder
+    sandbox: Sandbox
+    variables: Mapping[str, str]
+    #: The processes that run the script; none on a host that has servers only.
+    processes: tuple[ScriptProcess, ...] = field(default=())
+
+    @property
+    def log(self) -> Path:
+        """The file for the script's output."""
+        return self.folder.log(self.sandbox.host)
+
+    def metrics(self) -> list[Metric]:
+        """Return the values of the job's metrics in the log."""
+        reader = LogReader(self.log)
+        events = [LogEvent(self.sandbox.host, *line) for line in reader.lines(final=True)]
+        reader.close()
+        return metrics.parse_metrics(events, self.job.request.algorithm)
+
+    def run(self, argv: Sequence[str], process: ScriptProcess) -> int:
+        """Run the script by ``argv`` as a process; return its exit code, or minus a signal's number."""
+        return run_to_end(argv, env={**self.variables, **process.spec.env}, cwd=process.spec.cwd, log=self.log)
+
+    def describe_failure(self, process: ScriptProcess, status: int) -> Failure | None:
+        """Return why the script failed, from its log; ``status`` is its exit code, or minus a signal's number."""
+        name, output = self.sandbox.host, self.log.read_text(encoding="utf-8", errors="replace")
+        script_process.report_failure(str(self.sandbox.base), self.variables, process.spec, status, output)
+        return describe_host_failure(self.folder, {name: self.sandbox}, name, status).failure
+
+
+class OneHostPlatform(LocalPlatform):
+    """The local platform, whose `create` stores what `prepared_host` needs and starts nothing."""
+
+    created: Job
+
+    def create(self, request: Mapping[str, Any], *, failure: str = "") -> str:  # noqa: ARG002 - of the base class
+        """Validate a request, and store it; return the job's ARN."""
+        self.validate(request)
+        job = parse_request(request)
+        if job.source_uri and not file_uris.is_file(job.source_uri):
+            what = f"the source at {job.source_uri} is not on this machine, and only a whole job downloads it"
+            raise SpecError(what, argument="source_dir", advice="give its directory, or use mode='job'")
+        for channel in job.channels:
+            mode = job.input_mode(channel)
+            if mode == "Pipe" or not isinstance(channel.source, TrainingInput):
+                kind = "in Pipe mode" if mode == "Pipe" else "a file system"
+                what = f"channel {channel.name!r} is {kind}, which only a whole job can read"
+                raise SpecError(what, argument="inputs", advice="use File mode, or mode='job'")
+        self.created = self._job(job)
+        return self.created.arn
+
+    @contextmanager
+    def prepared_host(self, name: str) -> Iterator[PreparedHost]:
+        """Prepare the host ``name`` of the created job, and yield it; its ports and inputs are released at the end.
+
+        Raises `DataError` for inputs that cannot be read, and `SpecError` with the runtime's message for what the host
+        would refuse.
+        """
+        job = self.created
+        folder = JobFolder(self._store.jobs / job.request.name)
+        folder.channels.mkdir(parents=True)
+        folder.log(name).parent.mkdir()
+        fleet = ProcessFleet(folder, job, Tasks(), os.environ)
+        sandbox = fleet.sandboxes[name]
+        try:
+            fleet.prepare()
+            file_mode.stage_channels(
+                job.request, [sandbox], Stores(), fleet.staging, report=_ignore, modes=("File", "FastFile")
+            )
+            variables = job_variables.with_job_variables(fleet.environment(sandbox), job)
+            try:
+                processes = script_process.prepare(str(sandbox.base), variables)
+            except RuntimeFailure as error:
+                raise SpecError(f"{name} would refuse to run: {error}") from error
+            yield PreparedHost(job, folder, sandbox, variables, processes)
+        finally:
+            fleet.release()
+            with suppress(OSError):
+                cleanup.remove_unneeded_files(folder, failed=True)
+
+
+def _ignore(_channel: int, _done: int, _total: int) -> None:
+    """Ignore the progress of a channel."""
+
+
+def planned_tasks(platform: LocalPlatform, request: Mapping[str, Any]) -> list[list[str]]:
+    """Return for each host of a request the names of the processes that would run the script."""
+    return [
+        [each.spec.name for each in script_process.plan(host.base_dir, host.files, host.variables)]
+        for host in platform.planned_hosts(request).values()
+    ]
+
+
+def processes_of_job(path: Path, name: str, files: Mapping[str, dict[str, Any]]) -> tuple[ScriptProcess, ...]:
+    """Return the script's processes on a host of the job at ``path``, which ended; ``files`` are the host's."""
+    folder = JobFolder(path)
+    job, sandbox = folder.read_job(), Sandbox(name, folder.host(name))
+    variables = job_variables.with_job_variables(process_environment(job.request, sandbox, os.environ), job)
+    return script_process.plan(str(sandbox.base), files, variables)
