@@ -88,3 +88,20 @@ def test_an_installation_from_the_sdist_alone_runs_a_job(builder, install, user)
     done = user(environment, "bash", "-ec", f"{program}{job}; scriptmode model download count-1 model; cat model/count")
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert done.stdout.endswith("\n3")
+
+
+@pytest.mark.parametrize("installation", PARAMETERS)
+def test_the_test_that_init_writes_passes(installation, install, user):
+    environment = install(installation, ("pytest",))
+    # The second run imports the modules that pytest has rewritten in the first.
+    done = user(
+        environment, "bash", "-ec", "scriptmode init first; cd first; pytest -W error; cd ..; pytest -W error first"
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    program = (
+        "import pytest, scriptmode.testing, scriptmode_runtime; raise SystemExit(pytest.main(['-W', 'error', 'first']))"
+    )
+    imported = user(environment, "python", "-c", program)
+    assert imported.returncode == 0, f"{imported.stdout}\n{imported.stderr}"
+    passed = "2 passed" if "tensorflow" in installation.extras else "1 passed, 1 skipped"
+    assert done.stdout.count(f" {passed} in ") == 2

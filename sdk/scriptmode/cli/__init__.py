@@ -54,7 +54,8 @@ VERBS = {
         "scriptmode.cli.commands.serve:serve", "Serve SageMaker's training API, whose jobs run on this machine."
     ),
     "init": Verb(
-        "scriptmode.cli.commands.init:init", "Write a training script, a job file and a little data to start from."
+        "scriptmode.cli.commands.init:init",
+        "Write a training script, its test, a job file and a little data to start from.",
     ),
     "jobs": Verb(
         "scriptmode.cli.cloud_ml_engine.jobs:jobs",

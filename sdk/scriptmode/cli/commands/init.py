@@ -19,13 +19,13 @@ import csv
 import os
 from pathlib import Path
 
-import tensorflow as tf
-
-# Hyperparameters of the job are arguments of the script.
+# Hyperparameters of the job are arguments of the script. A wrong one ends it before TensorFlow is loaded.
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=5)
 parser.add_argument("--learning-rate", type=float, default=0.1)
 arguments = parser.parse_args()
+
+import tensorflow as tf  # noqa: E402
 
 # Each input channel is a directory: the channel "train" is in SM_CHANNEL_TRAIN.
 rows = []
@@ -64,6 +64,26 @@ epochs = 5
 [inputs]
 train = "data"
 """
+_TEST = '''\
+"""Tests of train.py, which run it as a training job does: pytest"""
+
+import pytest
+
+
+def test_a_learned_model_is_saved(entry_point):
+    pytest.importorskip("tensorflow")
+    run = entry_point("train.py", inputs={"train": "data"}, metric_definitions="keras")
+    assert run.exit_code == 0, run.log
+    loss = run.metrics.values("loss")
+    assert loss[-1] < loss[0]
+    assert (run.model / "model.weights.h5").exists()
+
+
+def test_a_wrong_hyperparameter_is_refused(entry_point):
+    run = entry_point("train.py", inputs={"train": "data"}, hyperparameters={"epochs": "many"})
+    assert run.exit_code == 2
+    assert "invalid int value: 'many'" in run.log
+'''
 _ROWS = 64
 
 
@@ -77,18 +97,20 @@ _ROWS = 64
 )
 @json_option
 def init(directory: Path, *, as_json: bool) -> None:
-    """Write a training script, a job file and a little data to start from.
+    """Write a training script, its test, a job file and a little data to start from.
 
-    The files are DIRECTORY/train.py, DIRECTORY/job.toml and DIRECTORY/data/numbers.csv; DIRECTORY is the current
-    directory by default. They run as they are, with TensorFlow. Existing files are never overwritten.
+    The files are DIRECTORY/train.py, DIRECTORY/test_train.py, DIRECTORY/job.toml and DIRECTORY/data/numbers.csv;
+    DIRECTORY is the current directory by default. They run as they are, with TensorFlow; the test needs pytest.
+    Existing files are never overwritten.
 
     \b
     Example:
       scriptmode init first
       scriptmode run --file first/job.toml
+      pytest first
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     numbers = "".join(f"{x / _ROWS},{3 * x / _ROWS + 2}\n" for x in range(_ROWS))
-    files = {"train.py": _TRAIN, "job.toml": _JOB, "data/numbers.csv": numbers}
+    files = {"train.py": _TRAIN, "test_train.py": _TEST, "job.toml": _JOB, "data/numbers.csv": numbers}
     paths = [directory / name for name in files]
     existing = [str(path) for path in paths if path.exists() or path.is_symlink()]
     if existing:
