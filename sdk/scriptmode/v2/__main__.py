@@ -1,0 +1,74 @@
+"""``python -m scriptmode.v2 PROGRAM [ARGUMENT...]``: run a program of the SageMaker SDK v2 with scriptmode."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.v2 import alias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+_USAGE = """\
+Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]
+       python -m scriptmode.v2 -m MODULE [ARGUMENT...]
+
+Run a program of the SageMaker SDK v2 unchanged: its imports of sagemaker give scriptmode's own objects.
+"""
+_WRONG_USAGE = 2
+#: Code between the interpreter and the program, which tracebacks leave out.
+_OWN_FILES = (__file__, runpy.__file__, "<frozen runpy>")
+
+
+def main(words: list[str]) -> None:
+    """Run the program or the module of a command line, as ``python`` would."""
+    if words[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(_USAGE)
+        return
+    is_module = words[:1] == ["-m"]
+    words = words[is_module:]
+    if not words or words[0].startswith("-"):
+        sys.stderr.write(f"{_USAGE}\npython -m scriptmode.v2: name a PROGRAM, or -m and a MODULE\n")
+        sys.exit(_WRONG_USAGE)
+    if words[0].endswith(".ipynb"):
+        sys.exit(f"python -m scriptmode.v2: {words[0]} is a notebook; write %load_ext scriptmode.v2 in its first cell")
+    alias.activate()
+    sys.excepthook = partial(_show, sys.excepthook)
+    sys.argv = words
+    if is_module:
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+        return
+    program = Path(words[0])
+    if not program.exists():
+        sys.stderr.write(f"python -m scriptmode.v2: there is no file {words[0]!r}\n")
+        sys.exit(_WRONG_USAGE)
+    if program.is_file():
+        # Before the current directory, in which `python -m` looks first.
+        sys.path.insert(0, str(program.absolute().parent))
+    runpy.run_path(words[0], run_name="__main__")
+
+
+def _show(hook: Callable[[type[BaseException], BaseException, Any], object], *raised: Any) -> None:
+    """Print an exception without the frames before the program's first line, and without those of the alias."""
+    kind, error, trace = raised
+    while trace is not None and _file_of(trace) in _OWN_FILES:
+        trace = trace.tb_next
+    last = trace
+    while last is not None and last.tb_next is not None:
+        if _file_of(last.tb_next) == alias.__file__:
+            last.tb_next = None
+        last = last.tb_next
+    hook(kind, error.with_traceback(trace), trace)
+
+
+def _file_of(trace: TracebackType) -> str:
+    return trace.tb_frame.f_code.co_filename
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

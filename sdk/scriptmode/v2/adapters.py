@@ -1,0 +1,57 @@
+"""Names of the SageMaker SDK v2 that scriptmode has in another form: functions that take v2's arguments."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import scriptmode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+#: Letters and digits of a job's name at most (CreateTrainingJob).
+_NAME_LIMIT = 63
+
+
+def LocalSession(boto_session: Any = None, **arguments: Any) -> scriptmode.Session:  # noqa: N802 - a class in v2
+    """Return a session of this machine, or one of the account of ``boto_session``."""
+    if boto_session is not None:
+        return scriptmode.Session(boto_session, **arguments)
+    return scriptmode.Session(local_mode=True, **arguments)
+
+
+def TrainingJobAnalytics(  # noqa: N802 - a class in v2
+    training_job_name: str, metric_names: Collection[str] | None = None, sagemaker_session: object = None
+) -> Any:
+    """Return the metrics of a training job, with ``dataframe()``."""
+    estimator = scriptmode.Estimator.attach(training_job_name, sagemaker_session)
+    job = estimator.latest_training_job
+    return job.analytics(metric_names) if job else None
+
+
+def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
+    hyperparameter_tuning_job_name: str, sagemaker_session: object = None
+) -> Any:
+    """Return the training jobs of a tuning job, with ``dataframe()``."""
+    return scriptmode.Tuner.attach(hyperparameter_tuning_job_name, sagemaker_session).analytics()
+
+
+def name_from_base(base: str, max_length: int = _NAME_LIMIT, *, short: bool = False) -> str:
+    """Return a name that begins with ``base`` and ends with the time, to the second or with ``short`` to the minute."""
+    now = datetime.now(tz=timezone.utc)
+    end = now.strftime("%y%m%d-%H%M") if short else sagemaker_timestamp()
+    return f"{base[: max_length - len(end) - 1]}-{end}"
+
+
+def unique_name_from_base(base: str, max_length: int = _NAME_LIMIT) -> str:
+    """Return a name that begins with ``base`` and ends with the time and random digits."""
+    end = f"{int(datetime.now(tz=timezone.utc).timestamp())}-{random.randrange(16**4):04x}"  # noqa: S311 - a name
+    return f"{base[: max_length - len(end) - 1]}-{end}"
+
+
+def sagemaker_timestamp() -> str:
+    """Return the time in UTC to the millisecond, as job names have it."""
+    now = datetime.now(tz=timezone.utc)
+    return f"{now:%Y-%m-%d-%H-%M-%S}-{now.microsecond // 1000:03d}"

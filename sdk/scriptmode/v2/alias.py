@@ -1,0 +1,101 @@
+"""The import alias: while it is active, ``import sagemaker`` gives modules whose names are scriptmode's own objects.
+
+A finder before all others on `sys.meta_path` answers for ``sagemaker`` and everything below it, so that an installed
+``sagemaker`` package is not imported meanwhile. The modules are packages without files; a name is looked up at its
+first use.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import NotIncludedError
+from scriptmode.messages import Problem
+from scriptmode.v2 import names
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the modules of `names.COUNTERPARTS`, and refuses every other one below ``sagemaker``."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
+        """Return the spec of a module of sagemaker; raise `NotIncludedError` for one without a counterpart."""
+        if not _is_of_sagemaker(fullname):
+            return None
+        if names.find_module(fullname) is None:
+            # Not a ModuleNotFoundError, which `from module import name` would replace with a text of its own.
+            module = fullname.rpartition(".")[0]
+            raise NotIncludedError(f"scriptmode has no {fullname}", advice=names.advise(fullname, _names(module)))
+        # A package, so that `from module import name` asks this finder for a name that the module does not have.
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Return ``None``: an ordinary module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Add to a module what looks its names up."""
+        name = module.__name__
+        vars(module).update(
+            __doc__=f"{name} of the SageMaker SDK v2, as scriptmode has it.",
+            __all__=sorted(names.COUNTERPARTS[name]),
+            __getattr__=partial(_get, module),
+            __dir__=partial(_names, name),
+        )
+        if name == names.ROOT:
+            vars(module)["__version__"] = names.VERSION
+
+
+def activate() -> None:
+    """Start the alias; without effect where it is active.
+
+    Raises:
+        NotIncludedError: If another ``sagemaker`` is imported already.
+    """
+    loaded = sys.modules.get(names.ROOT)
+    if any(isinstance(each, _Finder) for each in sys.meta_path):
+        return
+    if loaded is not None:
+        where = getattr(loaded, "__file__", None) or "an unknown file"
+        raise NotIncludedError(
+            f"scriptmode.v2 cannot stand for sagemaker, which is already imported from {where}",
+            advice="load it before the first import of sagemaker: in a notebook, restart the kernel",
+        )
+    sys.meta_path.insert(0, _Finder())
+
+
+def deactivate() -> None:
+    """Stop the alias: the next ``import sagemaker`` imports the installed package."""
+    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+        return
+    sys.meta_path[:] = [each for each in sys.meta_path if not isinstance(each, _Finder)]
+    for name in [name for name in sys.modules if _is_of_sagemaker(name)]:
+        del sys.modules[name]
+
+
+def _is_of_sagemaker(name: str) -> bool:
+    return name == names.ROOT or name.startswith(f"{names.ROOT}.")
+
+
+def _names(module: str) -> list[str]:
+    return sorted([*names.COUNTERPARTS.get(module, ()), *names.submodules(module)])
+
+
+def _get(module: ModuleType, name: str) -> Any:
+    """Return a name of a module of sagemaker; raise ``AttributeError`` with what to do instead."""
+    dotted = f"{module.__name__}.{name}"
+    if own := names.COUNTERPARTS[module.__name__].get(name):
+        package, _, attribute = f"scriptmode.{own}".rpartition(".")
+        value = getattr(import_module(package), attribute)
+        vars(module)[name] = value
+        return value
+    if dotted in names.COUNTERPARTS:
+        return import_module(dotted)
+    advice = "" if name.startswith("__") else names.advise(dotted, _names(module.__name__))
+    raise AttributeError(str(Problem(f"module {module.__name__!r} of scriptmode.v2 has no attribute {name!r}", advice)))

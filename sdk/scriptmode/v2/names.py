@@ -1,0 +1,130 @@
+"""The names of the SageMaker SDK v2 and v1 that scriptmode has, and what to do instead of the others. Pure.
+
+The import alias and ``scriptmode migrate`` read these tables; the guide "Coming from sagemaker v2" lists the rows of
+`NOT_INCLUDED`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode.messages import suggest_similar
+from scriptmode.spec.arguments import MISSING_METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: The version of the SageMaker SDK whose names these are, for programs that print or compare it.
+VERSION = "2.257.7"
+ROOT = "sagemaker"
+_ADAPTERS = "v2.adapters"
+
+
+def _same(names: str, package: str = "") -> dict[str, str]:
+    """Return where names are that scriptmode, or a package of it, has under the same names."""
+    return {name: f"{package}.{name}" if package else name for name in names.split()}
+
+
+_SESSION = {**_same("Session get_execution_role"), **_same("LocalSession", _ADAPTERS)}
+_INPUTS = {**_same("TrainingInput FileSystemInput ShuffleConfig"), "s3_input": "TrainingInput"}
+_RANGES = _same("ContinuousParameter IntegerParameter CategoricalParameter")
+_ANALYTICS = _same("TrainingJobAnalytics HyperparameterTuningJobAnalytics", _ADAPTERS)
+_S3 = _same("S3Uploader S3Downloader", "aws")
+#: The modules that the alias has: their names, and where each is below ``scriptmode``.
+COUNTERPARTS = {
+    "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
+    "sagemaker.analytics": _ANALYTICS,
+    "sagemaker.estimator": _same("Estimator"),
+    "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
+    "sagemaker.inputs": _INPUTS,
+    "sagemaker.instance_group": _same("InstanceGroup"),
+    "sagemaker.local": _same("LocalSession", _ADAPTERS),
+    "sagemaker.local.local_session": _same("LocalSession", _ADAPTERS),
+    "sagemaker.parameter": _RANGES,
+    "sagemaker.s3": _S3,
+    "sagemaker.session": {**_SESSION, **_INPUTS},
+    "sagemaker.tensorflow": _same("TensorFlow"),
+    "sagemaker.tensorflow.estimator": _same("TensorFlow"),
+    "sagemaker.tuner": {**_same("HyperparameterTuner"), **_RANGES},
+    "sagemaker.utils": _same("name_from_base unique_name_from_base sagemaker_timestamp", _ADAPTERS),
+}
+#: What a changed program writes for a name that an adapter stands for.
+IN_OWN_WORDS = {
+    "LocalSession": "scriptmode.Session(local_mode=True)",
+    "TrainingJobAnalytics": "scriptmode.TrainingJob.attach(name).analytics()",
+    "HyperparameterTuningJobAnalytics": "scriptmode.Tuner.attach(name).analytics()",
+    "name_from_base": "leave job_name out, or append the time yourself",
+    "unique_name_from_base": "leave job_name out, or append the time yourself",
+    "sagemaker_timestamp": "datetime.now().strftime('%Y-%m-%d-%H-%M-%S')",
+}
+
+_SERVE = MISSING_METHODS["deploy"]
+_PIPELINES = MISSING_METHODS["prepare_workflow_for_training"]
+_IMAGES = "give the estimator framework_version and py_version, and read training_image_uri()"
+_FRAMEWORKS = "give Estimator the image_uri of an image with the framework, or use the SageMaker SDK"
+_DICTS = "give rules, debugger_hook_config and profiler_config as dicts of the service's fields"
+#: Modules and names that scriptmode does not have, and what to do instead. The longest matching row counts.
+NOT_INCLUDED = {
+    **dict.fromkeys(
+        (
+            "sagemaker.model", "sagemaker.predictor", "sagemaker.serializers", "sagemaker.deserializers",
+            "sagemaker.tensorflow.TensorFlowModel", "sagemaker.tensorflow.TensorFlowPredictor",
+            "sagemaker.tensorflow.model", "sagemaker.tensorflow.serving", "sagemaker.transformer",
+            "sagemaker.multidatamodel", "sagemaker.serverless", "sagemaker.async_inference", "sagemaker.model_monitor",
+            "sagemaker.model_metrics", "sagemaker.Model", "sagemaker.Predictor", "sagemaker.session.production_variant",
+            "sagemaker.session.container_def",
+        ),
+        _SERVE,
+    ),
+    **dict.fromkeys(("sagemaker.workflow", "sagemaker.pipeline", "sagemaker.PipelineModel"), _PIPELINES),
+    **dict.fromkeys(
+        (
+            "sagemaker.processing", "sagemaker.tensorflow.TensorFlowProcessor", "sagemaker.spark", "sagemaker.clarify",
+            "sagemaker.network",
+        ),
+        "prepare data in a program of its own, or use boto3's create_processing_job",
+    ),
+    **dict.fromkeys(
+        (
+            "sagemaker.pytorch", "sagemaker.huggingface", "sagemaker.mxnet", "sagemaker.chainer", "sagemaker.sklearn",
+            "sagemaker.xgboost", "sagemaker.rl",
+        ),
+        _FRAMEWORKS,
+    ),
+    **dict.fromkeys(
+        ("sagemaker.amazon", "sagemaker.algorithm", "sagemaker.automl", "sagemaker.jumpstart"),
+        "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models",
+    ),
+    **dict.fromkeys(("sagemaker.image_uris", "sagemaker.fw_utils"), _IMAGES),
+    "sagemaker.debugger": _DICTS,
+    "sagemaker.experiments": "give fit experiment_config, and let the script print its metrics",
+    "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
+    "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
+}  # fmt: skip
+_OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
+
+
+def find_module(module: str) -> dict[str, str] | None:
+    """Return where the names of a module of sagemaker are below ``scriptmode``; ``None`` for a module without any."""
+    return COUNTERPARTS.get(module)
+
+
+def submodules(module: str) -> list[str]:
+    """Return the names of the modules directly below a module that have counterparts."""
+    return [name.rpartition(".")[2] for name in COUNTERPARTS if name.rpartition(".")[0] == module]
+
+
+def advise(dotted: str, known: Iterable[str] = ()) -> str:
+    """Return what to do instead of a name of sagemaker, such as ``sagemaker.workflow.steps``.
+
+    Args:
+        dotted: The name with its module.
+        known: The names that the module has, one of which may be meant.
+    """
+    name = dotted
+    while name and name not in NOT_INCLUDED:
+        name = name.rpartition(".")[0]
+    if name:
+        return NOT_INCLUDED[name]
+    last = dotted.rpartition(".")[2]
+    return suggest_similar(last, known, cutoff=0.8) or _OTHERS

@@ -1,0 +1,148 @@
+"""The import alias of ``scriptmode.v2``: programs of sagemaker v2 and v1 import scriptmode's own objects."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import scriptmode
+import scriptmode.aws
+from scriptmode.v2 import alias, load_ipython_extension, names, unload_ipython_extension
+
+#: A statement of v2 or v1, and what it binds to ``found``.
+SAME = {
+    "from sagemaker.tensorflow import TensorFlow as found": scriptmode.TensorFlow,
+    "from sagemaker.tensorflow.estimator import TensorFlow as found": scriptmode.TensorFlow,
+    "from sagemaker.estimator import Estimator as found": scriptmode.Estimator,
+    "from sagemaker import get_execution_role as found": scriptmode.get_execution_role,
+    "import sagemaker; found = sagemaker.Session": scriptmode.Session,
+    "import sagemaker; found = sagemaker.inputs.TrainingInput": scriptmode.TrainingInput,
+    "import sagemaker.tuner as t; found = t.HyperparameterTuner": scriptmode.HyperparameterTuner,
+    "from sagemaker import tuner; found = tuner.IntegerParameter": scriptmode.IntegerParameter,
+    "from sagemaker.session import s3_input as found": scriptmode.TrainingInput,
+    "import sagemaker; found = sagemaker.s3_input": scriptmode.TrainingInput,
+    "from sagemaker.s3 import *; found = S3Downloader": scriptmode.aws.S3Downloader,
+    "from sagemaker.exceptions import UnexpectedStatusException as found": scriptmode.TrainingJobFailed,
+}
+#: A statement, and the end of the error that it raises.
+REFUSED = {
+    "from sagemaker.pytorch import PyTorch": "scriptmode has no sagemaker.pytorch; give Estimator the image_uri",
+    "import sagemaker.workflow.steps": "scriptmode has no sagemaker.workflow; build pipelines with the SageMaker SDK",
+    "from sagemaker import processing": "scriptmode has no sagemaker.processing; prepare data in a program of its own",
+    "from sagemaker.tensorflow import TensorFlowModel": "scriptmode has no sagemaker.tensorflow.TensorFlowModel; serve",
+    "from sagemaker.inputs import TraningInput": "scriptmode has no sagemaker.inputs.TraningInput; did you mean 'Train",
+    "from sagemaker import AutoML": "scriptmode has no sagemaker.AutoML; use boto3, or the SageMaker SDK in a program",
+    "import sagemaker; sagemaker.image_uris.retrieve": "has no attribute 'image_uris'; give the estimator framework_ver",
+}
+
+
+@pytest.fixture
+def aliased():
+    load_ipython_extension(None)
+    yield
+    unload_ipython_extension(None)
+
+
+def run(statement):
+    variables = {}
+    exec(statement, variables)
+    return variables
+
+
+@pytest.mark.parametrize("statement", SAME)
+def test_a_name_of_v2_or_v1_is_scriptmodes_object(aliased, statement):
+    assert run(statement)["found"] is SAME[statement]
+
+
+def test_every_counterpart_exists(aliased):
+    for module, found in names.COUNTERPARTS.items():
+        for name in found:
+            assert callable(run(f"from {module} import {name} as found")["found"])
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_what_is_not_included_is_refused_with_what_to_do_instead(aliased, statement):
+    with pytest.raises((ImportError, AttributeError)) as caught:
+        run(statement)
+    assert REFUSED[statement] in str(caught.value)
+
+
+def program(folder, *words, text="import sagemaker\nprint(sagemaker.__file__)\n"):
+    """Run Python in a folder that has a program and a package named sagemaker."""
+    (folder / "sagemaker").mkdir(exist_ok=True)
+    (folder / "sagemaker" / "__init__.py").write_text("Session = 'the installed one'\n")
+    (folder / "program.py").write_text(textwrap.dedent(text))
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, check=False, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_an_installed_sagemaker_is_imported_before_and_after_but_not_meanwhile(tmp_path):
+    text = """
+        from scriptmode.v2 import alias
+        alias.activate()
+        alias.activate()
+        import sagemaker, sagemaker.inputs
+        print(sagemaker.Session)
+        alias.deactivate()
+        import sagemaker
+        print(sagemaker.Session)
+        alias.activate()
+    """
+    done = program(tmp_path, "program.py", text=text)
+    assert done.stdout.splitlines() == [str(scriptmode.Session), "the installed one"]
+    path = tmp_path / "sagemaker" / "__init__.py"
+    assert f"cannot stand for sagemaker, which is already imported from {path}; load it before" in done.stderr
+
+
+def test_a_plain_import_of_scriptmode_leaves_sagemaker_alone(tmp_path):
+    done = program(tmp_path, "-c", "import scriptmode, sagemaker, sys; print(sagemaker.Session, *sys.modules)")
+    assert done.stdout.startswith("the installed one ")
+    assert "scriptmode.v2" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [["program.py"], ["-m", "program"]], ids=["a file", "a module"])
+def test_a_program_runs_as_python_runs_it(tmp_path, words):
+    text = """
+        import sys, sagemaker
+        from sagemaker.session import Session
+        import sibling
+        print(__name__, sys.argv[1:], Session.__module__, __file__)
+        sys.exit(7)
+    """
+    (tmp_path / "sibling.py").touch()
+    done = program(tmp_path, "-m", "scriptmode.v2", *words, "--epochs", "-m", text=text)
+    assert done.stdout.split(maxsplit=4)[:3] == ["__main__", "['--epochs',", "'-m']"], done.stderr
+    assert f" {scriptmode.Session.__module__} " in done.stdout
+    assert done.stdout.endswith("program.py\n")
+    assert done.returncode == 7
+
+
+def test_a_traceback_has_the_programs_lines_alone(tmp_path):
+    text = "def load():\n    from sagemaker.workflow import steps\nload()\n"
+    done = program(tmp_path, "-m", "scriptmode.v2", "program.py", text=text)
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
+    assert [line.partition(", ")[2] for line in lines] == ["line 3, in <module>", "line 2, in load"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], "name a PROGRAM, or -m and a MODULE"),
+        (["--wrong"], "name a PROGRAM, or -m and a MODULE"),
+        (["absent.py"], "there is no file 'absent.py'"),
+        (["cells.ipynb"], "is a notebook; write %load_ext scriptmode.v2"),
+    ],
+)
+def test_a_wrong_command_line_names_the_next_step(tmp_path, words, expected):
+    done = program(tmp_path, "-m", "scriptmode.v2", *words)
+    assert done.returncode in (1, 2)
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_alias_is_stopped_without_having_been_started():
+    alias.deactivate()
+    assert "sagemaker" not in sys.modules
