@@ -141,6 +141,7 @@ COMMAND_LINE_USES = {
     "platforms.base": "STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
+    "v2.migrated_file": "MigratedFile find_files migrate_file",
     "source.archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.
     "serve.access_keys": "AccessKeys",

@@ -57,6 +57,10 @@ VERBS = {
         "scriptmode.cli.commands.init:init",
         "Write a training script, its test, a job file and a little data to start from.",
     ),
+    "migrate": Verb(
+        "scriptmode.cli.commands.migrate:migrate",
+        "Show what has to change in programs of the SageMaker SDK v2 or v1.",
+    ),
     "jobs": Verb(
         "scriptmode.cli.cloud_ml_engine.jobs:jobs",
         "Submit and manage training jobs with the commands of Cloud ML Engine.",

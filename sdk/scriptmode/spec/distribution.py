@@ -208,7 +208,7 @@ NAMES = {
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
 _FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
 #: Distributions of the SageMaker SDK that need libraries of AWS, and what to do instead.
-_AWS_ONLY = {
+AWS_ONLY = {
     "smdistributed": "use {'mpi': {'enabled': True}} with Horovod: AWS's newest image with this library has "
     "TensorFlow 2.11",
     **dict.fromkeys(("torch_distributed", "pytorchddp", "pytorchxla"), _FOR_PYTORCH),
@@ -227,7 +227,7 @@ def parse_distribution(value: object) -> Distribution | None:
     groups = _group_names(value.get("instance_groups", ()))
     enabled = {}
     for kind, options in value.items():
-        if kind == "instance_groups" or (kind in _AWS_ONLY and _is_disabled(options)):
+        if kind == "instance_groups" or (kind in AWS_ONLY and _is_disabled(options)):
             continue
         _validate_kind(kind)
         parsed = _parse_kind(kind, options, groups)
@@ -254,11 +254,11 @@ def _advise(value: object) -> str:
 
 def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
-    if kind in _AWS_ONLY:
+    if kind in AWS_ONLY:
         raise SpecError(
             f"distribution[{kind!r}] needs AWS's own library, which is in AWS's images alone, and is not supported",
             argument="distribution",
-            advice=_AWS_ONLY[kind],
+            advice=AWS_ONLY[kind],
         )
     if kind == "horovod":
         raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")

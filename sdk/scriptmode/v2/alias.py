@@ -29,7 +29,7 @@ class _Finder(MetaPathFinder, Loader):
         """Return the spec of a module of sagemaker; raise `NotIncludedError` for one without a counterpart."""
         if not _is_of_sagemaker(fullname):
             return None
-        if names.find_module(fullname) is None:
+        if fullname not in names.COUNTERPARTS:
             # Not a ModuleNotFoundError, which `from module import name` would replace with a text of its own.
             module = fullname.rpartition(".")[0]
             raise NotIncludedError(f"scriptmode has no {fullname}", advice=names.advise(fullname, _names(module)))

@@ -6,13 +6,13 @@ The import alias and ``scriptmode migrate`` read these tables; the guide "Coming
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.messages import suggest_similar
 from scriptmode.spec.arguments import MISSING_METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 #: The version of the SageMaker SDK whose names these are, for programs that print or compare it.
 VERSION = "2.257.7"
@@ -48,14 +48,32 @@ COUNTERPARTS = {
     "sagemaker.tuner": {**_same("HyperparameterTuner"), **_RANGES},
     "sagemaker.utils": _same("name_from_base unique_name_from_base sagemaker_timestamp", _ADAPTERS),
 }
-#: What a changed program writes for a name that an adapter stands for.
-IN_OWN_WORDS = {
-    "LocalSession": "scriptmode.Session(local_mode=True)",
-    "TrainingJobAnalytics": "scriptmode.TrainingJob.attach(name).analytics()",
-    "HyperparameterTuningJobAnalytics": "scriptmode.Tuner.attach(name).analytics()",
-    "name_from_base": "leave job_name out, or append the time yourself",
-    "unique_name_from_base": "leave job_name out, or append the time yourself",
-    "sagemaker_timestamp": "datetime.now().strftime('%Y-%m-%d-%H-%M-%S')",
+
+
+class Call(NamedTuple):
+    """What a call of an adapter is without the alias: ``own`` is called, with ``arguments`` in place of none."""
+
+    own: str
+    method: str = ""
+    arguments: str = ""
+    after: str = ""
+
+
+#: The calls of adapters that a changed program can have: of `LocalSession` without arguments, of the others with one.
+CALLS = {
+    f"{_ADAPTERS}.LocalSession": Call("Session", arguments="(local_mode=True)"),
+    f"{_ADAPTERS}.TrainingJobAnalytics": Call("TrainingJob", ".attach", after=".analytics()"),
+    f"{_ADAPTERS}.HyperparameterTuningJobAnalytics": Call("Tuner", ".attach", after=".analytics()"),
+}
+#: What a program without the alias does instead of a name that an adapter stands for.
+_WITHOUT_ADAPTER = {
+    "LocalSession": "use scriptmode.Session(local_mode=True)",
+    "TrainingJobAnalytics": "use scriptmode.TrainingJob.attach(name).analytics(metric_names)",
+    "HyperparameterTuningJobAnalytics": "use scriptmode.Tuner.attach(name).analytics()",
+    **dict.fromkeys(
+        ("name_from_base", "unique_name_from_base", "sagemaker_timestamp"),
+        "leave job_name out, which gets the time, or append the time to the name yourself",
+    ),
 }
 
 _SERVE = MISSING_METHODS["deploy"]
@@ -72,7 +90,9 @@ NOT_INCLUDED = {
             "sagemaker.tensorflow.model", "sagemaker.tensorflow.serving", "sagemaker.transformer",
             "sagemaker.multidatamodel", "sagemaker.serverless", "sagemaker.async_inference", "sagemaker.model_monitor",
             "sagemaker.model_metrics", "sagemaker.Model", "sagemaker.Predictor", "sagemaker.session.production_variant",
-            "sagemaker.session.container_def",
+            "sagemaker.session.container_def", "sagemaker.Session.delete_endpoint",
+            "sagemaker.Session.endpoint_from_production_variants", "sagemaker.inputs.CreateModelInput",
+            "sagemaker.inputs.TransformInput",
         ),
         _SERVE,
     ),
@@ -80,6 +100,7 @@ NOT_INCLUDED = {
     **dict.fromkeys(
         (
             "sagemaker.processing", "sagemaker.tensorflow.TensorFlowProcessor", "sagemaker.spark", "sagemaker.clarify",
+            "sagemaker.sklearn.processing",
             "sagemaker.network",
         ),
         "prepare data in a program of its own, or use boto3's create_processing_job",
@@ -104,9 +125,30 @@ NOT_INCLUDED = {
 _OTHERS = "use boto3, or the SageMaker SDK in a program of its own"
 
 
-def find_module(module: str) -> dict[str, str] | None:
-    """Return where the names of a module of sagemaker are below ``scriptmode``; ``None`` for a module without any."""
-    return COUNTERPARTS.get(module)
+class Counterpart(NamedTuple):
+    """Where a name is below ``scriptmode``, and how many parts of a dotted name stand for it."""
+
+    own: str
+    length: int
+
+
+def resolve(parts: Sequence[str]) -> Counterpart | None:
+    """Return the counterpart of a dotted name that may go on with attributes, such as ``sagemaker.Session.x``."""
+    for length in range(1, len(parts)):
+        found = COUNTERPARTS.get(".".join(parts[:length]), {}).get(parts[length])
+        if found:
+            return Counterpart(found, length + 1)
+    return Counterpart("__version__", 2) if list(parts[:2]) == [ROOT, "__version__"] else None
+
+
+def is_adapter(own: str) -> bool:
+    """Return whether a counterpart is of this package, for programs under the alias."""
+    return own.startswith(_ADAPTERS)
+
+
+def package_of(own: str) -> str:
+    """Return the package from which a program imports a counterpart."""
+    return "scriptmode" if is_adapter(own) else f"scriptmode.{own}".rpartition(".")[0]
 
 
 def submodules(module: str) -> list[str]:
@@ -128,3 +170,9 @@ def advise(dotted: str, known: Iterable[str] = ()) -> str:
         return NOT_INCLUDED[name]
     last = dotted.rpartition(".")[2]
     return suggest_similar(last, known, cutoff=0.8) or _OTHERS
+
+
+def advise_change(dotted: str) -> str:
+    """Return what a program without the alias does instead of a name."""
+    module, _, name = dotted.rpartition(".")
+    return _WITHOUT_ADAPTER.get(name) or advise(dotted, COUNTERPARTS.get(module, ()))

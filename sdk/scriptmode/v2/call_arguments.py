@@ -1,0 +1,70 @@
+"""The arguments of a call of an estimator: names of v1, and what has no effect or no counterpart. Pure."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from scriptmode.spec.arguments import GONE, IGNORED, RENAMED
+from scriptmode.spec.distribution import AWS_ONLY
+from scriptmode.v2.source_blocks import Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.v2.source_blocks import Block
+
+
+def changed_arguments(block: Block, call: ast.Call) -> tuple[set[Edit], list[tuple[int, str, str]]]:
+    """Return the edits of a call, and the arguments without a counterpart: their offsets, names and the advice."""
+    given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    given.sort(key=block.span)
+    edits: set[Edit] = set()
+    missing: list[tuple[int, str, str]] = []
+    removed = [isinstance(each, ast.keyword) and _has_no_effect(each) for each in given]
+    for argument in call.keywords:
+        name, (start, _) = argument.arg or "", block.span(argument)
+        if name in RENAMED:
+            edits.add(Edit(start, start + len(name), RENAMED[name]))
+        if name in IGNORED and ast.unparse(argument.value) not in ("None", "True"):
+            missing.append((start, f"{name}=", IGNORED[name]))
+        if name in GONE and not _is_none(argument):
+            missing.append((start, f"{name}=", GONE[name]))
+        if name in ("distribution", "distributions"):
+            missing += [
+                (start, f"{name}={{{key!r}: ...}}", AWS_ONLY[key]) for key in _keys(argument) if key in AWS_ONLY
+            ]
+    return edits | set(_removals(block, given, removed)), missing
+
+
+def _has_no_effect(argument: ast.keyword) -> bool:
+    return argument.arg in IGNORED or (argument.arg in GONE and _is_none(argument))
+
+
+def _is_none(argument: ast.keyword) -> bool:
+    return isinstance(argument.value, ast.Constant) and argument.value.value is None
+
+
+def _keys(argument: ast.keyword) -> list[str]:
+    keys = argument.value.keys if isinstance(argument.value, ast.Dict) else []
+    return [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+
+
+def _removals(block: Block, given: list[ast.expr | ast.keyword], removed: list[bool]) -> Iterator[Edit]:
+    """Yield an edit for each run of arguments to remove, with the comma that becomes superfluous."""
+    spans = [block.span(each) for each in given]
+    index = 0
+    while index < len(given):
+        if not removed[index]:
+            index += 1
+            continue
+        first = index
+        while index < len(given) and removed[index]:
+            index += 1
+        start, end = spans[first][0], spans[index - 1][1]
+        ends_a_line = index < len(given) and given[index].lineno != given[index - 1].end_lineno
+        begins_a_line = not first or given[first - 1].end_lineno != given[first].lineno
+        if first and (index == len(given) or (ends_a_line and not begins_a_line)):
+            yield Edit(spans[first - 1][1], end, "")
+        else:
+            yield Edit(start, spans[index][0] if index < len(given) else end, "")

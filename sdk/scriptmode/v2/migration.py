@@ -1,0 +1,232 @@
+"""What has to change in a program of the SageMaker SDK v2 or v1 for scriptmode, found in its syntax tree. Pure.
+
+A program is one block, a notebook has one for each cell; an import of one cell holds for all. Each use of a name of
+sagemaker is resolved by the tables of `names`. An import stays as long as a use of it has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from scriptmode.spec.arguments import MISSING_METHODS
+from scriptmode.v2 import names
+from scriptmode.v2.call_arguments import changed_arguments
+from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import
+from scriptmode.v2.source_blocks import Block, Edit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_ESTIMATORS = ("Estimator", "TensorFlow")
+_WITH_METHODS = (*_ESTIMATORS, "HyperparameterTuner")
+_TRAINS = {*_WITH_METHODS, "TrainingJob", "Tuner"}
+_VERSION = "this is scriptmode's own version now: remove what compares it with sagemaker's"
+_VARIABLE = "it is also the name of a variable: rename the variable"
+
+
+class Use(NamedTuple):
+    """A use of sagemaker at a place of a block, and what to do instead of it; "" where it needs no change."""
+
+    block: int
+    offset: int
+    name: str
+    advice: str = ""
+
+
+@dataclass
+class Migration:
+    """The changes of a program: the edits of each block, and the uses that need none, or that have no counterpart."""
+
+    edits: list[set[Edit]]
+    unchanged: list[Use] = field(default_factory=list)
+    missing: list[Use] = field(default_factory=list)
+
+
+class _Expression(NamedTuple):
+    """A dotted expression of sagemaker: its outermost node, what it stands for, and the part with a counterpart."""
+
+    block: int
+    outer: ast.expr
+    imported: Imported
+    dotted: str
+    own: str | None
+    node: ast.expr
+
+
+def migrate(blocks: Sequence[Block]) -> Migration:
+    """Return what has to change in a program, or in the cells of a notebook."""
+    return _Migrator(blocks).run()
+
+
+class _Migrator:
+    """One pass over the blocks of a program."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
+        self.result = Migration([set() for _ in blocks])
+        self.nodes = [(number, node) for number, block in enumerate(blocks) for node in ast.walk(block.tree)]
+        self.parents = {child: node for _, node in self.nodes for child in ast.iter_child_nodes(node)}
+        self.imported = {each.bound: each for _, node in self.nodes for each in imports_of(node)}
+        assigned = {node.id for _, node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        assigned |= {node.arg for _, node in self.nodes if isinstance(node, ast.arg)}
+        #: Names whose uses stay, because a use may be that of a variable; and those whose imports stay.
+        self.ambiguous = {
+            name
+            for name in assigned & self.imported.keys()
+            if self.imported[name].is_module or self.imported[name].new_name != name
+        }
+        self.kept = set(self.ambiguous)
+        #: The packages that changed uses of a bound module need.
+        self.packages: dict[str, set[str]] = {}
+
+    def run(self) -> Migration:
+        """Return the edits and the uses."""
+        found = [each for number, node in self.nodes for each in self._expressions(number, node)]
+        for each in found:
+            if self._change_of(each) is None and (each.imported.is_module or not each.imported.is_lost):
+                self.kept.add(each.imported.bound)
+                self._miss(each.block, each.outer, each.dotted, names.advise_change(each.dotted))
+        for each in found:
+            self._use(each)
+        self._methods({text: kind for each in found for text, kind in self._objects(each)})
+        for number, node in self.nodes:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                self._import(number, node)
+        if self.kept | self._lost() and not any(use.name in _TRAINS for use in self.result.unchanged):
+            # It trains nothing: with other sessions and inputs, the rest would not run either.
+            self.result.edits = [set() for _ in self.blocks]
+            self.result.unchanged.clear()
+        for uses in (self.result.unchanged, self.result.missing):
+            uses[:] = sorted(dict.fromkeys(uses))
+        return self.result
+
+    def _expressions(self, number: int, node: ast.AST) -> Iterator[_Expression]:
+        """Yield the dotted expression that begins with a node, if that is a name of sagemaker."""
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node.id not in self.imported:
+            return
+        imported = self.imported[node.id]
+        parts, nodes = imported.dotted.split("."), [node]
+        begin = len(parts)
+        while isinstance(parent := self.parents.get(nodes[-1]), ast.Attribute):
+            nodes.append(parent)  # type: ignore[arg-type]  # an expression as well
+            parts.append(parent.attr)
+        used = names.resolve(parts)
+        own, part = (None, nodes[-1]) if used is None else (used.own, nodes[max(0, used.length - begin)])
+        yield _Expression(number, nodes[-1], imported, ".".join(parts), own, part)
+
+    def _change_of(self, found: _Expression) -> names.Call | None:
+        """Return what to write for an expression; ``None`` where there is no counterpart."""
+        if found.own is None or not names.is_adapter(found.own):
+            return names.Call(found.own) if found.own else None
+        # A call with other arguments depends on the program.
+        call, change = self._call_of(found), names.CALLS.get(found.own)
+        if call is None or change is None or call.keywords or len(call.args) != (0 if change.arguments else 1):
+            return None
+        return change
+
+    def _call_of(self, found: _Expression) -> ast.Call | None:
+        call = self.parents.get(found.node)
+        return call if isinstance(call, ast.Call) and call.func is found.node else None
+
+    def _use(self, found: _Expression) -> None:
+        bound, change, call = found.imported.bound, self._change_of(found), self._call_of(found)
+        if change is None or (bound in self.kept and not found.imported.is_module) or bound in self.ambiguous:
+            return
+        name = change.own.rpartition(".")[2]
+        edits = self.result.edits[found.block]
+        if call is not None and name in _ESTIMATORS:
+            changed, missing = changed_arguments(self.blocks[found.block], call)
+            edits |= changed
+            self.result.missing += [Use(found.block, *each) for each in missing]
+        if name == "__version__":
+            self._miss(found.block, found.outer, found.dotted, _VERSION)
+        package, written = names.package_of(change.own), found.imported.new_name
+        if found.imported.is_module:
+            self.packages.setdefault(bound, set()).add(package)
+            written = f"{package}.{name}"
+        self._replace(found.block, found.node, f"{written}{change.method}")
+        if call is not None and (change.arguments or change.after):
+            (_, start), (_, end) = (self.blocks[found.block].span(each) for each in (found.node, call))
+            edits.add(Edit(start if change.arguments else end, end, f"{change.arguments}{change.after}"))
+        self.result.unchanged.append(Use(found.block, self._offset(found.block, found.outer), name))
+
+    def _replace(self, number: int, node: ast.AST, text: str) -> None:
+        block, old = self.blocks[number], ast.unparse(node)
+        if old == text:
+            return
+        start, end = block.span(node)
+        if re.sub(r"\s", "", block.text[start:end]) == old:
+            self.result.edits[number].add(Edit(start, end, text))
+            return
+        # Before Python 3.12, the place of an expression in an f-string is not known.
+        while not isinstance(node, ast.JoinedStr) and node in self.parents:
+            node = self.parents[node]
+        if isinstance(node, ast.JoinedStr):
+            start, end = block.span(node)
+            for match in re.finditer(rf"(?<![\w.]){re.escape(old)}(?!\w)", block.text[start:end]):
+                self.result.edits[number].add(Edit(start + match.start(), start + match.end(), text))
+
+    def _objects(self, found: _Expression) -> Iterator[tuple[str, str]]:
+        """Yield the text of each target that an instance of ours is assigned to, and its class."""
+        call = self.parents.get(found.outer)
+        is_instance = found.outer is found.node or found.dotted.endswith(".attach")
+        if not found.own or not is_instance or not isinstance(call, ast.Call) or call.func is not found.outer:
+            return
+        kind, statement = found.own.rpartition(".")[2], self.parents.get(call)
+        yield ast.unparse(call), kind
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                yield ast.unparse(target), kind
+
+    def _methods(self, objects: dict[str, str]) -> None:
+        """Note the attributes of estimators, tuners and sessions."""
+        for number, node in self.nodes:
+            if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+                continue
+            owner = ast.unparse(node.value)
+            if owner not in objects:
+                continue
+            advice = names.NOT_INCLUDED.get(f"sagemaker.{objects[owner]}.{node.attr}", "")
+            if objects[owner] in _WITH_METHODS:
+                advice = MISSING_METHODS.get(node.attr, "")
+            if advice:
+                self._miss(number, node, f"{owner}.{node.attr}", advice)
+            else:
+                self.result.unchanged.append(Use(number, self._offset(number, node), f"{owner}.{node.attr}"))
+
+    def _import(self, number: int, node: ast.Import | ast.ImportFrom) -> None:
+        block = self.blocks[number]
+        start, end = block.span(node)
+        for each in imports_of(node):
+            if each.is_lost:
+                self._miss(number, node, each.target, names.advise_change(each.target))
+            elif each.bound in self.ambiguous:
+                self._miss(number, node, each.target, _VARIABLE)
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module in names.COUNTERPARTS:
+            advice = f"import each name: from scriptmode import {', '.join(names.COUNTERPARTS[node.module])}"
+            self._miss(number, node, f"from {node.module} import *", advice)
+        if imports_of(node):
+            new = rewrite_import(block.text[start:end], node, self.kept, self._needed(node), block.between(start))
+            if new != block.text[start:end]:
+                self.result.edits[number].add(Edit(start, end, new))
+
+    def _lost(self) -> set[str]:
+        return {each.bound for _, node in self.nodes for each in imports_of(node) if each.is_lost}
+
+    def _needed(self, node: ast.AST) -> dict[str, set[str]]:
+        """Return the packages that changed uses need, by what a statement imports: once for each bound name."""
+        provided = {each.bound for _, other in self.nodes for each in imports_of(other) if not each.is_lost}
+        return {
+            each.target: self.packages[each.bound]
+            for each in imports_of(node)
+            if each.bound in self.packages and not (each.is_lost and each.bound in provided)
+        }
+
+    def _miss(self, number: int, node: ast.AST, name: str, advice: str) -> None:
+        self.result.missing.append(Use(number, self._offset(number, node), name, advice))
+
+    def _offset(self, number: int, node: ast.AST) -> int:
+        return self.blocks[number].span(node)[0]
