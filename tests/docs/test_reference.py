@@ -18,6 +18,7 @@ from scriptmode.platforms.slurm.settings import SlurmSettings
 from scriptmode.request.fields import FIELDS
 from scriptmode.spec.arguments import GONE, MISSING_METHODS
 from scriptmode.spec.estimator_arguments import EstimatorArguments
+from scriptmode.v2 import names as names_of_v2
 
 
 def rows(page):
@@ -90,7 +91,7 @@ GUIDE = (DOCS / "guides" / "coming_from_sagemaker_v2.md").read_text()
 #: The second column of the table of what is not included by the names in the first.
 NOT_INCLUDED = dict(
     [cell.strip().replace("`", "") for cell in line.split("|")[1:3]]
-    for line in GUIDE.partition("## Not included")[2].partition("## Errors")[0].splitlines()
+    for line in GUIDE.partition("## Not included")[2].partition("\n## ")[0].splitlines()
     if line.startswith("| ") and "sagemaker v2" not in line
 )
 
@@ -99,6 +100,12 @@ def test_what_is_missing_is_in_the_guide_with_the_advice_of_its_error():
     listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
     assert {name: listed.get(name) for name in MISSING_METHODS} == MISSING_METHODS
     assert listed["compiler_config"] == GONE["compiler_config"]
+
+
+def test_the_modules_of_v2_that_are_missing_are_in_the_guide_with_the_advice_of_their_error():
+    listed = {name: advice for names, advice in NOT_INCLUDED.items() for name in names.split(", ")}
+    found = {name: advice for name, advice in listed.items() if name.startswith("sagemaker.")}
+    assert found == names_of_v2.NOT_INCLUDED
 
 
 @pytest.mark.parametrize("kind", ["smdistributed", "torch_distributed", "pytorchddp", "pytorchxla"])
