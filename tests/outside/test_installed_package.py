@@ -81,6 +81,37 @@ print(TensorFlow(
     )  # fmt: skip
 
 
+V2_PROGRAM = """\
+import sagemaker
+from sagemaker import get_execution_role
+from sagemaker.inputs import TrainingInput
+from sagemaker.tensorflow import TensorFlow
+
+print(sagemaker.__version__.split(".")[0])
+session = sagemaker.Session()
+estimator = TensorFlow(
+    entry_point="train.py", role=get_execution_role(), instance_count=1, instance_type="local_process",
+    framework_version="2.12", py_version="py310", sagemaker_session=session,
+)
+estimator.fit({"train": TrainingInput(session.upload_data("data"))}, job_name="count-1")
+sagemaker.s3.S3Downloader.download(estimator.model_data, "model")
+"""
+
+
+def test_a_program_of_sagemaker_v2_trains_unchanged_where_no_sagemaker_is_installed(install, user):
+    environment = install(BARE)
+    files = {"data/part-0": "a b c\n", "train.py": TRAIN, "launch.py": V2_PROGRAM}
+    write = " && ".join(f"cat > {name} <<'END'\n{text}END" + "\n:" for name, text in files.items())
+    steps = "mkdir v2 && cd v2 && mkdir data && " + write
+    done = user(environment, "bash", "-ec", f"{steps}; python launch.py")
+    assert "No module named 'sagemaker'" in done.stderr
+    done = user(
+        environment, "bash", "-ec", "cd v2; python -m scriptmode.v2 launch.py; tar -xOf model/model.tar.gz count"
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert (done.stdout[0], done.stdout[-2:]) == ("2", "\n3")
+
+
 def test_an_installation_from_the_sdist_alone_runs_a_job(builder, install, user):
     environment = install(BARE, wheel=builder.wheel_of_sdist)
     program = f"mkdir data && echo a b c > data/part-0 && cat > train.py <<'END'\n{TRAIN}END\n"

@@ -1,16 +1,20 @@
-"""Estimator cells as AWS's notebooks have them run on this machine, without an account, by the changed imports.
+"""Estimator cells as AWS's notebooks have them run on this machine, without an account, by the changed imports or alias.
 
 tests/public_programs/README.md names the notebooks whose cells have these shapes; their texts are this project's own.
 Beside the imports the cells' variable for the instance type is changed, as the notebooks change it for local mode.
 """
 
+import json
 import re
 import tarfile
 import textwrap
 import warnings
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
+from traitlets.config import Config
 
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
@@ -151,6 +155,51 @@ def test_the_cells_of_a_session_of_a_region_train_and_fetch_by_uris_of_its_bucke
     assert variables["checkpoint"] == ""
     assert variables["found"] == ["model/model.tar.gz"]
     assert variables["listed"][-1].endswith(f"{variables['job_name']}/output/model.tar.gz")
+
+
+def test_the_cells_of_a_notebook_train_unchanged_after_load_ext(tmp_path, monkeypatch, no_credentials):
+    cells = [
+        "%load_ext scriptmode.v2",
+        """
+        import sagemaker
+        from sagemaker import get_execution_role
+        from sagemaker.tensorflow import TensorFlow
+
+        sess = sagemaker.Session()
+        role = get_execution_role()
+        train_instance_type = 'local_process'
+        """,
+        "inputs = {'train': sess.upload_data(path='data/train', key_prefix='mnist/train')}",
+        """
+        estimator = TensorFlow(entry_point='train.py', source_dir='src', role=role, train_instance_count=1,
+                               train_instance_type=train_instance_type, framework_version='1.13', py_version='py3',
+                               script_mode=True, hyperparameters={'epochs': 2})
+        estimator.fit(inputs)
+        """,
+        "from sagemaker.tensorflow.serving import Model",
+    ]
+    for folder in ("data/train", "src"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "data/train/part.csv").touch()
+    (tmp_path / "src/train.py").write_text(textwrap.dedent(SCRIPT))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(textwrap.dedent(cell)) for cell in cells])
+    client = NotebookClient(
+        notebook, timeout=600, kernel_name="python3", allow_errors=True,
+        resources={"metadata": {"path": str(tmp_path)}},
+        # Sockets in a short directory instead of ports, which another test may take meanwhile.
+        config=Config(KernelManager={"transport": "ipc", "ip": f"{tmp_path}/kernel"}),
+    )  # fmt: skip
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "jobs"))
+    client.execute()
+    printed = ["".join(json.dumps(output) for output in cell.outputs) for cell in notebook.cells]
+    assert printed[0] == printed[2] == ""
+    assert "channel train ['part.csv']" in printed[3]
+    assert "Completed" in printed[3]
+    # The error has the cell's line alone, and what to do instead.
+    (refused,) = notebook.cells[4].outputs
+    assert refused.ename == "NotIncludedError"
+    assert refused.evalue.startswith("scriptmode has no sagemaker.tensorflow.serving; serve the model with")
+    assert "alias.py" not in "".join(refused.traceback)
 
 
 def test_the_cells_of_a_heterogeneous_cluster_name_its_groups(notebook):
