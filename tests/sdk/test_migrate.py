@@ -163,9 +163,9 @@ def test_bytes_beside_the_changes_stay(migrate, tmp_path, content):
 CELLS = [
     "!pip install -U sagemaker\n%matplotlib inline\nimport sagemaker\nfrom sagemaker.tensorflow import TensorFlow",
     "%%time\nfiles = !ls \\\n  | head\nrole = sagemaker.get_execution_role()\nrole?",
-    "%%bash\npython -c '\nimport sagemaker\n'",
+    "\n%%time\n%%bash\npython -c '\nimport sagemaker\n'",
     "%time estimator = TensorFlow(train_instance_count=1, role=role)\nx = (5\n % 3)\n's3://中文', sagemaker.Session()\n",
-    "from sagemaker import inputs, image_uris\nestimator.deploy()",
+    "pip install x\nfrom sagemaker import inputs, image_uris\nestimator.deploy()",
 ]
 
 
@@ -195,7 +195,7 @@ def test_a_notebook_changes_in_the_lines_of_its_source_alone(migrate, tmp_path, 
         CELLS[1].replace("sagemaker", "scriptmode"),
         CELLS[2],
         CELLS[3].replace("train_instance", "instance").replace("sagemaker", "scriptmode"),
-        "import scriptmode\nfrom sagemaker import image_uris\nestimator.deploy()",
+        CELLS[4].replace("from sagemaker import inputs, ", "import scriptmode\nfrom sagemaker import "),
     ]
     for name in ("cell 2: pip install -U sagemaker", "cell 4: import sagemaker", "cell 6: estimator.deploy"):
         assert f": {name}\n" in output
@@ -222,8 +222,8 @@ def test_the_diff_applies_to_programs_and_notebooks(migrate, tmp_path):
 WRONG = {
     "two.py": ("print 2\n", "two.py:1: it is not Python 3"),
     "cell.ipynb": (
-        '{"cells": [{"cell_type": "code", "source": ["x = = 1"]}]}',
-        "cell.ipynb:1: it is not Python 3: cell 1",
+        '{"cells": [{"cell_type": "code", "source": ["x = # TODO"]}, {"cell_type": "code", "source": "import sagemaker"}]}',
+        "cell.ipynb:1: cell 1, line 1: it is not Python 3",
     ),
     "cut.ipynb": ('{"cells": [', "cut.ipynb:1: it is not JSON"),
     "three.ipynb": ('{"worksheets": []}', "three.ipynb: it is not a notebook of format 4"),
@@ -237,6 +237,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_changed(migrate,
     code, _, errors = migrate(".", "absent.py", "--write")
     assert code == 1
     assert (tmp_path / "good.py").read_text() == "import scriptmode\n"
+    assert '"source": "import scriptmode"' in (tmp_path / "cell.ipynb").read_text()
     for _, expected in WRONG.values():
         assert f"scriptmode migrate: {expected}" in errors
     assert "absent.py cannot be read: No such file or directory" in errors

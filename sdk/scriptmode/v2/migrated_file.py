@@ -51,6 +51,7 @@ class MigratedFile:
         encoding: The encoding of the text.
         unchanged: The names of scriptmode that it uses as they are.
         missing: The uses that have no counterpart.
+        errors: Why cells of it cannot be read.
     """
 
     path: Path
@@ -59,6 +60,7 @@ class MigratedFile:
     encoding: str
     unchanged: tuple[str, ...]
     missing: tuple[Place, ...]
+    errors: tuple[str, ...] = ()
 
     @property
     def is_changed(self) -> bool:
@@ -100,7 +102,7 @@ def migrate_file(path: Path) -> MigratedFile:
     """Return what has to change in a program or a notebook; nothing is written.
 
     Raises:
-        DataError: The file cannot be read, or is neither Python nor a notebook.
+        DataError: The file cannot be read, or is neither Python nor a notebook. Cells that are not Python are `errors`.
     """
     try:
         content = path.read_bytes()
@@ -129,21 +131,22 @@ def _migrate_program(path: Path, text: str, encoding: str) -> MigratedFile:
 def _migrate_notebook(path: Path, text: str) -> MigratedFile:
     parsed: list[tuple[CellSource, Block]] = []
     missing: list[Place] = []
+    errors = []
     for source in code_cells(text):
         try:
             block = parse_cell(source.text)
         except SyntaxError as error:
-            line = text.count("\n", 0, source.offset_in_notebook(0)) + 1 if source.strings else 1
-            message = f"cell {source.cell + 1}, line {error.lineno}: {error.msg}"
-            raise SyntaxError(message, (str(path), line, None, None)) from error
+            where = f"{path}:{_place(source, 0, '', '').line}: cell {source.cell + 1}, line {error.lineno}"
+            errors.append(f"{where}: it is not Python 3: {error.msg}; correct it first")
+            continue
         if block is not None:
             parsed.append((source, block))
         missing += _unread(source, block)
     found = migration.migrate([block for _, block in parsed])
     edits = [edit for (source, _), each in zip(parsed, found.edits) for edit in source.edits_of_notebook(each)]
     missing += [_place(parsed[use.block][0], use.offset, use.name, use.advice) for use in found.missing]
-    unchanged = _names(found.unchanged)
-    return MigratedFile(path, text, apply_edits(text, edits), "utf-8", unchanged, tuple(sorted(missing)))
+    unchanged, new = _names(found.unchanged), apply_edits(text, edits)
+    return MigratedFile(path, text, new, "utf-8", unchanged, tuple(sorted(missing)), tuple(errors))
 
 
 def _unread(source: CellSource, block: Block | None) -> Iterator[Place]:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 #: As Python's own parser divides lines; `str.splitlines` divides at more characters.
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 #: A line that is for IPython, or the value of an assignment that is: the part after the first group is not Python.
-_MAGIC = re.compile(r"(\s*(?:[\w.,\[\] ]+=[ \t]*)?)(?:[%!?].*|[\w.]+\?{1,2}\s*)$")
+#: IPython takes lines that begin with these commands for magics as well.
+_COMMANDS = "pip|pip3|conda|mamba|ls|ll|cat|cp|mv|rm|mkdir|rmdir|cd|man|less|more|env"
+_MAGIC = re.compile(rf"(\s*(?:[\w.,\[\] ]+=[ \t]*)?)(?:[%!?].*|[\w.]+\?{{1,2}}\s*|(?:{_COMMANDS})(?:\s.*)?)$")
 #: Line magics that run the rest of their line as Python, and cell magics that run the rest of their cell so.
 _RUNS_PYTHON = re.compile(r"(\s*)%(?:time|timeit|prun|memit)[ \t]+(?=[^\s-])")
 _CELLS_OF_PYTHON = ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit")
@@ -90,21 +92,22 @@ def parse_program(text: str) -> Block:
 def parse_cell(text: str) -> Block | None:
     """Return the block of a cell, or ``None`` for a cell that is not Python; raise ``SyntaxError`` for wrong Python."""
     masked = split_lines(text)
-    first = masked[0].split()[:1] if masked else []
-    if first and first[0].startswith("%%"):
-        if first[0] not in _CELLS_OF_PYTHON:
+    for number, line in enumerate(masked):
+        if line.strip() and not line.startswith("%%"):
+            break
+        if line.strip() and line.split()[0] not in _CELLS_OF_PYTHON:
             return None
-        masked[0] = _mask(masked[0])
+        masked[number] = _mask(line)
     while True:
         parsed = "".join(masked)
         try:
             return Block(text, parsed, ast.parse(parsed))
         except SyntaxError as error:
             last = min(error.lineno or len(masked), len(masked))
-            number = next((each for each in reversed(range(last)) if _MAGIC.match(masked[each].rstrip("\r\n"))), None)
-            if number is None:
+            found = [each for each in range(last) if _MAGIC.match(masked[each].rstrip("\r\n"))]
+            if not found:
                 raise
-            _mask_line(masked, number)
+            _mask_line(masked, found[-1])
 
 
 def _mask_line(lines: list[str], number: int) -> None:

@@ -46,9 +46,10 @@ def migrate(paths: tuple[Path, ...], *, write: bool, as_json: bool) -> None:
     named = dict.fromkeys(file for path in paths for file in find_files(path))
     done = [_migrate(file, write=write) for file in named]
     files = [each for each in done if not isinstance(each, DataError)]
-    errors = [each for each in done if isinstance(each, DataError)]
+    errors = [str(each) for each in done if isinstance(each, DataError)]
+    errors += [error for each in files for error in each.errors]
     if as_json:
-        output.print_json({"files": [_to_dict(each) for each in files], "errors": [str(each) for each in errors]})
+        output.print_json({"files": [_to_dict(each) for each in files], "errors": errors})
     else:
         _print(files, is_written=write)
         for error in errors:
