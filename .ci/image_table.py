@@ -1,4 +1,4 @@
-"""Write the table of AWS's TensorFlow training images from the table in sagemaker-core.
+"""Write the table of AWS's images for TensorFlow training and for the debugger's rules from those in sagemaker-core.
 
     python .ci/image_table.py                       from the newest version; `make image-table` does this
     python .ci/image_table.py 2.27.0 --output PATH  from that version, into another file
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "sagemaker-core"
-MEMBER = "sagemaker/core/image_uri_config/tensorflow.json"
+MEMBERS = "sagemaker/core/image_uri_config/{}.json"
 TABLE = Path(__file__).parents[1] / "sdk/scriptmode/aws/tensorflow_images.json"
 
 
@@ -36,9 +36,15 @@ def main() -> None:
         subprocess.run((*pip, "--dest", folder, requirement), check=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as files:
-            training = json.loads(files.read(MEMBER))["training"]
+            training = json.loads(files.read(MEMBERS.format("tensorflow")))["training"]
+            rules = json.loads(files.read(MEMBERS.format("debugger")))["versions"]["latest"]
     source = f"{PACKAGE} {wheel.name.split('-')[1]}"
-    table = {"source": source, "date": f"{datetime.now(timezone.utc):%Y-%m-%d}", **share_registries(training)}
+    table = {
+        "source": source,
+        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        **share_registries(training),
+        "rules": rules,
+    }
     arguments.output.write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
@@ -129,14 +130,12 @@ def test_a_region_without_a_rule_image_is_an_error(installed):
         debugger_rule_image(rule, "nowhere-1")
 
 
-def test_a_rule_of_an_unknown_class_is_an_error():
-    class Rule:
-        image_uri = "DEFAULT_RULE_EVALUATOR_IMAGE"
-
-    with pytest.raises(
-        SpecError, match="names no image, and its class .*Rule is not the SageMaker SDK's; make it with"
-    ):
-        debugger_rule_image(Rule(), "eu-west-1")
+def test_a_rule_of_another_class_has_aws_s_image_where_there_is_one():
+    rule = SimpleNamespace(name="Overfit", image_uri="DEFAULT_RULE_EVALUATOR_IMAGE")
+    found = debugger_rule_image(rule, "eu-west-1")
+    assert found == "929884845733.dkr.ecr.eu-west-1.amazonaws.com/sagemaker-debugger-rules:latest"
+    with pytest.raises(SpecError, match="no image of the debugger's rules in Region 'ap-east-2', and rule 'Overfit'"):
+        debugger_rule_image(rule, "ap-east-2")
 
 
 @pytest.fixture

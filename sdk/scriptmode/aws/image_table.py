@@ -33,11 +33,12 @@ Releases = dict[str, dict[str, Images]]
 
 
 class OwnTable(NamedTuple):
-    """This project's table. ``date`` is the day on which it was made, such as ``2026-11-23``."""
+    """This project's table, and the image of the debugger's rules. ``date`` is the day on which it was made."""
 
     date: str
     releases: Releases
     accounts: frozenset[str]
+    rules: Images
 
 
 @functools.lru_cache(maxsize=1)
@@ -45,7 +46,7 @@ def own_table() -> OwnTable:
     """Return this project's table."""
     content = json.loads(_FILE.read_bytes())
     accounts = frozenset(account for registries in content["registries"] for account in registries.values())
-    return OwnTable(content["date"], _parse(content), accounts)
+    return OwnTable(content["date"], _parse(content), accounts, Images(**content["rules"]))
 
 
 def read_releases() -> Releases:

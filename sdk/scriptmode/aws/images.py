@@ -91,11 +91,14 @@ def debugger_rule_image(rule: Any, region: str) -> str:
                 argument="rules",
                 advice="leave the rule out, or give it an image_uri of its own",
             ) from error
-    raise SpecError(
-        f"debugger rule {rule!r} names no image, and its class {type(rule).__qualname__} is not the SageMaker SDK's",
-        argument="rules",
-        advice="make it with sagemaker.debugger.Rule, or give it an image_uri",
-    )
+    image, domain = image_table.own_table().rules, find_dns_suffix(region)
+    if region not in image.registries or domain is None:
+        raise SpecError(
+            f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none",
+            argument="rules",
+            advice="leave the rule out, or give it an image_uri of its own",
+        )
+    return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
 
 
 def _unknown_version(version: str, known: Iterable[str]) -> SpecError:

@@ -30,10 +30,15 @@ _INPUTS = {**_same("TrainingInput FileSystemInput ShuffleConfig"), "s3_input": "
 _RANGES = _same("ContinuousParameter IntegerParameter CategoricalParameter")
 _ANALYTICS = _same("TrainingJobAnalytics HyperparameterTuningJobAnalytics", _ADAPTERS)
 _S3 = _same("S3Uploader S3Downloader", "aws")
+_DEBUGGER = _same(
+    "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs",
+    "v2.debugger",
+)
 #: The modules that the alias has: their names, and where each is below ``scriptmode``.
 COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
     "sagemaker.analytics": _ANALYTICS,
+    "sagemaker.debugger": _DEBUGGER,
     "sagemaker.estimator": _same("Estimator"),
     "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
     "sagemaker.inputs": _INPUTS,
@@ -74,13 +79,13 @@ _WITHOUT_ADAPTER = {
         ("name_from_base", "unique_name_from_base", "sagemaker_timestamp"),
         "leave job_name out, which gets the time, or append the time to the name yourself",
     ),
+    **dict.fromkeys(_DEBUGGER, "give the estimator dicts of the service's fields"),
 }
 
 _SERVE = MISSING_METHODS["deploy"]
 _PIPELINES = MISSING_METHODS["prepare_workflow_for_training"]
 _IMAGES = "give the estimator framework_version and py_version, and read training_image_uri()"
 _FRAMEWORKS = "give Estimator the image_uri of an image with the framework, or use the SageMaker SDK"
-_DICTS = "give rules, debugger_hook_config and profiler_config as dicts of the service's fields"
 #: Modules and names that scriptmode does not have, and what to do instead. The longest matching row counts.
 NOT_INCLUDED = {
     **dict.fromkeys(
@@ -117,7 +122,7 @@ NOT_INCLUDED = {
         "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models",
     ),
     **dict.fromkeys(("sagemaker.image_uris", "sagemaker.fw_utils"), _IMAGES),
-    "sagemaker.debugger": _DICTS,
+    "sagemaker.debugger": "give the estimator a profiler_config with the service's ProfilingParameters",
     "sagemaker.experiments": "give fit experiment_config, and let the script print its metrics",
     "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
@@ -142,8 +147,8 @@ def resolve(parts: Sequence[str]) -> Counterpart | None:
 
 
 def is_adapter(own: str) -> bool:
-    """Return whether a counterpart is of this package, for programs under the alias."""
-    return own.startswith(_ADAPTERS)
+    """Return whether a counterpart is of this package, and only for programs under the alias."""
+    return own.startswith("v2.")
 
 
 def package_of(own: str) -> str:

@@ -1,0 +1,51 @@
+"""The classes of ``sagemaker.debugger`` under the import alias are in requests what the SageMaker SDK v2's own are."""
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+#: Expressions of a program, and for profiling rules what v2 sends of defaults that the image has itself.
+CASES = """
+CollectionConfig("losses", {"save_interval": "5"})
+DebuggerHookConfig("s3://b/x", hook_parameters={"save_interval": "1"}, collection_configs=[CollectionConfig("losses")])
+DebuggerHookConfig(s3_output_path="s3://b/x", container_local_output_path="/x")
+TensorBoardOutputConfig(s3_output_path="s3://b/x", container_local_output_path="/x")
+ProfilerConfig(system_monitor_interval_millis=500, s3_output_path="s3://b/x")
+ProfilerConfig(disable_profiler=True)
+Rule.sagemaker(rule_configs.stalled_training_rule(), "name", other_trials_s3_input_paths=["s3://b/y"])
+Rule.sagemaker(base_config=rule_configs.overfit(), rule_parameters={"patience": "5"}, s3_output_path="s3://b/x")
+Rule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": "1"})
+ProfilerRule.sagemaker(rule_configs.ProfilerReport(), name="report")
+ProfilerRule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": 1})
+"""
+PROGRAM = f"""
+import json, logging
+logging.disable(50)
+import sagemaker.debugger
+import scriptmode.v2.debugger
+
+def said(value):
+    for name in ("to_debugger_rule_config_dict", "to_profiler_rule_config_dict", "_to_request_dict"):
+        if hasattr(value, name):
+            return [getattr(value, name)(), [each._to_request_dict() for each in getattr(value, "collection_configs", None) or ()]]
+
+cases = {CASES.strip().splitlines()!r}
+snake = [name for name in dir(scriptmode.v2.debugger.rule_configs) if name.islower()]
+cases += [f"Rule.sagemaker(rule_configs.{{name}}())" for name in snake]
+cases += [f"ProfilerRule.sagemaker(rule_configs.{{name}}())" for name in dir(scriptmode.v2.debugger.rule_configs) if not name.islower()]
+print(json.dumps([[case, *(said(eval(case, vars(module))) for module in (sagemaker.debugger, scriptmode.v2.debugger))] for case in cases]))
+"""
+
+
+def test_debugger_objects_are_in_requests_what_those_of_v2_are(v2, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    found = v2.run(tmp_path, "program.py")
+    assert len(found) > 35
+    differing = []
+    for case, theirs, ours in found:
+        if case.startswith("ProfilerRule.sagemaker"):
+            # v2 sends the defaults of parameters, which the image has itself.
+            theirs[0]["RuleParameters"] = {"rule_to_invoke": theirs[0]["RuleParameters"]["rule_to_invoke"]}
+        if theirs != ours:
+            differing.append((case, theirs, ours))
+    assert differing == []
