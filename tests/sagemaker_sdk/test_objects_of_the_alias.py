@@ -12,6 +12,12 @@ DebuggerHookConfig(s3_output_path="s3://b/x", container_local_output_path="/x")
 TensorBoardOutputConfig(s3_output_path="s3://b/x", container_local_output_path="/x")
 ProfilerConfig(system_monitor_interval_millis=500, s3_output_path="s3://b/x")
 ProfilerConfig(disable_profiler=True)
+ProfilerConfig(framework_profile_params=FrameworkProfile())
+ProfilerConfig(framework_profile_params=FrameworkProfile(local_path="/x", start_step=2, num_steps=7))
+ProfilerConfig(framework_profile_params=FrameworkProfile(start_unix_time=1700000000, duration=5.5))
+ProfilerConfig(framework_profile_params=FrameworkProfile(detailed_profiling_config=DetailedProfilingConfig(), dataloader_profiling_config=DataloaderProfilingConfig(start_step=5)))
+ProfilerConfig(framework_profile_params=FrameworkProfile(python_profiling_config=PythonProfilingConfig(num_steps=1, cprofile_timer=cProfileTimer.CPU_TIME)))
+ProfilerConfig(framework_profile_params=FrameworkProfile(python_profiling_config=PythonProfilingConfig(python_profiler=PythonProfiler.PYINSTRUMENT)))
 Rule.sagemaker(rule_configs.stalled_training_rule(), "name", other_trials_s3_input_paths=["s3://b/y"])
 Rule.sagemaker(base_config=rule_configs.overfit(), rule_parameters={"patience": "5"}, s3_output_path="s3://b/x")
 Rule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": "1"})
@@ -22,7 +28,7 @@ PROGRAM = f"""
 import json, logging
 logging.disable(50)
 import sagemaker.debugger
-import scriptmode.v2.debugger
+import scriptmode.v2.debugger, scriptmode.v2.framework_profile
 
 def said(value):
     for name in ("to_debugger_rule_config_dict", "to_profiler_rule_config_dict", "_to_request_dict"):
@@ -33,7 +39,7 @@ cases = {CASES.strip().splitlines()!r}
 snake = [name for name in dir(scriptmode.v2.debugger.rule_configs) if name.islower()]
 cases += [f"Rule.sagemaker(rule_configs.{{name}}())" for name in snake]
 cases += [f"ProfilerRule.sagemaker(rule_configs.{{name}}())" for name in dir(scriptmode.v2.debugger.rule_configs) if not name.islower()]
-print(json.dumps([[case, *(said(eval(case, vars(module))) for module in (sagemaker.debugger, scriptmode.v2.debugger))] for case in cases]))
+print(json.dumps([[case, *(said(eval(case, dict(names))) for names in (vars(sagemaker.debugger), {{**vars(scriptmode.v2.framework_profile), **vars(scriptmode.v2.debugger)}}))] for case in cases]))
 """
 
 

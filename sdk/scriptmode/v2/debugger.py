@@ -11,6 +11,8 @@ from scriptmode.v2 import rule_configs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from scriptmode.v2.framework_profile import FrameworkProfile
+
 __all__ = [
     "CollectionConfig", "DebuggerHookConfig", "ProfilerConfig", "ProfilerRule", "Rule", "TensorBoardOutputConfig",
     "rule_configs",
@@ -66,18 +68,23 @@ class TensorBoardOutputConfig:
 
 @dataclass
 class ProfilerConfig:
-    """How often the service stores the usage of resources, and where."""
+    """How often the service stores the usage of resources and where, and what it profiles of the framework."""
 
     s3_output_path: str | None = None
     system_monitor_interval_millis: int | None = None
+    framework_profile_params: FrameworkProfile | None = None
     disable_profiler: bool = False
 
     def _to_request_dict(self) -> dict[str, Any]:
         path = None if self.disable_profiler else self.s3_output_path
-        interval = self.system_monitor_interval_millis
+        profile = self.framework_profile_params
         return {
             "DisableProfiler": self.disable_profiler,
-            **_given(S3OutputPath=path, ProfilingIntervalInMilliseconds=interval),
+            **_given(
+                S3OutputPath=path,
+                ProfilingIntervalInMilliseconds=self.system_monitor_interval_millis,
+                ProfilingParameters=profile and profile.profiling_parameters,
+            ),
         }
 
 

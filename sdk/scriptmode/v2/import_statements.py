@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import tokenize
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.v2 import names
+from scriptmode.v2.source_blocks import split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -67,7 +67,7 @@ def _whole(alias: ast.alias) -> Imported:
 
 def _part(module: str, alias: ast.alias) -> Imported:
     dotted = f"{module}.{alias.name}"
-    used = names.resolve(dotted.split("."))
+    used = names.find_counterpart(dotted.split("."))
     return Imported(alias.asname or alias.name, dotted, dotted, used.own if used else None, alias.asname is not None)
 
 
@@ -147,5 +147,5 @@ def _old_alias(imported: Imported) -> str:
 
 
 def _comments(text: str) -> list[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    tokens = tokenize.generate_tokens(iter(split_lines(text)).__next__)
     return [token.string for token in tokens if token.type == tokenize.COMMENT]

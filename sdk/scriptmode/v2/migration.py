@@ -113,7 +113,7 @@ class _Migrator:
         while isinstance(parent := self.parents.get(nodes[-1]), ast.Attribute):
             nodes.append(parent)  # type: ignore[arg-type]  # an expression as well
             parts.append(parent.attr)
-        used = names.resolve(parts)
+        used = names.find_counterpart(parts)
         own, part = (None, nodes[-1]) if used is None else (used.own, nodes[max(0, used.length - begin)])
         yield _Expression(number, nodes[-1], imported, ".".join(parts), own, part)
 
@@ -182,7 +182,7 @@ class _Migrator:
                 yield ast.unparse(target), kind
 
     def _methods(self, objects: dict[str, str]) -> None:
-        """Note the attributes of estimators, tuners and sessions."""
+        """Add the attributes of estimators, tuners and sessions."""
         for number, node in self.nodes:
             if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
                 continue

@@ -30,10 +30,17 @@ _INPUTS = {**_same("TrainingInput FileSystemInput ShuffleConfig"), "s3_input": "
 _RANGES = _same("ContinuousParameter IntegerParameter CategoricalParameter")
 _ANALYTICS = _same("TrainingJobAnalytics HyperparameterTuningJobAnalytics", _ADAPTERS)
 _S3 = _same("S3Uploader S3Downloader", "aws")
-_DEBUGGER = _same(
-    "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs",
-    "v2.debugger",
-)
+_DEBUGGER = {
+    **_same(
+        "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs",
+        "v2.debugger",
+    ),
+    **_same(
+        "FrameworkProfile DetailedProfilingConfig DataloaderProfilingConfig PythonProfilingConfig "
+        "HorovodProfilingConfig SMDataParallelProfilingConfig PythonProfiler cProfileTimer",
+        "v2.framework_profile",
+    ),
+}
 #: The modules that the alias has: their names, and where each is below ``scriptmode``.
 COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
@@ -122,7 +129,6 @@ NOT_INCLUDED = {
         "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models",
     ),
     **dict.fromkeys(("sagemaker.image_uris", "sagemaker.fw_utils"), _IMAGES),
-    "sagemaker.debugger": "give the estimator a profiler_config with the service's ProfilingParameters",
     "sagemaker.experiments": "give fit experiment_config, and let the script print its metrics",
     "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
@@ -137,7 +143,7 @@ class Counterpart(NamedTuple):
     length: int
 
 
-def resolve(parts: Sequence[str]) -> Counterpart | None:
+def find_counterpart(parts: Sequence[str]) -> Counterpart | None:
     """Return the counterpart of a dotted name that may go on with attributes, such as ``sagemaker.Session.x``."""
     for length in range(1, len(parts)):
         found = COUNTERPARTS.get(".".join(parts[:length]), {}).get(parts[length])
