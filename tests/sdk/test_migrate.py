@@ -6,9 +6,7 @@ import subprocess
 import textwrap
 
 import pytest
-from click.testing import CliRunner
-
-from scriptmode.cli import scriptmode as command
+from fakes.command_line import invoke
 
 
 @pytest.fixture
@@ -17,9 +15,8 @@ def migrate(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def run(*words):
-        done = CliRunner().invoke(command, ["migrate", *map(str, words)], standalone_mode=False)
-        assert done.exception is None, done.exception
-        return done.return_value or 0, done.stdout, done.stderr
+        done = invoke("migrate", *map(str, words))
+        return done.exit_code, done.stdout, done.stderr
 
     return run
 
