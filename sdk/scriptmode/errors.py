@@ -22,7 +22,7 @@ ScriptmodeError
 │   └── TrainingJobStopped           the job was stopped, by a caller or by its time limit
 ├── TuningJobFailed                  a tuning job failed: no training job has a value of its objective
 ├── MissingPackageError (ImportError)  a Python package that a call needs is not installed
-├── NotIncludedError (ImportError)   a module or name of the SageMaker SDK v2 that ``scriptmode.v2`` does not have
+├── NotIncludedError (ModuleNotFoundError)  a part of the SageMaker SDK v2 that ``scriptmode.v2`` does not have
 └── WaitTimeoutError (TimeoutError)  ``wait(timeout=)`` ended before the job
 """
 
@@ -273,7 +273,7 @@ class MissingPackageError(ScriptmodeError, ImportError):
     """A call needs a Python package that scriptmode does not require and that is not installed."""
 
 
-class NotIncludedError(ScriptmodeError, ImportError):
+class NotIncludedError(ScriptmodeError, ModuleNotFoundError):
     """``scriptmode.v2`` does not have a module or a name of the SageMaker SDK v2; the advice is what to do instead."""
 
 

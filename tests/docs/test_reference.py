@@ -108,6 +108,15 @@ def test_the_modules_of_v2_that_are_missing_are_in_the_guide_with_the_advice_of_
     assert found == names_of_v2.NOT_INCLUDED
 
 
+def test_the_page_lists_the_modules_of_the_alias():
+    listed = {
+        module.strip("`"): re.findall(r"`(\w+)`", found) for module, found, *_ in rows("reference/sagemaker_v2.md")
+    }
+    modules = {module: found for module, found in listed.items() if module.partition(".")[0] == "sagemaker"}
+    assert modules == {module: list(found) for module, found in names_of_v2.COUNTERPARTS.items()}
+    assert f"`{names_of_v2.VERSION}`" in (DOCS / "reference" / "sagemaker_v2.md").read_text()
+
+
 @pytest.mark.parametrize("kind", ["smdistributed", "torch_distributed", "pytorchddp", "pytorchxla"])
 def test_a_distribution_of_aws_has_the_advice_of_its_error(kind):
     with pytest.raises(SpecError) as caught:

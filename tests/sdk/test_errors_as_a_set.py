@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import importlib
 import pickle
 import sys
 from collections import Counter
@@ -19,6 +20,7 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode.testing.job_life import OUT_OF_CAPACITY
+from scriptmode.v2 import alias
 from scriptmode_runtime.processes import process_tree
 
 ERRORS = {
@@ -30,7 +32,12 @@ BASES = {
     "ScriptmodeError": ERRORS - {"ScriptmodeError"},
     "TrainingJobError": {"TrainingJobFailed", "CapacityError", "TrainingJobStopped"},
 }
-PYTHONS_OWN = {"SpecError": ValueError, "WaitTimeoutError": TimeoutError, "MissingPackageError": ImportError}
+PYTHONS_OWN = {
+    "SpecError": ValueError,
+    "WaitTimeoutError": TimeoutError,
+    "MissingPackageError": ImportError,
+    "NotIncludedError": ModuleNotFoundError,
+}
 
 
 @dataclass
@@ -129,6 +136,14 @@ def twice(caller, _):
     caller.here().fit(job_name="once", logs=False)
 
 
+def a_pipeline(*_):
+    alias.activate()
+    try:
+        importlib.import_module("sagemaker.workflow.steps")
+    finally:
+        alias.deactivate()
+
+
 def a_fruitless_search(caller, _):
     estimator = caller.here("raise ValueError('no data')", metric_definitions=[{"Name": "loss", "Regex": "loss=(.+)"}])
     Tuner(estimator, "loss", {"lr": CategoricalParameter([1])}, strategy="Grid").fit(job_name="search", logs=False)
@@ -196,6 +211,7 @@ ROWS = {
         "training job training-", "longer than max_run (1 s)", "give it more time"),
     "TuningJobFailed": Row(a_fruitless_search, "tuning job search failed", "ValueError: no data", "see Tuner.attach('search').analytics()"),
     "MissingPackageError": Row(no_matplotlib, "plot()", "Matplotlib, which is not installed", "pip install matplotlib", "ImportError"),
+    "NotIncludedError": Row(a_pipeline, "scriptmode has no", "sagemaker.workflow", "build pipelines with the SageMaker SDK's own"),
     "WaitTimeoutError": Row(a_timeout, "training job slow", "after 0 s", "wait again or stop it"),
 }  # fmt: skip
 

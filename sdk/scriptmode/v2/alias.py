@@ -30,7 +30,7 @@ class _Finder(MetaPathFinder, Loader):
         if not _is_of_sagemaker(fullname):
             return None
         if fullname not in names.COUNTERPARTS:
-            # Not a ModuleNotFoundError, which `from module import name` would replace with a text of its own.
+            # Without `name`, as `from module import name` replaces the error of that name with a text of its own.
             module = fullname.rpartition(".")[0]
             raise NotIncludedError(f"scriptmode has no {fullname}", advice=names.advise(fullname, _names(module)))
         # A package, so that `from module import name` asks this finder for a name that the module does not have.
