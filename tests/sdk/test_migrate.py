@@ -60,6 +60,9 @@ CHANGES = {
     "from sagemaker.inputs import (\n    TrainingInput,  # data\n    FileSystemInput,\n)": (
         "from scriptmode import (\n    TrainingInput,  # data\n    FileSystemInput,\n)"
     ),
+    'from sagemaker.local import LocalSession as L\nx = f"""é\n\n{L()}"""': (
+        'from sagemaker.local import LocalSession as L\nx = f"""é\n\n{L()}"""'
+    ),
     "if True:\n    from sagemaker.tensorflow import TensorFlow, TensorFlowModel  # both\nTensorFlow()": (
         "if True:\n    from scriptmode import TensorFlow\n"
         "    from sagemaker.tensorflow import TensorFlowModel  # both\nTensorFlow()"
@@ -79,6 +82,7 @@ ARGUMENTS = {
     "role='r', script_mode=True,\n  # version\n  py_version='py3'": "role='r',\n  # version\n  py_version='py3'",
     "'i',\n  script_mode=True,  # v1\n  role='r',\n  evaluation_steps=None,\n": "'i',\n  role='r',\n",
     "role='r', compiler_config=None": "role='r'",
+    "training_steps=TensorFlow(train_max_run=1), role='r'": "role='r'",
 }
 
 

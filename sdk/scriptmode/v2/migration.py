@@ -79,6 +79,8 @@ class _Migrator:
             if self.imported[name].is_module or self.imported[name].new_name != name
         }
         self.kept = set(self.ambiguous)
+        #: Nodes in f-strings, whose places are not known before Python 3.12.
+        self.in_text = {child for _, node in self.nodes if isinstance(node, ast.JoinedStr) for child in ast.walk(node)}
         #: The packages that changed uses of a bound module need.
         self.packages: dict[str, set[str]] = {}
 
@@ -129,7 +131,8 @@ class _Migrator:
 
     def _call_of(self, found: _Expression) -> ast.Call | None:
         call = self.parents.get(found.node)
-        return call if isinstance(call, ast.Call) and call.func is found.node else None
+        is_call = isinstance(call, ast.Call) and call.func is found.node and call not in self.in_text
+        return call if is_call else None  # type: ignore[return-value]
 
     def _use(self, found: _Expression) -> None:
         bound, change, call = found.imported.bound, self._change_of(found), self._call_of(found)
@@ -161,7 +164,6 @@ class _Migrator:
         if re.sub(r"\s", "", block.text[start:end]) == old:
             self.result.edits[number].add(Edit(start, end, text))
             return
-        # Before Python 3.12, the place of an expression in an f-string is not known.
         while not isinstance(node, ast.JoinedStr) and node in self.parents:
             node = self.parents[node]
         if isinstance(node, ast.JoinedStr):

@@ -31,10 +31,13 @@ class Edit(NamedTuple):
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with replacements, which do not overlap."""
-    for edit in sorted(edits, reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
+    """Return a text with replacements; one within another, such as in an argument that is removed, has no effect."""
+    parts, done = [], 0
+    for edit in sorted(edits):
+        if edit.start >= done:
+            parts += [text[done : edit.start], edit.text]
+            done = edit.end
+    return "".join([*parts, text[done:]])
 
 
 def split_lines(text: str) -> list[str]:
@@ -79,8 +82,8 @@ class Block:
         return sum(start <= offset for start, _ in self._lines) or 1
 
     def _offset(self, line: int, column: int) -> int:
-        # Python counts columns in bytes of UTF-8.
-        start, text = self._lines[line - 1]
+        # Python counts columns in bytes of UTF-8, and before 3.12 wrong lines in f-strings.
+        start, text = self._lines[min(line, len(self._lines)) - 1]
         return start + len(text.encode()[:column].decode(errors="replace"))
 
 
