@@ -1,6 +1,5 @@
 """The package as it is imported: its public names, and on Linux, macOS and Windows; local jobs say what they need."""
 
-import importlib
 import subprocess
 import sys
 import textwrap
@@ -9,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import scriptmode
-from scriptmode.platforms.base import DeprecatedMethods, JobFilter
-from scriptmode.spec.training_job import Resources, TrainingJobSpec
 
 
 def loaded(statement):
@@ -81,37 +78,6 @@ def test_hardly_anything_is_imported_before_the_command_handles_ctrl_c():
     code = "import sys; before = {*sys.modules}; import scriptmode.__main__; print(*sorted({*sys.modules} - before))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=600)
     assert done.stdout.split() == ["scriptmode", "scriptmode.__main__"]
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("scriptmode.platforms.LogEvent", "scriptmode.platforms.base.LogEvent"),
-        ("scriptmode.spec.TrainingJobSpec", "scriptmode.spec.training_job.TrainingJobSpec"),
-    ],
-)
-def test_a_name_that_moved_still_works_with_a_warning(old, new):
-    package, _, name = old.rpartition(".")
-    module, _, _ = new.rpartition(".")
-    with pytest.warns(DeprecationWarning, match=f"{name} was moved: import it from"):
-        found = getattr(importlib.import_module(package), name)
-    assert found is getattr(importlib.import_module(module), name)
-    with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'Nothing'"):
-        importlib.import_module(package).Nothing  # noqa: B018 - the access is what raises
-
-
-def test_former_names_of_attributes_still_work_with_a_warning():
-    class Platform(DeprecatedMethods):
-        def log_locations(self, name):
-            return {"algo-1": f"/jobs/{name}/algo-1.log"}
-
-    with pytest.warns(DeprecationWarning, match="log_places was renamed: call log_locations"):
-        assert Platform().log_places("job-1") == {"algo-1": "/jobs/job-1/algo-1.log"}
-    with pytest.warns(DeprecationWarning, match="takes was renamed: call matches"):
-        assert JobFilter(name_contains="b").takes({"TrainingJobName": "abc"})
-    spec = TrainingJobSpec("base", Resources(1, "local_process"), ignore_config_defaults=True)
-    with pytest.warns(DeprecationWarning, match="is_whole was renamed"):
-        assert spec.is_whole
 
 
 ROOT = Path(__file__).parents[2]

@@ -7,15 +7,3 @@
 
 The estimator, the job handle and the command line get a platform from `registry` and use it by the protocol alone.
 """
-
-from scriptmode.moved_names import moved_names
-
-__getattr__ = moved_names(
-    __name__,
-    {
-        **dict.fromkeys(
-            ("Platform", "ChannelProgress", "JobFilter", "LogEvent", "Metric", "PlannedHost"), f"{__name__}.base"
-        ),
-        "get_execution_role": "scriptmode.aws.iam_role",
-    },
-)

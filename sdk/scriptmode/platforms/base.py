@@ -87,13 +87,6 @@ class JobFilter:
             and (self.created_before is None or summary["CreationTime"] < self.created_before)
         )
 
-    def takes(self, summary: Mapping[str, Any]) -> bool:
-        """Return whether a TrainingJobSummary `matches`, with a ``DeprecationWarning``."""
-        import warnings
-
-        warnings.warn("takes was renamed: call matches", DeprecationWarning, stacklevel=2)
-        return self.matches(summary)
-
 
 ANY_JOB = JobFilter()
 
@@ -258,15 +251,3 @@ class Platform(Protocol):
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
-
-
-class DeprecatedMethods:
-    """Former names of a platform's methods."""
-
-    def log_places(self, name: str) -> dict[str, str]:
-        """Return what `Platform.log_locations` returns, with a ``DeprecationWarning``."""
-        import warnings
-
-        warnings.warn("log_places was renamed: call log_locations", DeprecationWarning, stacklevel=2)
-        found: dict[str, str] = self.log_locations(name)  # type: ignore[attr-defined]
-        return found

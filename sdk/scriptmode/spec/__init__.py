@@ -14,25 +14,3 @@ names               names of jobs
 arguments           conversion of the estimator's arguments
 whole_numbers       counts and times as callers pass them
 """
-
-from scriptmode.moved_names import moved_names
-
-__getattr__ = moved_names(
-    __name__,
-    dict.fromkeys(
-        (
-            "Algorithm",
-            "Features",
-            "InstanceGroup",
-            "Limits",
-            "Monitoring",
-            "Network",
-            "Output",
-            "PretrainedModel",
-            "Resources",
-            "Script",
-            "TrainingJobSpec",
-        ),
-        f"{__name__}.training_job",
-    ),
-)

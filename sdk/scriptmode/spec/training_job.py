@@ -457,14 +457,6 @@ class TrainingJobSpec:
         self._check_roles()
 
     @property
-    def is_whole(self) -> bool:
-        """Return ``ignore_config_defaults``, with a ``DeprecationWarning``."""
-        import warnings
-
-        warnings.warn("is_whole was renamed: read ignore_config_defaults", DeprecationWarning, stacklevel=2)
-        return self.ignore_config_defaults
-
-    @property
     def _roles(self) -> Mapping[str, tuple[str, ...]]:
         roles: Mapping[str, tuple[str, ...]] = getattr(self.distribution, "roles", {})
         return roles

@@ -20,7 +20,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.messages import did_you_mean
-from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods
+from scriptmode.platforms.base import ANY_JOB
 from scriptmode.platforms.local import log_events, s3_locations
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from scriptmode.spec.training_job import TrainingJobSpec
 
 
-class LocalPlatform(DeprecatedMethods):
+class LocalPlatform:
     """A training service on this machine, whose hosts are processes or containers.
 
     It implements `scriptmode.platforms.base.Platform`. Each job belongs to a detached process, which outlives the

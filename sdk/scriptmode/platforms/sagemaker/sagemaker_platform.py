@@ -20,7 +20,7 @@ from scriptmode.errors import (
 )
 from scriptmode.failure import split_failure_reason
 from scriptmode.platforms import foreign_failure
-from scriptmode.platforms.base import ANY_JOB, ENDED, DeprecatedMethods
+from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
 
@@ -51,7 +51,7 @@ _OPEN_ENUMERATIONS = frozenset(
 )
 
 
-class SageMakerPlatform(DeprecatedMethods):
+class SageMakerPlatform:
     """Training jobs of one account and Region. Implements `scriptmode.platforms.base.Platform`.
 
     ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
