@@ -9,10 +9,20 @@
 // For tests, on a CPU that has the instruction.
 #elif defined(__x86_64__)
 #include <nmmintrin.h>
+#if defined(__clang__)  // GCC before 11 does not know crc32 as a target.
+#define SCRIPTMODE_CRC_TARGET __attribute__((target("sse4.2,crc32")))
+#else
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("sse4.2")))
+#endif
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
+#if defined(__clang__)
+#define SCRIPTMODE_CRC_TARGET __attribute__((target("crc")))
+#define __builtin_aarch64_crc32cx __builtin_arm_crc32cd
+#define __builtin_aarch64_crc32cb __builtin_arm_crc32cb
+#else
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("+crc")))
+#endif
 #endif
 
 namespace scriptmode {
