@@ -2,11 +2,15 @@
 
 One binary works with every Python and every TensorFlow, so the wheel's tag is ``py3-none-<platform>``. Without a C++
 compiler, and on other systems than Linux, the wheel is pure Python, and the binary is compiled on first use.
+
+``CXX`` and ``AUDITWHEEL_PLAT``, which the manylinux images set, name a compiler for another platform and that platform.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
 import shutil
 import sys
 import sysconfig
@@ -41,7 +45,7 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
             return
         build_data["force_include"][path] = "scriptmode_runtime/tensorflow/native/pipe_reader.so"
         build_data["pure_python"] = False
-        build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{_platform_tag()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the compiled file, which the wheel now contains."""
@@ -56,3 +60,12 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
         return module
+
+
+def _platform_tag() -> str:
+    """Return the wheel's platform: the named one, else machines with at least this one's glibc (PEP 600)."""
+    tag = sysconfig.get_platform()
+    library, version = platform.libc_ver()
+    if library == "glibc":
+        tag = tag.replace("linux", f"manylinux_{version}", 1)
+    return os.environ.get("AUDITWHEEL_PLAT") or tag.replace("-", "_").replace(".", "_")

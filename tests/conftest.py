@@ -69,6 +69,11 @@ def pytest_addoption(parser):
         default="all",
         help="Which tests to run: test (what needs neither root, Docker nor Slurm and is not long), rest, all (without the option), thorough.",
     )
+    parser.addoption(
+        "--distributions",
+        metavar="DIRECTORY",
+        help="Test the files of a release, which .ci/release.py made, instead of building distributions (tests/outside).",
+    )
     parser.addoption("--timings", metavar="FILE", help="Write each test's seconds and CPU seconds as a JSON line.")
 
 

@@ -15,9 +15,10 @@ def outside():
 
 
 @pytest.fixture(scope="session")
-def builder(outside):
-    """Builds and installs the distributions of the checkout."""
-    return Builder(outside)
+def builder(outside, pytestconfig):
+    """Builds and installs the distributions of the checkout, or takes those of `--distributions`."""
+    given = pytestconfig.option.distributions
+    return Builder(outside, Path(given).resolve() if given else None)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -72,20 +73,26 @@ class Environment:
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds the distributions of the checkout and installs them, each once, in ``folder``."""
+    """Builds the distributions of the checkout, each once, or takes the ``given`` ones, and installs them in ``folder``."""
 
     folder: Path
+    given: Path | None = None
     made: set[Environment] = field(default_factory=set)
 
     @cached_property
     def sdist(self) -> Path:
         """The source distribution."""
-        return self._build("--sdist", ROOT)
+        return next(self.given.glob("*.tar.gz")) if self.given else self._build("--sdist", ROOT)
 
     @cached_property
+    def wheels(self) -> list[Path]:
+        """The wheels: one, built in the checkout, or those that were given."""
+        return sorted(self.given.glob("*.whl")) if self.given else [self._build("--wheel", ROOT)]
+
+    @property
     def wheel(self) -> Path:
-        """The wheel, built in the checkout."""
-        return self._build("--wheel", ROOT)
+        """The wheel for this machine."""
+        return next(wheel for wheel in self.wheels if wheel.stem.endswith((platform.machine(), "any")))
 
     @cached_property
     def wheel_of_sdist(self) -> Path:
