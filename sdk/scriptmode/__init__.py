@@ -1,8 +1,7 @@
 """Train a TensorFlow script on many processes and machines by one call.
 
-Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.containers``, ``scriptmode.doctor``,
-``scriptmode.aws.S3Uploader``, ``scriptmode.aws.S3Downloader``, ``scriptmode.platforms.local.LocalPlatform`` and
-``scriptmode.v2`` as a program and as an extension of IPython. Every other module may change without notice.
+Public are the names in ``__all__``. The page "Public names" of the reference lists those of other modules; every other
+name may change without notice.
 
 PYTEST_DONT_REWRITE: a program may import this package before it runs pytest, which would warn of that otherwise.
 """

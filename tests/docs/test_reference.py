@@ -1,11 +1,14 @@
 """The pages that list arguments, settings, variables and what v2 has in addition list exactly those of the code."""
 
+import importlib
 import inspect
 import json
 import re
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from docs.documents import DOCS
@@ -25,6 +28,25 @@ def rows(page):
     """Return the cells of each row of a page's tables whose first cell is code."""
     lines = (DOCS / page).read_text().splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
+
+
+def test_public_names_lists_each_package_with_a_list_of_names():
+    listed = {row[0].strip("`"): row[1] for row in rows("reference/public_names.md")}
+    for module, names in listed.items():
+        if module.startswith("scriptmode_runtime.tensorflow"):  # imports TensorFlow
+            assert find_spec(module), module
+            continue
+        public = importlib.import_module(module)
+        named = ["__all__"] if "`__all__`" in names else re.findall(r"`(\w+)`", names.partition(", for")[0])
+        assert named, module
+        assert [name for name in named if not hasattr(public, name)] == [], module
+    package = Path(scriptmode.__file__).parent
+    stating = [
+        path for path in package.rglob("__init__.py") if "Public are the names in ``__all__``" in path.read_text()
+    ]
+    modules = {".".join(("scriptmode", *path.relative_to(package).parts[:-1])) for path in stating}
+    assert {"scriptmode", "scriptmode.testing"} <= modules
+    assert modules - listed.keys() == set()
 
 
 ARGUMENTS = rows("reference/arguments.md")
