@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # In more processes than cores, because most tests wait for others. tests/conftest.py groups tests that must share one.
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
-.PHONY: demo test test-rest test-all test-thorough test-images foreign check bench docs screens notebooks image-table lint setup light packages clean
+.PHONY: demo test test-rest test-all test-thorough test-images foreign check bench docs screens notebooks image-table release lint setup light packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
@@ -47,7 +47,7 @@ bench: setup
 	$(BIN)/python -m tests.benchmarks $(NAMES)
 
 ## Build the guides and the API reference as HTML in build/docs.
-docs: setup
+docs: light
 	$(BIN)/python -m sphinx -n -W --keep-going -q -d build/docs-trees sdk/docs build/docs
 	@echo build/docs/index.html
 
@@ -62,6 +62,10 @@ notebooks: packages setup
 ## Regenerate the table of AWS's TensorFlow images from the newest sagemaker-core.
 image-table: light
 	$(BIN)/python .ci/image_table.py
+
+## Make the files of the release VERSION=0.1.0 in dist/, and check them. RELEASING.md describes the rest.
+release: light
+	$(BIN)/python .ci/release.py $(VERSION)
 
 lint: light
 	$(BIN)/ruff check .

@@ -26,6 +26,7 @@ WITH_LINKS = [
     *WITH_CODE,
     *sorted((DOCS / "reference").glob("*.md")),
     CONTRIBUTING,
+    ROOT / "RELEASING.md",
     ROOT / "CHANGELOG.md",
     ROOT / "container" / "README.md",
     ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",

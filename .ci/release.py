@@ -1,0 +1,280 @@
+"""Make the files of a release and check them: ``make release VERSION=0.1.0``. RELEASING.md describes the rest.
+
+The first run with a version writes it into pyproject.toml and makes the entries below [Unreleased] in CHANGELOG.md its
+section. The next run, on the commit with that change, makes in ``dist/VERSION``:
+
+- the source distribution, and from it a wheel for each of `MACHINES`, compiled by Zig for systems with `GLIBC` or newer
+- the documentation as HTML
+- ``sbom.cdx.json``: what an installation of the wheel has at this time, in CycloneDX 1.5
+- ``images.json``: the training images by digest, if a Docker daemon answers
+- ``provenance.intoto.json``, an unsigned SLSA provenance of all these, and ``SHA256SUMS``
+
+and runs ``tests/outside`` with these distributions. Nothing is committed, tagged or uploaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from uv import find_uv_bin
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "container"))
+import sbom  # noqa: E402 - of the training images
+
+CHANGELOG, PROJECT = ROOT / "CHANGELOG.md", ROOT / "pyproject.toml"
+REPOSITORY = "https://github.com/scriptmode/scriptmode"
+UNRELEASED = "## [Unreleased]\n"
+VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
+MACHINES = ("x86_64", "aarch64")
+#: The glibc of manylinux2014, which TensorFlow's own wheels need.
+GLIBC = (2, 17)
+ZIG_VERSION = "0.17.1"
+
+
+class RefusedError(Exception):
+    """There can be no release of this version; the text has the reason and the next step."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: its version, its commit, and the time of that, in seconds since 1970, which files in archives get."""
+
+    version: str
+    commit: str
+    time: str
+
+    @property
+    def folder(self) -> Path:
+        """The directory of its files."""
+        return ROOT / "dist" / self.version
+
+    def run(self, *command: str | Path, **variables: str) -> None:
+        """Run a command in the checkout."""
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": self.time, **variables}
+        subprocess.run(list(map(str, command)), check=True, cwd=ROOT, env=environment)
+
+    def uv(self, *command: str | Path, **variables: str) -> None:
+        """Run uv, which builds and installs."""
+        self.run(find_uv_bin(), *command, "--quiet", **variables)
+
+    def environment(self, folder: Path, requirement: str | Path) -> Path:
+        """Create an environment and return its interpreter."""
+        self.uv("venv", "--python", sys.executable, folder)
+        self.uv("pip", "install", "--python", folder / "bin/python", requirement)
+        return folder / "bin/python"
+
+
+def main() -> None:
+    """Prepare the version, or make its files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("version", nargs="?", default="", help="the version, such as 0.1.0")
+    parser.add_argument("--unchecked", action="store_true", help="do not run tests/outside")
+    arguments = parser.parse_args()
+    try:
+        check(arguments.version)
+        if f"## [{arguments.version}]" not in CHANGELOG.read_text():
+            prepare(arguments.version)
+            return
+    except RefusedError as error:
+        sys.exit(f"release: {error}")
+    release = Release(arguments.version, git("rev-parse", "HEAD"), git("log", "-1", "--format=%ct"))
+    make(release)
+    if not arguments.unchecked:
+        release.run(sys.executable, "-m", "pytest", "tests/outside", "--distributions", release.folder)
+    report(release)
+
+
+def check(version: str) -> None:
+    """Raise `RefusedError` if the version cannot be released from this checkout."""
+    if not VERSION.fullmatch(version):
+        raise RefusedError(f"VERSION={version!r} is not a version; give one such as 0.1.0 or 1.0.0rc1")
+    if git("tag", "--list", f"v{version}"):
+        raise RefusedError(f"the tag v{version} exists; give the next version")
+    if changes := git("status", "--porcelain"):
+        raise RefusedError(f"the checkout has changes; commit or remove them:\n{changes}")
+    is_prepared = f"## [{version}]" in CHANGELOG.read_text()
+    if is_prepared and f'\nversion = "{version}"\n' not in PROJECT.read_text():
+        raise RefusedError(f"CHANGELOG.md has a section {version}, but pyproject.toml has another version; correct it")
+    if is_prepared == bool(unreleased_entries()):
+        step = "move them to the section of this version" if is_prepared else "a release needs at least one; write it"
+        raise RefusedError(f"CHANGELOG.md has {'' if is_prepared else 'no '}entries below [Unreleased]; {step}")
+
+
+def unreleased_entries() -> str:
+    """Return what the changelog has below [Unreleased]."""
+    return CHANGELOG.read_text().partition(UNRELEASED)[2].partition("\n## ")[0].strip()
+
+
+def prepare(version: str) -> None:
+    """Write the version into pyproject.toml and CHANGELOG.md, and print the next commands."""
+    heading = f"{UNRELEASED}\n## [{version}] - {datetime.now(timezone.utc):%Y-%m-%d}\n"
+    CHANGELOG.write_text(CHANGELOG.read_text().replace(UNRELEASED, heading, 1))
+    PROJECT.write_text(re.sub(r'\nversion = ".*"\n', f'\nversion = "{version}"\n', PROJECT.read_text(), count=1))
+    say(f"CHANGELOG.md and pyproject.toml have the version {version} now. Read them, and then:")
+    say(f"  git commit --all --message 'release: version {version}'\n  make release VERSION={version}")
+
+
+def make(release: Release) -> None:
+    """Make all files of a release in its directory, which is emptied first."""
+    began = now()
+    shutil.rmtree(release.folder, ignore_errors=True)
+    release.uv("build", "--sdist", "--python", sys.executable, "--out-dir", release.folder, ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        build_wheels(release, Path(folder))
+        archive_documentation(release, Path(folder))
+        write_json(release.folder / "sbom.cdx.json", bill_of_materials(release, Path(folder)))
+    (release.folder / ".gitignore").unlink(missing_ok=True)
+    images = build_images()
+    if images:
+        write_json(release.folder / "images.json", images)
+    statement = provenance(release, {**digests(release.folder), **images}, began)
+    write_json(release.folder / "provenance.intoto.json", statement)
+    sums = [f"{sha256}  {name}\n" for name, sha256 in digests(release.folder).items()]
+    (release.folder / "SHA256SUMS").write_text("".join(sums))
+
+
+def build_wheels(release: Release, folder: Path) -> None:
+    """Build a wheel for each machine from the source distribution alone, with the C++ compiler of Zig."""
+    (sdist,) = release.folder.glob("*.tar.gz")
+    zig = release.environment(folder / "zig", f"ziglang=={ZIG_VERSION}")
+    (folder / "empty.cc").write_text("#include <string>\n")
+    for machine in MACHINES:
+        target = f"{machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
+        compiler = folder / f"c++-{machine}"
+        compiler.write_text(f'#!/bin/sh\nexec {shlex.quote(str(zig))} -m ziglang c++ -target {target} "$@"\n')
+        compiler.chmod(0o755)
+        # The first program on a machine compiles libc++, for longer than the build of a wheel waits.
+        release.run(compiler, "-O2", "-fPIC", "-shared", folder / "empty.cc", "-o", folder / "empty.so")
+        tag = f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"
+        build = ("build", "--wheel", "--python", sys.executable, "--out-dir", release.folder, sdist)
+        release.uv(*build, CXX=str(compiler), AUDITWHEEL_PLAT=tag)
+        if not list(release.folder.glob(f"*-{tag}.whl")):
+            sys.exit(f"release: the wheel for {machine} has no binary: it was not compiled for {target}")
+
+
+def archive_documentation(release: Release, folder: Path) -> None:
+    """Build the documentation and archive it."""
+    name = f"scriptmode-{release.version}-documentation"
+    release.run(sys.executable, "-m", "sphinx", "-n", "-W", "-q", "-d", folder / "trees", "sdk/docs", folder / name)
+    archive = release.folder / f"{name}.tar.xz"
+    stable = ("--sort=name", f"--mtime=@{release.time}", "--owner=0", "--group=0", "--numeric-owner")
+    release.run("tar", *stable, "--create", "--xz", f"--file={archive}", f"--directory={folder}", name)
+
+
+def bill_of_materials(release: Release, folder: Path) -> dict[str, Any]:
+    """Return the bill of materials: scriptmode, what an installation adds, and what its binary contains."""
+    (wheel,) = release.folder.glob(f"*_{platform.machine()}.whl")
+    release.environment(folder / "installed", wheel)
+    installed = {each["name"]: each for each in sbom.python_distributions(folder / "installed")}
+    own = installed.pop("scriptmode")
+    licenses = [{"expression": "Apache-2.0 WITH LLVM-exception"}]
+    libcxx = sbom.library("libc++", f"Zig {ZIG_VERSION}", f"pkg:pypi/ziglang@{ZIG_VERSION}", licenses=licenses)
+    others = [libcxx, *(installed[name] for name in sorted(installed))]
+    return {
+        "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {"timestamp": now(), "component": own},
+        "components": others,
+        "dependencies": [{"ref": own["bom-ref"], "dependsOn": [each["bom-ref"] for each in others]}],
+    }
+
+
+def build_images() -> dict[str, str]:
+    """Return the digests of the training images by their names, none if no Docker daemon answers."""
+    if not shutil.which("docker") or subprocess.run(("docker", "version"), check=False, capture_output=True).returncode:  # noqa: S607
+        return {}
+    from scriptmode import containers
+
+    names = [containers.build_image(version, on_line=say) for version in containers.TENSORFLOW_VERSIONS]
+    inspect = ("docker", "image", "inspect", "--format", "{{.Id}}")
+    return {name: subprocess.check_output((*inspect, name), text=True).strip().partition(":")[2] for name in names}
+
+
+def provenance(release: Release, subjects: dict[str, str], began: str) -> dict[str, Any]:
+    """Return the in-toto statement with a SLSA provenance of subjects, digests by their names."""
+    script = f"{REPOSITORY}/blob/{release.commit}/.ci/release.py"
+    versions = {
+        "python": platform.python_version(),
+        "uv": subprocess.check_output((find_uv_bin(), "--version"), text=True).split()[1],
+        "ziglang": ZIG_VERSION,
+        "system": platform.platform(),
+    }
+    source = {"uri": f"git+{REPOSITORY}@refs/tags/v{release.version}", "digest": {"gitCommit": release.commit}}
+    return {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": name, "digest": {"sha256": sha256}} for name, sha256 in subjects.items()],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": script,
+                "externalParameters": {"version": release.version},
+                "internalParameters": {"SOURCE_DATE_EPOCH": release.time},
+                "resolvedDependencies": [source],
+            },
+            "runDetails": {
+                "builder": {"id": script, "version": versions},
+                "metadata": {"startedOn": began, "finishedOn": now()},
+            },
+        },
+    }
+
+
+def report(release: Release) -> None:
+    """Print the files, what was left out, and the commands that publish them."""
+    for path in sorted(release.folder.iterdir()):
+        say(f"{path.stat().st_size:>12,} {path.relative_to(ROOT)}")
+    if not (release.folder / "images.json").exists():
+        say("The images were not built: no Docker daemon answers. `.ci/docker run make release ...` starts one.")
+    tag, files = f"v{release.version}", f"dist/{release.version}"
+    say(f"  git tag --annotate --message 'scriptmode {release.version}' {tag} {release.commit}")
+    say(f"  git push origin {tag}\n  uv publish {files}/*.whl {files}/*.tar.gz")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file by its name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a JSON file."""
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def now() -> str:
+    """Return the time as in-toto and CycloneDX write it."""
+    return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def git(*arguments: str) -> str:
+    """Return what git prints."""
+    return subprocess.check_output(("git", *arguments), cwd=ROOT, text=True).strip()  # noqa: S607
+
+
+def say(text: str) -> None:
+    """Print a line, in order with the output of the commands."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:  # it printed why
+        sys.exit(f"release: exit code {error.returncode} of {shlex.join(error.cmd)}")

@@ -1,0 +1,177 @@
+"""`make release` prepares a version, refuses one that cannot be, and makes files that agree with each other."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from fakes.git_server import PLAIN
+from outside.installations import ROOT
+from outside.package_index import check_platform_tag
+
+CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- All of it.\n"
+SECTION = "printf '\\n## [7.8.9] - 2026-01-01\\n' >>CHANGELOG.md && git commit -qam section"
+
+
+def git(checkout, *arguments):
+    return subprocess.run(
+        ("git", "-C", checkout, *arguments), env=PLAIN, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def commit(checkout):
+    git(checkout, "add", "--all")
+    git(checkout, "commit", "--quiet", "--message", "a commit")
+
+
+def release_script(checkout, *arguments):
+    """Run the script of a checkout; no Docker daemon answers."""
+    return subprocess.run(
+        (sys.executable, checkout / ".ci" / "release.py", *arguments),
+        check=False, capture_output=True, text=True, env={**os.environ, "DOCKER_HOST": "unix:///nowhere"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A repository with one commit of what the script needs to prepare a release."""
+    for name in (".ci/release.py", "container/sbom.py", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / ".git" / "info" / "exclude").write_text("__pycache__\n")
+    commit(tmp_path)
+    return tmp_path
+
+
+def test_the_first_run_writes_the_version_and_commits_nothing(checkout):
+    done = release_script(checkout, "7.8.9")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("  git commit --all --message 'release: version 7.8.9'\n  make release VERSION=7.8.9\n")
+    heading = r"# Changelog\n\n## \[Unreleased\]\n\n## \[7\.8\.9\] - \d{4}-\d\d-\d\d\n\n### Added\n\n- All of it\.\n"
+    assert re.fullmatch(heading, (checkout / "CHANGELOG.md").read_text())
+    assert (checkout / "pyproject.toml").read_text().count('\nversion = "7.8.9"\n') == 1
+    assert git(checkout, "status", "--porcelain") == " M CHANGELOG.md\n M pyproject.toml\n"
+    assert git(checkout, "log", "--format=%s") == "a commit\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "before", "reason"),
+    [
+        ("", "", "VERSION='' is not a version; give one such as 0.1.0 or 1.0.0rc1"),
+        ("v1.0", "", "VERSION='v1.0' is not a version; give one such as 0.1.0 or 1.0.0rc1"),
+        ("7.8.9", "git tag v7.8.9", "the tag v7.8.9 exists; give the next version"),
+        ("7.8.9", "touch new", "the checkout has changes; commit or remove them:\n?? new"),
+        ("7.8.9", "sed -i '5,$d' CHANGELOG.md && git commit -qa -m empty",
+         "CHANGELOG.md has no entries below [Unreleased]; a release needs at least one; write it"),
+        ("7.8.9", SECTION, "CHANGELOG.md has a section 7.8.9, but pyproject.toml has another version; correct it"),
+        ("7.8.9", "sed -i 's/^version = .*/version = \"7.8.9\"/' pyproject.toml; " + SECTION,
+         "CHANGELOG.md has entries below [Unreleased]; move them to the section of this version"),
+    ],
+    ids=["none", "no version", "a tag", "changes", "no entries", "two versions", "late entries"],
+)  # fmt: skip
+def test_what_cannot_be_released_is_refused_with_the_reason(version, before, reason, checkout):
+    subprocess.run(("bash", "-ec", before), check=True, cwd=checkout, env=PLAIN)
+    state = git(checkout, "status", "--porcelain")
+    done = release_script(checkout, version)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"release: {reason}\n")
+    assert git(checkout, "status", "--porcelain") == state
+
+
+@pytest.fixture(scope="module")
+def release(builder, outside):
+    """The files of a release: the given ones, or those of one made of the source distribution."""
+    if builder.given:
+        return builder.given
+    shutil.unpack_archive(builder.sdist, outside / "release")
+    (checkout,) = (outside / "release").iterdir()
+    changelog = checkout / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace("## [Unreleased]\n", "## [Unreleased]\n\n- A change.\n", 1))
+    git(checkout, "init", "--quiet")
+    commit(checkout)
+    assert "make release VERSION=7.8.9" in release_script(checkout, "7.8.9").stdout
+    commit(checkout)
+    done = release_script(checkout, "7.8.9", "--unchecked")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert git(checkout, "tag") == git(checkout, "status", "--porcelain") == ""
+    return checkout / "dist" / "7.8.9"
+
+
+FILES = r"""
+SHA256SUMS
+images\.json
+provenance\.intoto\.json
+sbom\.cdx\.json
+scriptmode-VERSION-documentation\.tar\.xz
+scriptmode-VERSION-py3-none-manylinux_2_17_aarch64\.whl
+scriptmode-VERSION-py3-none-manylinux_2_17_x86_64\.whl
+scriptmode-VERSION\.tar\.gz
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)  # Zig compiles its libc++ once on a machine
+def test_a_release_has_these_files_and_their_checksums(release):
+    names = sorted(path.name for path in release.iterdir())
+    expected = FILES.replace("VERSION", re.escape(release.name)).split()
+    assert [name for name in names if not any(re.fullmatch(each, name) for each in expected)] == []
+    assert len(names) == len(expected) - ("images.json" not in names)
+    done = subprocess.run(
+        ("sha256sum", "--check", "--strict", "SHA256SUMS"), check=True, capture_output=True, text=True, cwd=release
+    )
+    assert sorted(line.partition(": OK")[0] for line in done.stdout.splitlines()) == sorted({*names} - {"SHA256SUMS"})
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_wheels_of_a_release_run_where_tensorflow_does(release):
+    for wheel in release.glob("*.whl"):
+        check_platform_tag(wheel)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_provenance_names_each_file_and_the_commit(release):
+    statement = json.loads((release / "provenance.intoto.json").read_text())
+    assert (statement["_type"], statement["predicateType"]) == (
+        "https://in-toto.io/Statement/v1", "https://slsa.dev/provenance/v1",
+    )  # fmt: skip
+    sums = dict(reversed(line.split()) for line in (release / "SHA256SUMS").read_text().splitlines())
+    del sums["provenance.intoto.json"]
+    images = json.loads((release / "images.json").read_text()) if "images.json" in sums else {}
+    assert {each["name"]: each["digest"]["sha256"] for each in statement["subject"]} == {**sums, **images}
+    definition, run = statement["predicate"]["buildDefinition"], statement["predicate"]["runDetails"]
+    assert definition["externalParameters"] == {"version": release.name}
+    (source,) = definition["resolvedDependencies"]
+    assert source["digest"] == {"gitCommit": git(release, "rev-parse", "HEAD").strip()}
+    assert run["builder"]["id"] == definition["buildType"]
+    assert run["builder"]["version"].keys() == {"python", "system", "uv", "ziglang"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_bill_of_materials_is_cyclonedx_and_names_what_is_installed_and_linked(release):
+    text = (release / "sbom.cdx.json").read_text()
+    assert JsonStrictValidator(SchemaVersion.V1_5).validate_str(text) is None
+    document = json.loads(text)
+    own = document["metadata"]["component"]
+    assert (own["name"], own["version"]) == ("scriptmode", release.name)
+    names = {each["name"] for each in document["components"]}
+    assert {"boto3", "botocore", "click", "obstore", "libc++"} <= names
+    assert "scriptmode" not in names
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_the_documentation_is_an_archive_of_pages(release, tmp_path):
+    name = f"scriptmode-{release.name}-documentation"
+    with tarfile.open(release / f"{name}.tar.xz") as archive:
+        pages = {each for each in archive.getnames() if each.endswith(".html")}
+    assert {f"{name}/{page}.html" for page in ("index", "changelog", "guides/getting_started")} <= pages
