@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     #: The installed version.
     __version__: str
     from scriptmode.aws.iam_role import get_execution_role
-    from scriptmode.aws.sagemaker_session import Session
     from scriptmode.errors import (
         CapacityError,
         ConfigError,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import HostActivity, LogEvent
     from scriptmode.platforms.slurm.slurm_platform import Slurm
+    from scriptmode.sagemaker_session import Session
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
@@ -71,7 +71,7 @@ else:
         "LogEvent": "platforms.base",
         "Slurm": "platforms.slurm.slurm_platform",
         "get_execution_role": "aws.iam_role",
-        "Session": "aws.sagemaker_session",
+        "Session": "sagemaker_session",
         "InstanceGroup": "spec.training_job",
         "CategoricalParameter": "spec.parameter_ranges",
         "ContinuousParameter": "spec.parameter_ranges",

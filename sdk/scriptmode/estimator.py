@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-from scriptmode.job import TrainingJob, create_job
+from scriptmode.job import TrainingJob, create_job, resolve_job
 from scriptmode.platforms import registry
-from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
+from scriptmode.platforms.registry import explicit_platform, find_job_platform, for_instance_types
 from scriptmode.request import inputs, parse, render
 from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
     from scriptmode.results.analytics import TrainingJobAnalytics
+    from scriptmode.sagemaker_session import Session
     from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
     from scriptmode.spec.training_job import TrainingJobSpec
@@ -40,8 +41,8 @@ class Estimator(Arguments):
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
     a ``DeprecationWarning``. Each argument is also an attribute, which can be read and, for later jobs, set. After
-    ``fit``, ``output_path``, ``model_dir`` and ``sagemaker_session`` that were left out read as the job has them.
-    Objects of the caller are copied, never changed.
+    ``fit``, ``output_path`` and ``model_dir`` that were left out read as the job has them. ``sagemaker_session`` always
+    reads as a `Session`. Objects of the caller are copied, never changed.
 
     Args:
         image_uri: The image of the hosts' containers; by default the platform chooses one.
@@ -132,8 +133,10 @@ class Estimator(Arguments):
     @with_signature_of(EstimatorArguments)
     def __init__(self, *positional: Any, **named: Any) -> None:
         given = parse_call(positional, named)
-        self._platform = _explicit_platform(given.platform, given.sagemaker_session)
+        self._platform = explicit_platform(given.platform, given.sagemaker_session)
         self._session = given.sagemaker_session
+        #: The session or the platform that it was made of, and the attribute ``sagemaker_session``.
+        self._shown_session: tuple[object, Session] | None = None
         self.latest_training_job: TrainingJob | None = None
         self._latest: dict[str, Any] = {}
         with self._deferred():
@@ -261,7 +264,7 @@ class Estimator(Arguments):
 
         submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
         log_lines.unused(parse.parse_request(submission.request), sys.stderr)
-        job = None if against is None else _resolve_job(against, self.platform)
+        job = None if against is None else resolve_job(against, self.platform)
         return planner.create_plan(self.platform, submission, job)
 
     def fit(
@@ -310,7 +313,7 @@ class Estimator(Arguments):
         script = self.spec.script
         job = create_job(self.platform, body, script.directory if script else "")
         self.latest_training_job = job
-        self._latest = arguments.of_latest_job(parse.parse_request(body), getattr(self.platform, "session", None))
+        self._latest = arguments.of_latest_job(parse.parse_request(body))
         if shown:
             log_lines.started(job.name)
         if wait:
@@ -319,7 +322,18 @@ class Estimator(Arguments):
 
     def _shown(self, name: str, value: Any) -> Any:
         """Return an argument's value, or the latest job's value where the argument was left out."""
+        if name == "sagemaker_session":
+            return self._own_session()
         return self._latest.get(name, value) if value is None or value is True else value
+
+    def _own_session(self) -> Session:
+        origin: Any = self.platform if self._session is None else self._session
+        if self._shown_session is None or self._shown_session[0] is not origin:
+            from scriptmode import sagemaker_session as sessions
+
+            create = sessions.session_of_platform if self._session is None else sessions.wrap_session
+            self._shown_session = origin, create(origin)
+        return self._shown_session[1]
 
     @property
     def model_data(self) -> str | None:
@@ -399,8 +413,7 @@ class Estimator(Arguments):
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        job = parse.parse_request(description)
-        vars(estimator)["_latest"] = arguments.of_latest_job(job, getattr(platform, "session", None))
+        vars(estimator)["_latest"] = arguments.of_latest_job(parse.parse_request(description))
         return estimator
 
     def _prepare(
@@ -471,22 +484,6 @@ def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None
         store(archive.data, uri)
     if shown:
         log_lines.packed(archive, uri)
-
-
-def _resolve_job(against: object, platform: Platform) -> TrainingJob:
-    """Return the job to compare with: a handle, or a name on this machine, else on ``platform``."""
-    if isinstance(against, TrainingJob):
-        return against
-    if not isinstance(against, str) or not against:
-        raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
-    return TrainingJob(against, local_platform_or(platform, against))
-
-
-def _explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
-    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
-    if platform is not None and session is not None:
-        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
-    return None if platform is None else resolve_platform(platform)
 
 
 class TensorFlow(Estimator):

@@ -16,6 +16,7 @@ from scriptmode.errors import (
 from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import (
     find_job_platform,
+    local_platform_or,
     queue_position,
     resolve_platform,
     session_platform,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from scriptmode.display.job_list import JobList
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import HostActivity, LogEvent, Platform
+    from scriptmode.sagemaker_session import Session
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
 
@@ -104,6 +106,13 @@ class TrainingJob(JobResults):
     def job_name(self) -> str:
         """The name, under the attribute's name of the SageMaker SDK."""
         return self.name
+
+    @property
+    def sagemaker_session(self) -> Session:
+        """The session of the platform, or the one that the platform was given."""
+        from scriptmode.sagemaker_session import session_of_platform
+
+        return session_of_platform(self.platform)
 
     @property
     def ended(self) -> bool:
@@ -410,6 +419,15 @@ def create_job(platform: Platform, request: Mapping[str, Any], source_dir: str =
             raise _interrupt(text, job.name) from error
         raise
     return job
+
+
+def resolve_job(against: object, platform: Platform) -> TrainingJob:
+    """Return the job to compare with: a handle, or a name on this machine, else on ``platform``."""
+    if isinstance(against, TrainingJob):
+        return against
+    if not isinstance(against, str) or not against:
+        raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
+    return TrainingJob(against, local_platform_or(platform, against))
 
 
 def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
     from scriptmode.platforms.tuning_jobs import TuningService
+    from scriptmode.sagemaker_session import Session
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode.spec.tuning_description import TunedJob, TuningDescription
 
@@ -178,6 +179,12 @@ class Tuner:
     def latest_tuning_job(self) -> TuningJob | None:
         """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
         return self._latest
+
+    @property
+    def sagemaker_session(self) -> Session:
+        """The estimator's session; that of the tuning job's platform for a tuner that is attached."""
+        found: Session = self._job.sagemaker_session if self.estimator is None else self.estimator.sagemaker_session
+        return found
 
     @property
     def _job(self) -> TuningJob:
@@ -388,6 +395,13 @@ class TuningJob:
     def job_name(self) -> str:
         """The name, under the attribute's name of the SageMaker SDK."""
         return self.name
+
+    @property
+    def sagemaker_session(self) -> Session:
+        """The session of the platform, or the one that the platform was given."""
+        from scriptmode.sagemaker_session import session_of_platform
+
+        return session_of_platform(self.platform)
 
     @property
     def _service(self) -> TuningService:

@@ -58,14 +58,18 @@ SDK = {
     "results": ("aws", "platforms.base", "request", "spec"),
     "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "display": ("planning", "platforms.base", "request", "results", "source", "spec"),
-    "job": ("aws", "display", "platforms.base", "platforms.registry", "request", "results", "spec"),
+    "sagemaker_session": ("aws", "display", "platforms.base", "platforms.registry", "results", "spec"),
+    "job": (
+        "aws", "display", "platforms.base", "platforms.registry", "request", "results", "sagemaker_session", "spec",
+    ),
     "job_comparison": ("job", "platforms.base", "request", "results"),
     "estimator": (
-        "display", "job", "planning", "platforms.base", "platforms.registry", "request", "results", "source", "spec",
+        "display", "job", "planning", "platforms.base", "platforms.registry", "request", "results",
+        "sagemaker_session", "source", "spec",
     ),
     "tuner": (
         "aws", "display", "estimator", "job", "platforms", "platforms.base", "platforms.registry", "request", "results",
-        "spec",
+        "sagemaker_session", "spec",
     ),
     "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system", "platforms.slurm"),
     "serve": (

@@ -6,6 +6,7 @@ PROGRAM = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
 import boto3
+import scriptmode
 from scriptmode import Estimator, SpecError
 if sys.argv[1] == "v2":
     from sagemaker import Session
@@ -21,6 +22,11 @@ def output(**settings):
     session = Session(boto_session=boto_session, **settings)
     made = Estimator(sagemaker_session=session, **arguments)
     assert made.platform._connection.client("sagemaker") is session.sagemaker_client
+    assert isinstance(made.sagemaker_session, scriptmode.Session)
+    assert made.sagemaker_session == session
+    assert made.sagemaker_session.sagemaker_client is session.sagemaker_client
+    assert made.sagemaker_session.boto_session is boto_session
+    assert made.sagemaker_session.s3_resource is session.s3_resource
     return made.request()
 
 config = {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Tags": [{"Key": "from", "Value": "session"}]}}}
@@ -37,7 +43,6 @@ except SpecError as error:
 # Uploads of both: the package's go to the fake account's objects by a resource of boto3's shape.
 from pathlib import Path
 
-import scriptmode
 from scriptmode.aws import S3Downloader, S3Uploader
 from scriptmode.testing import FakeSageMaker
 
@@ -79,6 +84,7 @@ found["uploads"] = results
 # Sessions of the package, also of local mode, where ours are taken.
 theirs = LocalSession(boto_session)
 theirs.boto_session = fake
+assert Estimator(sagemaker_session=theirs, **arguments).sagemaker_session.local_mode
 assert S3Uploader.upload("data/two", "s3://mine/up", sagemaker_session=theirs) == "s3://mine/up/two"
 assert S3Downloader.read_file("s3://mine/up/two", sagemaker_session=theirs) == "2"
 assert list(scriptmode.TrainingJob.list(sagemaker_session=theirs)) == []

@@ -2,10 +2,14 @@
 
 import os
 import stat
+import subprocess
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
+from fakes.sagemaker_jobs import ROLE
 from fakes.sagemaker_jobs import sagemaker_estimator as estimator
 
 from scriptmode import (
@@ -20,6 +24,7 @@ from scriptmode import (
     SpecError,
     TensorFlow,
     TrainingJob,
+    TrainingJobStopped,
     get_execution_role,
 )
 from scriptmode.aws import S3Downloader, S3Uploader
@@ -148,7 +153,8 @@ def test_uploader_and_downloader_do_the_same_by_uri(session, folder, tmp_path):
             SpecError,
             "b is str; give bytes; upload_string",
         ),
-        (lambda s, _: s.logs_for_job, AttributeError, "has no 'logs_for_job'; use TrainingJob.attach(name).foll"),
+        (lambda s, _: s.create_model, AttributeError, "has no 'create_model'; scriptmode does not deploy models"),
+        (lambda s, _: s.describe_training_job("nothing"), JobNotFoundError, "nothing"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -189,10 +195,8 @@ def test_without_credentials_a_session_is_one_of_this_machine_and_warns(data_dir
     assert (session.boto_region_name, session.account_id()) == ("us-east-1", "000000000000")
     assert session.boto_session.region_name == "us-east-1"
     assert repr(session) == "Session(local_mode=True)"
-    with pytest.raises(
-        CredentialsError, match=r"sagemaker_client calls Amazon SageMaker.*TrainingJob\.attach.*aws conf"
-    ):
-        session.sagemaker_client  # noqa: B018 - to look is what is tested
+    with pytest.raises(CredentialsError, match=r"client\.list_apps calls Amazon.*TrainingJob\.attach.*aws conf"):
+        session.sagemaker_client.list_apps()
 
 
 def test_without_credentials_a_bucket_in_s3_is_refused(data_dir, no_credentials, folder):
@@ -300,7 +304,8 @@ def test_estimators_send_jobs_with_the_session(fake, code):
     assert [each["TrainingJobName"] for each in TrainingJob.list(sagemaker_session=session)] == [job.name]
     fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
     fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
-    assert get_execution_role(session) == fake.roles["notebook"]
+    assert get_execution_role(session) == session.get_caller_identity_arn() == fake.roles["notebook"]
+    assert session.expand_role("notebook") == fake.roles["notebook"]
 
 
 def test_a_session_of_this_machine_is_asked_for_its_jobs_alone(local, data_dir):
@@ -342,3 +347,116 @@ def test_jobs_on_this_machine_take_sessions_with_boto3s_own_settings(fake, code,
     assert Estimator(sagemaker_session=Session(), **arguments).request()["ResourceConfig"]["InstanceCount"] == 1
     with pytest.raises(SpecError, match=r"with boto3's own settings for S3; leave sagemaker_session out"):
         Estimator(sagemaker_session=Session(fake), **arguments).request()
+
+
+def sagemaker_sdk_session(fake):
+    """A session with the attributes of the SageMaker SDK's."""
+    return SimpleNamespace(
+        boto_session=fake,
+        boto_region_name=fake.region_name,
+        sagemaker_client=fake.client("sagemaker"),
+        _default_bucket="theirs",
+        default_bucket_prefix=None,
+        endpoint_in_service_or_not="its own",
+    )
+
+
+SESSIONS = {
+    "a Session": lambda fake: Session(fake, default_bucket="ours"),
+    "a boto3 session": lambda fake: fake,
+    "a session of the SageMaker SDK": sagemaker_sdk_session,
+}
+
+
+@pytest.mark.parametrize("make", SESSIONS.values(), ids=SESSIONS.keys())
+def test_the_session_of_an_estimator_is_a_session_before_and_after_fit(fake, code, make):
+    given = make(fake)
+    made = estimator(code, given)
+    before = made.sagemaker_session
+    assert isinstance(before, Session)
+    assert before == given
+    assert before.boto_session is fake
+    assert before.boto_region_name == "ap-south-1"
+    bucket = before.default_bucket()
+    job = made.fit(wait=False)
+    assert made.sagemaker_session is before
+    found = before.describe_training_job(job.name)
+    assert found["TrainingJobName"] == job.name
+    assert before.sagemaker_client.describe_training_job(TrainingJobName=job.name)["TrainingJobArn"] in found.values()
+    attached = Estimator.attach(job.name, given)
+    others = [job, TrainingJob.attach(job.name, given), attached]
+    assert [each.sagemaker_session == before for each in others] == [True] * 3
+    # It can be given to another estimator, with all that it has.
+    again = estimator(code, attached.sagemaker_session, output_path=None)
+    assert again.sagemaker_session is attached.sagemaker_session
+    assert again.sagemaker_session.default_bucket() == bucket
+    assert again.request()["OutputDataConfig"]["S3OutputPath"] == f"s3://{bucket}"
+    made.sagemaker_session = other = FakeSageMaker()
+    assert (made.sagemaker_session == other, made.sagemaker_session == before) == (True, False)
+    assert made.sagemaker_session.boto_session is other
+
+
+def test_a_wrapped_session_keeps_its_own_attributes_and_its_hash(fake, code):
+    theirs = type("Theirs", (), vars(sagemaker_sdk_session(fake)))()
+    made = estimator(code, theirs).sagemaker_session
+    assert made.endpoint_in_service_or_not == "its own"
+    assert {theirs: "found"}[made] == "found"
+    assert estimator(code, fake).sagemaker_session.client("sagemaker").meta.region_name == "ap-south-1"
+    assert Session(fake) != Session(fake, default_bucket="ours")
+    assert Session(fake) == Session(fake) != Session(FakeSageMaker())
+
+
+def test_a_session_waits_for_jobs_prints_their_logs_and_stops_them(fake, code, capsys):
+    session = Session(fake)
+    job = estimator(code, session).fit(wait=False)
+    assert session.wait_for_job(job.name)["TrainingJobStatus"] == "Completed"
+    session.logs_for_job(job.name, wait=True)
+    assert "Completed: Training job completed" in capsys.readouterr().out
+    other = estimator(code, session).fit(wait=False)
+    session.stop_training_job(other.name)
+    with pytest.raises(TrainingJobStopped):
+        session.wait_for_job(other.name, poll=1)
+
+
+def test_the_session_of_an_estimator_of_this_machine_needs_no_credentials(code, data_dir, no_credentials):
+    made = TensorFlow(entry_point="train.py", source_dir=code, instance_type="local_process")
+    session = made.sagemaker_session
+    assert isinstance(session, Session)
+    assert made.sagemaker_session is session
+    assert (session.local_mode, session.boto_region_name, session.default_bucket()) == (
+        True,
+        "us-east-1",
+        "scriptmode_local",
+    )
+    assert session.boto_session.region_name == "us-east-1"
+    assert session == Session(local_mode=True)
+    job = made.fit(wait=False)
+    client = session.sagemaker_client
+    assert client.describe_training_job(TrainingJobName=job.name) == session.describe_training_job(job.name)
+    assert session.wait_for_job(job.name, poll=0.1)["TrainingJobStatus"] == "Completed"
+    assert made.sagemaker_session is session
+    assert TrainingJob.attach(job.name).sagemaker_session == session
+    # Given to another one, it is this machine's there too.
+    again = TensorFlow(
+        entry_point="train.py", source_dir=code, instance_type="local_process", sagemaker_session=session
+    )
+    assert again.request()["RoleArn"] == LOCAL_ROLE
+    assert again.sagemaker_session is session
+
+
+def test_a_session_that_was_left_out_costs_no_import_of_boto3(code):
+    program = (
+        "import sys, scriptmode\n"
+        f"made = scriptmode.Estimator('img:1', {ROLE!r}, 1, 'ml.m5.large', output_path='s3://b/x')\n"
+        "session = made.sagemaker_session\n"
+        "assert session.boto_region_name == 'eu-west-1', session\n"
+        "assert isinstance(session, scriptmode.Session)\n"
+        "assert not session.local_mode\n"
+        "assert 'boto3' not in sys.modules, 'boto3'\n"
+        "assert session.boto_session.region_name == 'eu-west-1'\n"
+        "assert not session.uses_own_settings\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "AWS_DEFAULT_REGION": "eu-west-1"}, check=False, timeout=300
+    )
+    assert done.returncode == 0

@@ -1,6 +1,6 @@
 """AWS: sessions and clients, their errors, and the services beside training.
 
-sagemaker_session  `scriptmode.Session`
+session_objects    the objects that a `scriptmode.Session` reads and writes
 s3_transfers       `S3Uploader` and `S3Downloader`, which this package exports
 local_bucket       the bucket of a session without an account: a directory of this machine
 session            clients of a boto3 session or a ``sagemaker`` session

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import parse_s3_uri, require_credentials
-from scriptmode.aws.sagemaker_session import Store, decode_text, parse_path, upload_path
+from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
 from scriptmode.aws.session import Connection
-from scriptmode.errors import invalid
+from scriptmode.errors import DataError, DataNotFoundError, invalid
+from scriptmode.messages import did_you_mean_path
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import Iterator, Mapping
+
+#: What reads and writes objects.
+Store = Union[S3, local_bucket.LocalBucket]
 
 
 class S3Uploader:
@@ -144,3 +149,59 @@ def _store_of(uri: Any, session: Any) -> Store:
         require_credentials(uri)
     # Sessions of local mode have settings for S3 as well.
     return Connection(session.boto_session if getattr(session, "local_mode", False) else session).s3
+
+
+def parse_path(argument: str, value: object) -> Path:
+    """Return a path; raise `SpecError` for what is neither a string nor a ``Path``, and for ""."""
+    if (isinstance(value, str) and value) or isinstance(value, Path):
+        return Path(value).expanduser()
+    raise invalid(argument, f"is {value!r}", "give a path")
+
+
+def upload_path(store: Store, path: Path, prefix: str, extra: Mapping[str, object] | None) -> str:
+    """Upload a file, or all files below a directory, below a URI; return the object's URI, or the prefix's."""
+    files = _files_to_upload(path)
+    prefix = prefix.rstrip("/")
+    if not path.is_dir():
+        store.upload_file(path, f"{prefix}/{path.name}", extra)
+        return f"{prefix}/{path.name}"
+    for file in files:
+        store.upload_file(file, f"{prefix}/{file.relative_to(path).as_posix()}", extra)
+    return prefix
+
+
+def _files_to_upload(path: Path) -> list[Path]:
+    """Return a file, or all files below a directory in order; raise `DataError` for what cannot be uploaded."""
+    if path.is_dir():
+        found = sorted(_walk(path))
+        if not found:
+            raise DataError(f"path {str(path)!r} is an empty directory", argument="path", advice="put files there")
+    elif path.exists():
+        found = [path]
+    else:
+        raise DataNotFoundError(
+            f"path {str(path)!r} does not exist",
+            argument="path",
+            advice=did_you_mean_path(path) or "give a file or a directory",
+        )
+    for file in found:
+        # A FIFO would be waited for.
+        if not file.is_file() or not os.access(file, os.R_OK):
+            what = "cannot be read" if file.is_file() else "is not a regular file"
+            raise DataError(f"path {str(file)!r} {what}", argument="path", advice="remove it, or name another path")
+    return found
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)
+
+
+def decode_text(content: bytes, uri: str) -> str:
+    """Return the text of UTF-8 bytes; raise `DataError` for others."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{uri}: the object is not UTF-8 text: {error}", advice="use S3Downloader.read_bytes"
+        ) from error

@@ -81,9 +81,14 @@ class Connection:
         return str(region)
 
     @property
-    def session(self) -> Any:
-        """The session that was given, else the boto3 session that clients are made from."""
-        return self._session() if self._given is None else self._given
+    def given(self) -> Any:
+        """The session that was given; ``None`` for boto3's own settings."""
+        return self._given
+
+    @property
+    def boto_session(self) -> Any:
+        """The boto3 session that clients are made from."""
+        return self._session()
 
     @property
     def settings(self) -> Any:

@@ -110,6 +110,13 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     return platform
 
 
+def explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
+    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
+    if platform is not None and session is not None:
+        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
+    return None if platform is None else resolve_platform(platform)
+
+
 def require_local_jobs() -> None:
     """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
     if not _runs_local_jobs():

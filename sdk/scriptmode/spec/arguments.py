@@ -222,7 +222,7 @@ def experiment(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def of_latest_job(job: JobRequest, session: object) -> dict[str, Any]:
+def of_latest_job(job: JobRequest) -> dict[str, Any]:
     """Return what arguments that were left out are for a job, as the SageMaker SDK says.
 
     An output path that is a whole bucket ends with a slash there.
@@ -231,8 +231,6 @@ def of_latest_job(job: JobRequest, session: object) -> dict[str, Any]:
     found: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
     if contract.MODEL_DIR_PARAMETER in job.hyperparameters:
         found["model_dir"] = job.parameter(contract.MODEL_DIR_PARAMETER)
-    if session is not None:
-        found["sagemaker_session"] = session
     return found
 
 

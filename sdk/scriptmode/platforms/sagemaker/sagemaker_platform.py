@@ -76,9 +76,9 @@ class SageMakerPlatform:
         return self._connection.region
 
     @property
-    def session(self) -> Any:
-        """The session that was given, else the boto3 session of the calls."""
-        return self._connection.session
+    def connection(self) -> Connection:
+        """The session, Region and clients of the calls."""
+        return self._connection
 
     @cached_property
     def tuning(self) -> SageMakerTuning:

@@ -1,0 +1,408 @@
+"""`Session`: an account, a Region and a default bucket, with the names of the SageMaker SDK v2's session."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.aws import local_bucket
+from scriptmode.aws.iam_role import find_execution_role, resolve_role_arn
+from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
+from scriptmode.aws.session import Connection, default_bucket_name
+from scriptmode.aws.session_objects import SessionObjects, check_bucket_name
+from scriptmode.errors import CredentialsError, DataAccessError, invalid
+from scriptmode.platforms.registry import find_job_platform, find_tuning_platform, tuning_service
+from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
+
+if TYPE_CHECKING:
+    from scriptmode.aws.config import SageMakerConfig
+    from scriptmode.clock import Clock
+    from scriptmode.platforms.base import Platform
+
+#: Names of the SageMaker SDK's session that this one does not have, and what to use instead.
+_INSTEAD = {
+    **dict.fromkeys(("train", "tune"), "use the estimator's fit()"),
+    **dict.fromkeys(("s3_client", "s3_resource"), "use boto_session.client('s3')"),
+    **dict.fromkeys(("sagemaker_runtime_client", "create_model", "endpoint_from_production_variants"), (
+        "scriptmode does not deploy models: use boto_session.client('sagemaker-runtime') or the sagemaker package"
+    )),
+}  # fmt: skip
+
+
+class Session(SessionObjects):
+    """An AWS account with a default bucket; without AWS credentials, this machine with a directory as the bucket.
+
+    The estimators, ``attach`` and `get_execution_role` take it as ``sagemaker_session``. Without credentials, jobs on
+    this machine read and write the bucket's ``s3://`` URIs as files below the data directory, and Amazon SageMaker
+    is refused.
+
+    The attribute ``sagemaker_session`` of estimators, tuners and jobs is always one: the `Session` that was given; one
+    that wraps the boto3 or ``sagemaker`` session that was given, is equal to it, and has its other attributes too; or
+    one of boto3's own settings.
+
+    Args:
+        boto_session: A ``boto3.Session``; by default boto3's own settings.
+        sagemaker_client: A boto3 client of Amazon SageMaker; by default one of ``boto_session``.
+        default_bucket: Name of the default bucket in S3, which `default_bucket` creates if it does not exist; by
+            default that of the SageMaker config file, else ``sagemaker-<region>-<account>``.
+        default_bucket_prefix: Beginning of keys in the default bucket; by default the config file's.
+        local_mode: Whether the bucket is a directory of this machine; by default where there are no AWS credentials.
+
+    Raises:
+        CredentialsError: There are credentials but no Region, or AWS's settings name a profile that does not exist.
+        SpecError: An argument is wrong.
+    """
+
+    #: Whether it is equal to the session that it was made of, which has all its settings.
+    _is_wrapper = False
+
+    def __init__(
+        self,
+        boto_session: Any = None,
+        sagemaker_client: Any = None,
+        *,
+        default_bucket: str | None = None,
+        default_bucket_prefix: str | None = None,
+        local_mode: bool | None = None,
+    ) -> None:
+        _check_arguments(boto_session, sagemaker_client, default_bucket, local_mode)
+        self._given = boto_session
+        self._sagemaker_client = sagemaker_client
+        # The names under which estimators look for them, also in sessions of the SageMaker SDK.
+        self._default_bucket = None if default_bucket is None else check_bucket_name("default_bucket", default_bucket)
+        self.default_bucket_prefix = default_bucket_prefix
+        self._settings = Connection(boto_session)
+        #: The platform of `describe_training_job` and the others; ``None`` looks for the one that has the job.
+        self._platform: Platform | None = None
+        if local_mode is None and sagemaker_client is None and not _has_credentials(self._settings, boto_session):
+            _fall_back(default_bucket)
+            local_mode = True
+        self.local_mode = bool(local_mode)
+        _ = self.boto_region_name  # raises where there is none
+
+    @cached_property
+    def local_mode(self) -> bool:
+        """Whether the session is one of this machine: by default where there are no AWS credentials."""
+        return not _has_credentials(self._settings, self._given)
+
+    @cached_property
+    def boto_region_name(self) -> str:
+        """The Region; without credentials that of AWS's settings, else us-east-1."""
+        try:
+            return self._settings.region
+        except CredentialsError:
+            if not self.local_mode:
+                raise
+            return LOCAL_REGION
+
+    @cached_property
+    def _connection(self) -> Connection:
+        is_without_region = self.local_mode and self._given is None
+        return Connection(region=self.boto_region_name) if is_without_region else self._settings
+
+    def __repr__(self) -> str:
+        where = "local_mode=True" if self.local_mode else f"boto_region_name={self.boto_region_name!r}"
+        return f"Session({where})"
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the other is a `Session` with equal arguments, or the session that this one wraps."""
+        if isinstance(other, Session):
+            return self is other or self._arguments == other._arguments
+        return self._given is other if self._given is not None and self._is_wrapper else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(Session if self._given is None else self._given)
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        return (
+            self._given, self._sagemaker_client, self._default_bucket, self.default_bucket_prefix, self.local_mode
+        )  # fmt: skip
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the boto3 or ``sagemaker`` session that this wraps; called for names of none here."""
+        if not name.startswith("_"):
+            wrapped = self.boto_session if self._given is None else self._given
+            if hasattr(wrapped, name):
+                return getattr(wrapped, name)
+        if name in _INSTEAD:
+            raise AttributeError(f"Session has no {name!r}; {_INSTEAD[name]}")
+        raise AttributeError(f"'Session' object has no attribute {name!r}")
+
+    @property
+    def boto_session(self) -> Any:
+        """The ``boto3.Session`` of all calls."""
+        return self._connection.boto_session
+
+    @property
+    def sagemaker_client(self) -> Any:
+        """The boto3 client of Amazon SageMaker; for a session of this machine, one that describes and stops its jobs.
+
+        The operations that a session of this machine does not have raise `CredentialsError`.
+        """
+        if self.local_mode:
+            return _LocalClient(self)
+        return self._sagemaker_client or self._connection.client("sagemaker")
+
+    @property
+    def sagemaker_config(self) -> Any:
+        """The content of the SageMaker config file that the session brings along; ``None`` if it is read."""
+        return self._connection.settings
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of waiting, which fake sessions bring along."""
+        return self._connection.clock
+
+    @property
+    def uses_own_settings(self) -> bool:
+        """Whether AWS is called with other settings than boto3's own, which are those of jobs on this machine."""
+        return self._given is not None or self._sagemaker_client is not None
+
+    def account_id(self) -> str:
+        """Return the number of the account; ``000000000000`` for this machine.
+
+        Raises:
+            CredentialsError: AWS does not accept the credentials.
+        """
+        if self.local_mode:
+            return LOCAL_ACCOUNT
+        return self._connection.caller_identity()["Account"]
+
+    def get_caller_identity_arn(self) -> str:
+        """Return the ARN of the role that `get_execution_role` finds for this session, with the same errors."""
+        return find_execution_role(self)
+
+    def expand_role(self, role: str) -> str:
+        """Return the ARN of a role, which is looked up in IAM if it is a name; raise `SpecError` if there is none."""
+        return resolve_role_arn(role, self._connection)
+
+    def default_bucket(self) -> str:
+        """Return the name of the default bucket, which is created if it does not exist.
+
+        Raises:
+            DataError: The bucket cannot be created.
+            DataAccessError: The bucket is another account's, or the credentials do not allow its use.
+        """
+        return local_bucket.NAME if self.local_mode else self._ready_bucket
+
+    @cached_property
+    def _ready_bucket(self) -> str:
+        name, owner = self._default_bucket or self._config.default_bucket, None
+        if name is None:
+            owner = self.account_id()
+            name = default_bucket_name(self.boto_region_name, owner)
+        s3 = self._connection.s3
+        try:
+            if not s3.has_bucket(name, owner=owner):
+                s3.create_bucket(name, region=self.boto_region_name)
+        except DataAccessError as error:
+            raise DataAccessError(f"{error.message}", advice="name a bucket: Session(default_bucket=...)") from error
+        return name
+
+    def describe_training_job(self, job_name: str) -> dict[str, Any]:
+        """Return the description of a training job: the response of DescribeTrainingJob.
+
+        Without settings of its own, a session finds jobs of this machine, and then those of Amazon SageMaker.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+        """
+        return self._platform_of(job_name).describe(job_name)
+
+    def stop_training_job(self, job_name: str) -> None:
+        """Request that a training job stops, and return at once; a job that ended is left as it is.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+        """
+        self._platform_of(job_name).stop(job_name)
+
+    def wait_for_job(self, job: str, poll: float = 5) -> dict[str, Any]:
+        """Wait until a training job has ended; return its description.
+
+        Args:
+            job: The job's name.
+            poll: Seconds between two requests for the job's description.
+
+        Raises:
+            TrainingJobFailed: The job failed.
+            TrainingJobStopped: The job was stopped.
+            JobNotFoundError: There is no such job.
+        """
+        from scriptmode.results import outcome
+
+        platform = self._platform_of(job)
+        description = outcome.wait_for_end(job, platform, None, poll)
+        outcome.raise_for_status(description, platform)
+        return dict(description.response)
+
+    def logs_for_job(
+        self,
+        job_name: str,
+        wait: bool = False,  # noqa: FBT001, FBT002 - positional in the SageMaker SDK
+        poll: float = 10,
+        log_type: str = "All",
+        timeout: float | None = None,
+    ) -> None:
+        """Print the log lines of a training job, each with the name of its host.
+
+        Args:
+            job_name: The job's name.
+            wait: Whether to print more lines, and status lines, until the job has ended.
+            poll: Seconds between two requests for the job's description, once its log has ended.
+            log_type: One of the SageMaker SDK's words ``All``, ``Training``, ``Rules`` and ``None``.
+            timeout: Seconds for which to wait for the end, once the log has ended; by default there is no limit.
+
+        Raises:
+            TrainingJobFailed: The job failed, after waiting.
+            TrainingJobStopped: The job was stopped, after waiting.
+            JobNotFoundError: There is no such job.
+        """
+        from scriptmode.display import log_lines
+        from scriptmode.results import log_filter, outcome
+        from scriptmode.spec.arguments import shows_logs
+
+        platform = self._platform_of(job_name)
+        if shows_logs(log_type):
+            status_lines = log_lines.StatusLines() if wait else None
+            log_lines.show(
+                log_filter.filtered_events(
+                    platform, job_name, log_filter.ALL_LINES, follow=wait, on_description=status_lines
+                )
+            )
+        if wait:
+            outcome.raise_for_status(outcome.wait_for_end(job_name, platform, timeout, poll), platform)
+
+    def describe_tuning_job(self, job_name: str) -> dict[str, Any]:
+        """Return the description of a tuning job: the response of DescribeHyperParameterTuningJob.
+
+        Raises:
+            JobNotFoundError: There is no such tuning job.
+        """
+        return tuning_service(self._tuning_platform_of(job_name)).describe(job_name)
+
+    def stop_tuning_job(self, name: str) -> None:
+        """Request that a tuning job and its training jobs stop, and return at once.
+
+        Raises:
+            JobNotFoundError: There is no such tuning job.
+        """
+        tuning_service(self._tuning_platform_of(name)).stop(name)
+
+    def _platform_of(self, job_name: str) -> Platform:
+        return self._platform or find_job_platform(job_name, self._chosen)
+
+    def _tuning_platform_of(self, job_name: str) -> Platform:
+        return self._platform or find_tuning_platform(job_name, self._chosen)
+
+    @property
+    def _chosen(self) -> Session | None:
+        """What `find_job_platform` is given: ``None`` for both this machine and Amazon SageMaker."""
+        return self if self.uses_own_settings or self.local_mode else None
+
+    @cached_property
+    def _config(self) -> SageMakerConfig:
+        return self._connection.read_config("the config of boto_session")
+
+
+class _LocalClient:
+    """The operations of a boto3 client that a session of this machine has."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getattr__(self, operation: str) -> Any:
+        """Raise the error of an operation that needs an account."""
+        if operation.startswith("_"):
+            raise AttributeError(operation)
+        raise CredentialsError(
+            f"sagemaker_client.{operation} calls Amazon SageMaker, but this is a session of this machine",
+            advice="use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
+            + HOW_TO_GIVE_CREDENTIALS,
+        )
+
+    def describe_training_job(self, TrainingJobName: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
+        """Return the description of a training job."""
+        return self._session.describe_training_job(TrainingJobName)
+
+    def stop_training_job(self, TrainingJobName: str) -> None:  # noqa: N803
+        """Request that a training job stops."""
+        self._session.stop_training_job(TrainingJobName)
+
+    def describe_hyper_parameter_tuning_job(self, HyperParameterTuningJobName: str) -> dict[str, Any]:  # noqa: N803
+        """Return the description of a tuning job."""
+        return self._session.describe_tuning_job(HyperParameterTuningJobName)
+
+    def stop_hyper_parameter_tuning_job(self, HyperParameterTuningJobName: str) -> None:  # noqa: N803
+        """Request that a tuning job stops."""
+        self._session.stop_tuning_job(HyperParameterTuningJobName)
+
+
+def wrap_session(given: Any) -> Session:
+    """Return a session as a `Session`: itself, or one that wraps a boto3 session or one of an installed ``sagemaker``.
+
+    Raises `SpecError` for other objects.
+    """
+    if isinstance(given, Session):
+        return given
+    is_local = bool(getattr(given, "local_mode", False))
+    return _create(given, Connection(given.boto_session if is_local else given), local_mode=is_local)
+
+
+def session_of_platform(platform: Platform) -> Session:
+    """Return the session of a platform's jobs. Nothing is looked up before it is needed."""
+    connection: Connection | None = getattr(platform, "connection", None)
+    if connection is None:
+        # Jobs of this machine read and write S3 with boto3's own settings.
+        return _create(None, Connection(), _platform=platform)
+    if connection.given is None:
+        return _create(None, connection, _platform=platform, local_mode=False)
+    return wrap_session(connection.given)
+
+
+def _create(given: object, connection: Connection, **attributes: Any) -> Session:
+    made = Session.__new__(Session)
+    bucket, prefix = connection.default_bucket, connection.default_bucket_prefix
+    fixed = {"_given": given, "_settings": connection, "_sagemaker_client": None, "_is_wrapper": True}
+    buckets = {"_default_bucket": bucket, "default_bucket_prefix": prefix}
+    vars(made).update({"_platform": None, **fixed, **buckets, **attributes})
+    return made
+
+
+def _fall_back(default_bucket: str | None) -> None:
+    """Warn that a session without credentials is one of this machine; raise where it has a bucket in S3."""
+    what = "there are no AWS credentials"
+    if default_bucket is not None:
+        raise CredentialsError(
+            f"default_bucket is {default_bucket!r}, a bucket in S3, but {what}",
+            argument="default_bucket",
+            advice=f"{HOW_TO_GIVE_CREDENTIALS}; or leave it out to use a directory of this machine",
+        )
+    warnings.warn(
+        f"{what}: this session's bucket is a directory of this machine, {str(local_bucket.bucket_folder())!r}, for "
+        "jobs on this machine (instance_type 'local_process' or 'local'); Session(local_mode=True) says so "
+        "without this warning",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _check_arguments(boto_session: Any, sagemaker_client: Any, default_bucket: Any, local_mode: Any) -> None:
+    if local_mode not in (None, True, False):
+        raise invalid("local_mode", f"is {local_mode!r}", "give True or False, or leave it out")
+    is_session = hasattr(boto_session, "client") and hasattr(boto_session, "region_name")
+    if boto_session is not None and (isinstance(boto_session, type) or not is_session):
+        raise invalid("boto_session", f"is {boto_session!r}", "give boto3.Session(...), or leave it out")
+    if local_mode:
+        given = {"boto_session": boto_session, "sagemaker_client": sagemaker_client, "default_bucket": default_bucket}
+        for name, value in given.items():
+            if value is not None:
+                raise invalid(name, f"is {value!r}, but local_mode is True, which uses this machine", "keep one")
+
+
+def _has_credentials(connection: Connection, boto_session: Any) -> bool:
+    # A fake session has none to look up.
+    is_fake = boto_session is not None and not hasattr(boto_session, "get_credentials")
+    return is_fake or bool(connection.credentials_source)
