@@ -50,6 +50,14 @@ if TYPE_CHECKING:
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode.spec.training_job import InstanceGroup
+    from scriptmode.spec.tuning_configurations import (
+        HyperbandStrategyConfig,
+        InstanceConfig,
+        StrategyConfig,
+        TuningJobCompletionCriteriaConfig,
+        WarmStartConfig,
+        WarmStartTypes,
+    )
     from scriptmode.tuner import HyperparameterTuner, Tuner
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
@@ -76,6 +84,17 @@ else:
         "CategoricalParameter": "spec.parameter_ranges",
         "ContinuousParameter": "spec.parameter_ranges",
         "IntegerParameter": "spec.parameter_ranges",
+        **dict.fromkeys(
+            (
+                "HyperbandStrategyConfig",
+                "InstanceConfig",
+                "StrategyConfig",
+                "TuningJobCompletionCriteriaConfig",
+                "WarmStartConfig",
+                "WarmStartTypes",
+            ),
+            "spec.tuning_configurations",
+        ),
         "HyperparameterTuner": "tuner",
         "Tuner": "tuner",
     }
@@ -163,7 +182,9 @@ __all__ = [
     "Failure",
     "FileSystemInput",
     "HostActivity",
+    "HyperbandStrategyConfig",
     "HyperparameterTuner",
+    "InstanceConfig",
     "InstanceGroup",
     "IntegerParameter",
     "JobExistsError",
@@ -183,6 +204,7 @@ __all__ = [
     "Slurm",
     "SourceError",
     "SpecError",
+    "StrategyConfig",
     "TensorFlow",
     "TrainingInput",
     "TrainingJob",
@@ -191,9 +213,12 @@ __all__ = [
     "TrainingJobStopped",
     "TransientError",
     "Tuner",
+    "TuningJobCompletionCriteriaConfig",
     "TuningJobFailed",
     "UnreadableJobError",
     "WaitTimeoutError",
+    "WarmStartConfig",
+    "WarmStartTypes",
     "compare",
     "get_execution_role",
 ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.job import TrainingJob, create_job, resolve_job
+from scriptmode.latest_job import LatestJob
 from scriptmode.platforms import registry
 from scriptmode.platforms.registry import explicit_platform, find_job_platform, for_instance_types
 from scriptmode.request import inputs, parse, render
@@ -21,12 +22,13 @@ from scriptmode.spec.training_job import require_bool
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from typing_extensions import Self
 
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
-    from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.sagemaker_session import Session
     from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
@@ -36,7 +38,7 @@ _NAMES = names.JobNames()
 
 
 @hide_frames(ScriptmodeError)
-class Estimator(Arguments):
+class Estimator(LatestJob, Arguments):
     """A training program and the hosts to run it on; `fit` starts a training job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
@@ -335,53 +337,6 @@ class Estimator(Arguments):
             self._shown_session = origin, create(origin)
         return self._shown_session[1]
 
-    @property
-    def model_data(self) -> str | None:
-        """URI of the latest job's ``model.tar.gz``; ``None`` while there is none."""
-        return self.latest_training_job.model_data if self.latest_training_job else None
-
-    @property
-    def training_job_analytics(self) -> TrainingJobAnalytics:
-        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
-        return self._latest_job("training_job_analytics").analytics()
-
-    def latest_job_debugger_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
-        return parse.monitoring_output(self._latest_job("latest_job_debugger_artifacts_path()").describe(), "debugger")
-
-    def latest_job_profiler_artifacts_path(self) -> str | None:
-        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
-        return parse.monitoring_output(self._latest_job("latest_job_profiler_artifacts_path()").describe(), "profiler")
-
-    def latest_job_tensorboard_artifacts_path(self) -> str | None:
-        """Return the URI below which the service stores the latest job's event files.
-
-        ``None`` where ``tensorboard_output_config`` is off; `TrainingJob.tensorboard` shows the event files of each
-        job.
-
-        Raises:
-            SpecError: Before the first ``fit``.
-        """
-        job = self._latest_job("latest_job_tensorboard_artifacts_path()")
-        return parse.monitoring_output(job.describe(), "tensorboard")
-
-    def _latest_job(self, asked: str) -> TrainingJob:
-        if self.latest_training_job is None:
-            raise invalid("latest_training_job", f"is None, and {asked} is about it", "call fit first, or attach")
-        return self.latest_training_job
-
     @classmethod
     def attach(
         cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | None = None
@@ -407,13 +362,18 @@ class Estimator(Arguments):
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
         platform = registry.with_settings_of(platform, training_job_name)
         description = platform.describe(training_job_name)
-        found = parse.estimator_arguments(description, platform.tags(description))
+        estimator = cls._of_job(description, platform.tags(description), platform)
+        estimator.latest_training_job = TrainingJob(training_job_name, platform)
+        vars(estimator)["_latest"] = arguments.of_latest_job(parse.parse_request(description))
+        return estimator
+
+    @classmethod
+    def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
+        """Return an estimator with the arguments of a described job; see `attach`."""
         estimator = cls.__new__(cls)
         # As that job was: defaults of this machine's config file do not apply.
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
-        cls.__init__(estimator, platform=platform, **found)
-        estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        vars(estimator)["_latest"] = arguments.of_latest_job(parse.parse_request(description))
+        cls.__init__(estimator, platform=platform, **parse.estimator_arguments(description, tags))
         return estimator
 
     def _prepare(

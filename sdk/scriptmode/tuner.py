@@ -2,59 +2,67 @@
 
 from __future__ import annotations
 
-import inspect
+import copy
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.retry import Retry
 from scriptmode.display import log_lines, tuning_lines
-from scriptmode.errors import DataError, ScriptmodeError, SpecError, TuningJobFailed, invalid
+from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.estimator import Estimator
-from scriptmode.job import TrainingJob
+from scriptmode.estimator_search import EstimatorSearch
 from scriptmode.messages import Problem, did_you_mean
-from scriptmode.platforms.base import ENDED, FAILED
 from scriptmode.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
 from scriptmode.request import tuning
-from scriptmode.results.tuning_results import TuningResults
 from scriptmode.spec import arguments, names
 from scriptmode.spec.training_job import require_bool
+from scriptmode.spec.tuning_configurations import (
+    HyperbandStrategyConfig,
+    InstanceConfig,
+    StrategyConfig,
+    TuningJobCompletionCriteriaConfig,
+    WarmStartConfig,
+    WarmStartTypes,
+    parse_configuration,
+    parse_instance_configs,
+)
 from scriptmode.spec.tuning_job import TuningJobSpec
+from scriptmode.started_tuning_job import LatestTuningJob, TuningJob
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
 
     from scriptmode.platforms.base import Platform
-    from scriptmode.platforms.tuning_jobs import TuningService
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
-    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+
+__all__ = [
+    "HyperbandStrategyConfig",
+    "HyperparameterTuner",
+    "InstanceConfig",
+    "StrategyConfig",
+    "Tuner",
+    "TuningJob",
+    "TuningJobCompletionCriteriaConfig",
+    "WarmStartConfig",
+    "WarmStartTypes",
+]
 
 _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
-#: Seconds between two requests for the state of a tuning job, at least.
-_POLL_SECONDS = 0.5
-#: Arguments of the SageMaker SDK v2 that are not here, with what to do instead.
-_UNSUPPORTED = {
-    "warm_start_config": "give narrower hyperparameter_ranges",
-    "completion_criteria_config": "give max_jobs or max_runtime_in_seconds",
-    "estimator_name": "make one Tuner for each estimator",
-    "autotune": "give hyperparameter_ranges",
-    "hyperparameters_to_keep_static": "leave them out of hyperparameter_ranges",
-}
 #: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
 _MISSING_METHODS = {
     "deploy": "serve the best model with the SageMaker SDK: sagemaker.tensorflow.TensorFlowModel("
     "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)",
-    **dict.fromkeys(
-        ("transfer_learning_tuner", "identical_dataset_and_algorithm_tuner"),
-        "warm starts are not supported: make a Tuner with narrower hyperparameter_ranges",
-    ),
 }
 
 
 @hide_frames(ScriptmodeError)
-class Tuner:
+class Tuner(LatestTuningJob):
     """A search for the best hyperparameters of an estimator; `fit` starts a tuning job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``HyperparameterTuner``, which is another
@@ -81,8 +89,15 @@ class Tuner:
             ``{"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 27}}``.
         early_stopping_type: ``Auto`` stops training jobs whose objective is worse than the median of the others at the
             same point; ``Off`` does not.
+        estimator_name: A name of the estimator, as `create` has for several.
         random_seed: Seed of the search, for the same values again.
-        others: Other arguments of the SageMaker SDK; they are refused unless they have no effect.
+        warm_start_config: A `WarmStartConfig`: earlier tuning jobs to learn from.
+        completion_criteria_config: A `TuningJobCompletionCriteriaConfig`: conditions that end the tuning job.
+        autotune: Whether the service chooses ranges for the hyperparameters of the estimator that have none, and
+            settings that were left out.
+        hyperparameters_to_keep_static: Names of hyperparameters that ``autotune`` leaves as they are.
+
+    The last four need Amazon SageMaker, as do several estimators (`create`) and `override_resource_config`.
 
     Raises:
         SpecError: For values that cannot make a tuning job.
@@ -103,23 +118,22 @@ class Tuner:
         tags: Any = None,
         base_tuning_job_name: str | None = None,
         *,
+        warm_start_config: Any = None,
         strategy_config: Any = None,
+        completion_criteria_config: Any = None,
         early_stopping_type: str = "Off",
+        estimator_name: str | None = None,
         random_seed: int | None = None,
-        **others: Any,
+        autotune: bool = False,
+        hyperparameters_to_keep_static: Iterable[str] | None = None,
     ) -> None:
-        _refuse(others)
-        if not isinstance(estimator, Estimator):
-            raise invalid("estimator", f"is {estimator!r}", "give a scriptmode.Estimator or scriptmode.TensorFlow")
         if base_tuning_job_name is not None and (not isinstance(base_tuning_job_name, str) or not base_tuning_job_name):
             raise invalid("base_tuning_job_name", f"is {base_tuning_job_name!r}", "give the beginning of a name")
-        self.estimator: Estimator | None = estimator
         self._base_name = base_tuning_job_name
-        self._metrics = arguments.metric_definitions(metric_definitions)
-        self._tags = arguments.tags(tags)
-        self._spec: TuningJobSpec | None = TuningJobSpec(
+        self._latest = None
+        spec = TuningJobSpec(
             objective=objective_metric_name,
-            ranges=dict(hyperparameter_ranges) if hasattr(hyperparameter_ranges, "keys") else hyperparameter_ranges,  # type: ignore[arg-type]
+            ranges=dict(hyperparameter_ranges) if isinstance(hyperparameter_ranges, Mapping) else hyperparameter_ranges,
             objective_type=objective_type,
             strategy=strategy,
             max_jobs=max_jobs,
@@ -128,9 +142,68 @@ class Tuner:
             random_seed=random_seed,
             max_runtime=max_runtime_in_seconds,
             strategy_config=strategy_config,
+            warm_start=parse_configuration("warm_start_config", warm_start_config),
+            completion_criteria=parse_configuration("completion_criteria_config", completion_criteria_config),
+            autotune=autotune,
+            kept_static=arguments.texts("hyperparameters_to_keep_static", hyperparameters_to_keep_static),
         )
-        self._latest: TuningJob | None = None
-        self._check_objective(self._definitions(estimator))
+        search = EstimatorSearch(
+            estimator, spec, arguments.metric_definitions(metric_definitions), arguments.tags(tags)
+        )
+        search.check_objective()
+        #: What is searched for each estimator by its name, which is "" for a single one without a name. It is empty
+        #: until the tuner of `attach` needs it.
+        self._searches: dict[str, EstimatorSearch] = {estimator_name or "": search}
+
+    @classmethod
+    def create(
+        cls,
+        estimator_dict: Mapping[str, Estimator],
+        objective_metric_name_dict: Mapping[str, str],
+        hyperparameter_ranges_dict: Mapping[str, Any],
+        metric_definitions_dict: Mapping[str, Any] | None = None,
+        *,
+        hyperparameters_to_keep_static_dict: Mapping[str, Iterable[str]] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Return a tuner of one tuning job whose training jobs are of several estimators, on Amazon SageMaker.
+
+        Args:
+            estimator_dict: The estimators by names, which the other dicts have too. `fit` takes a dict of the inputs.
+            objective_metric_name_dict: The objective of each.
+            hyperparameter_ranges_dict: The ranges of each.
+            metric_definitions_dict: Metric definitions of some.
+            hyperparameters_to_keep_static_dict: ``hyperparameters_to_keep_static`` of some.
+            settings: The constructor's other arguments, for all of them.
+
+        Raises:
+            SpecError: For values that cannot make a tuning job.
+            TypeError: For names that no version of the SDK knows.
+        """
+        keys = _names_of("estimator_dict", estimator_dict)
+        metrics, static = metric_definitions_dict or {}, hyperparameters_to_keep_static_dict or {}
+        for argument, needed in (
+            ("objective_metric_name_dict", objective_metric_name_dict),
+            ("hyperparameter_ranges_dict", hyperparameter_ranges_dict),
+        ):
+            if _names_of(argument, needed, keys) != keys:
+                raise invalid(argument, f"has {', '.join(needed)}", f"give one for each of {', '.join(keys)}")
+        _names_of("metric_definitions_dict", metrics, keys)
+        _names_of("hyperparameters_to_keep_static_dict", static, keys)
+        made = [
+            cls(
+                estimator_dict[name],
+                objective_metric_name_dict[name],
+                hyperparameter_ranges_dict[name],
+                metrics.get(name),
+                estimator_name=name,
+                hyperparameters_to_keep_static=static.get(name),
+                **settings,
+            )
+            for name in keys
+        ]
+        made[0]._searches = {name: search for each in made for name, search in each._searches.items()}  # noqa: SLF001
+        return made[0]
 
     @classmethod
     def attach(
@@ -138,8 +211,8 @@ class Tuner:
     ) -> Tuner:
         """Return a tuner for a tuning job that was started before, by this process or another.
 
-        A tuning job of this machine whose process was killed is continued. The tuner has no estimator; `best_estimator`
-        returns one.
+        A tuning job of this machine whose process was killed is continued. The first look at ``estimator``, and `fit`,
+        make the tuner and its estimator of the tuning job's description, which has all their arguments but the tags.
 
         Args:
             tuning_job_name: The tuning job's name.
@@ -161,8 +234,24 @@ class Tuner:
             where = resolve_platform(platform)
             tuning_service(where).describe(tuning_job_name)
         tuner = cls.__new__(cls)
-        vars(tuner).update(estimator=None, _spec=None, _latest=TuningJob(tuning_job_name, where))
+        vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
         return tuner
+
+    def _restored(self) -> dict[str, EstimatorSearch]:
+        """Return the searches, which an attached tuner gets of its tuning job's description."""
+        if not self._searches:
+            job = self._job
+            for part in tuning.split_requests(job.describe()):
+                request = tuning.training_request(part, job.name, {})
+                name = part[tuning.DEFINITION].get("DefinitionName")
+                made = Tuner(
+                    Estimator._of_job(request, {}, job.platform),  # noqa: SLF001
+                    estimator_name=name,
+                    **tuning.parse_tuner_arguments(part),
+                )
+                search = replace(made._searches[name or ""], instances=tuning.instance_configs_of(part))
+                vars(self).update(_base_name=made._base_name, _searches={**self._searches, name or "": search})
+        return self._searches
 
     def __getattr__(self, name: str) -> Any:
         """Raise the error of an attribute that does not exist, with what to do instead."""
@@ -170,39 +259,99 @@ class Tuner:
         raise AttributeError(str(Problem(f"Tuner has no attribute {name!r}", hint)))
 
     def __repr__(self) -> str:
-        if self._spec is None:
+        if not self._searches:
             return f"Tuner(attached to {self._job.name!r})"
-        ranges = ", ".join(self._spec.ranges)
-        return f"Tuner({self.estimator!r}, {self._spec.objective_type.lower()} {self._spec.objective!r} by {ranges})"
-
-    @property
-    def latest_tuning_job(self) -> TuningJob | None:
-        """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
-        return self._latest
+        texts = [
+            f"{each.estimator!r}, {each.spec.objective_type.lower()} {each.spec.objective!r} by "
+            f"{', '.join(each.spec.ranges)}"
+            for each in self._searches.values()
+        ]
+        return f"Tuner({'; '.join(texts)})"
 
     @property
     def sagemaker_session(self) -> Session:
         """The estimator's session; that of the tuning job's platform for a tuner that is attached."""
-        found: Session = self._job.sagemaker_session if self.estimator is None else self.estimator.sagemaker_session
+        origins = [*(each.estimator for each in self._searches.values()), self._latest]
+        found: Session = next(each for each in origins if each is not None).sagemaker_session
         return found
 
     @property
-    def _job(self) -> TuningJob:
-        if self._latest is None:
-            raise SpecError(
-                "this tuner has no tuning job yet",
-                argument="job_name",
-                advice="call fit() or Tuner.attach(name) first",
-            )
-        return self._latest
+    def estimator(self) -> Estimator | None:
+        """The estimator; ``None`` where there are several, `estimator_dict`."""
+        search = self._restored().get("")
+        return search.estimator if search else None
 
-    def hyperparameter_ranges(self) -> dict[str, Any]:
-        """Return the ranges as the service describes them: its ParameterRanges."""
-        if self._spec is None:
-            found: dict[str, Any] = self.describe()["HyperParameterTuningJobConfig"]["ParameterRanges"]
-            return found
-        is_script = self.estimator is not None and self.estimator.spec.script is not None
-        return tuning.render_ranges(self._spec.ranges, script_mode=is_script)
+    @property
+    def estimator_dict(self) -> dict[str, Estimator]:
+        """The estimators of `create` by their names; none for a tuner of one estimator."""
+        return {name: each.estimator for name, each in self._restored().items() if name}
+
+    def hyperparameter_ranges(self) -> dict[str, Any] | None:
+        """Return the ranges as the service describes them: its ParameterRanges; ``None`` for several estimators."""
+        search = self._restored().get("")
+        return search.ranges() if search else None
+
+    def hyperparameter_ranges_dict(self) -> dict[str, Any] | None:
+        """Return the ranges of each of several estimators; ``None`` for one."""
+        return {name: each.ranges() for name, each in self._restored().items() if name} or None
+
+    def override_resource_config(self, instance_configs: Any) -> None:
+        """Set the hosts that training jobs on Amazon SageMaker may have, in place of the estimator's.
+
+        Args:
+            instance_configs: A list of up to six `InstanceConfig` in the order of preference, a dict of such lists by
+                the names of `estimator_dict`, or ``None`` for the estimator's own hosts.
+
+        Raises:
+            SpecError: For another value.
+        """
+        searches = self._restored()
+        is_for_each = instance_configs is None or "" in searches
+        given = dict.fromkeys(searches, instance_configs) if is_for_each else instance_configs
+        _names_of("instance_configs", given, list(searches))
+        changed = {
+            name: replace(searches[name], instances=parse_instance_configs(each)) for name, each in given.items()
+        }
+        self._searches = {**searches, **changed}
+
+    def transfer_learning_tuner(
+        self, additional_parents: Iterable[str] | None = None, estimator: Estimator | None = None
+    ) -> Self:
+        """Return a tuner that learns from this one's tuning job, for another estimator or data.
+
+        Args:
+            additional_parents: Names of further tuning jobs to learn from.
+            estimator: The other estimator; by default the same.
+
+        Raises:
+            SpecError: There is no tuning job yet, or there are several estimators.
+        """
+        return self._warm_started(WarmStartTypes.TRANSFER_LEARNING, additional_parents, estimator)
+
+    def identical_dataset_and_algorithm_tuner(self, additional_parents: Iterable[str] | None = None) -> Self:
+        """Return a tuner that continues this one's tuning job, with the same data and estimator.
+
+        Args:
+            additional_parents: Names of further tuning jobs to learn from.
+
+        Raises:
+            SpecError: There is no tuning job yet, or there are several estimators.
+        """
+        return self._warm_started(WarmStartTypes.IDENTICAL_DATA_AND_ALGORITHM, additional_parents, None)
+
+    def _warm_started(
+        self, kind: WarmStartTypes, additional: Iterable[str] | None, estimator: Estimator | None
+    ) -> Self:
+        parents = {self._job.name, *(additional or ())}
+        searches = self._restored()
+        if len(searches) > 1:
+            raise invalid("estimator_dict", "has several estimators, which have no warm start", "make a Tuner of one")
+        ((name, search),) = searches.items()
+        spec = replace(search.spec, warm_start=WarmStartConfig(kind, parents).to_input_req())
+        made = copy.copy(self)
+        search = replace(search, spec=spec, estimator=estimator or search.estimator)
+        vars(made).update(_searches={name: search}, _latest=None)
+        return made
 
     def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
         """Return the CreateHyperParameterTuningJob request that `fit` would send, after the same checks.
@@ -249,9 +398,10 @@ class Tuner:
         """
         require_bool("wait", wait)
         shown = arguments.shows_logs(logs) and wait
-        request, estimator, submission = self._prepare(inputs, job_name)
-        estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
-        job = TuningJob(request["HyperParameterTuningJobName"], estimator.platform)
+        request, submissions = self._prepare(inputs, job_name)
+        for estimator, submission in submissions:
+            estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
+        job = TuningJob(request["HyperParameterTuningJobName"], submissions[0][0].platform)
         try:
             tuning_service(job.platform).create(request)
         except KeyboardInterrupt:
@@ -264,38 +414,6 @@ class Tuner:
             job.wait(logs=shown)
         return job
 
-    def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
-        """Wait until the tuning job has ended, and display its progress.
-
-        An interrupt leaves the tuning job running.
-
-        Args:
-            logs: Whether to display the progress.
-
-        Returns:
-            The description of the tuning job, which completed or was stopped.
-
-        Raises:
-            TuningJobFailed: Where the tuning job failed.
-        """
-        return self._job.wait(logs=arguments.shows_logs(logs))
-
-    def stop_tuning_job(self) -> None:
-        """Request that the tuning job and its running training jobs stop, and return at once."""
-        self._job.stop()
-
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
-        return self._job.describe()
-
-    def best_training_job(self) -> str:
-        """Return the name of the training job with the best objective so far.
-
-        Raises:
-            DataError: While no training job has ended with an objective.
-        """
-        return self._job.best_training_job()
-
     def best_estimator(self, best_training_job: str | Mapping[str, Any] | None = None) -> Estimator:
         """Return an estimator with the arguments and hyperparameters of the best training job.
 
@@ -307,180 +425,37 @@ class Tuner:
         Raises:
             DataError: While no training job has ended with an objective.
         """
-        name = best_training_job or self.best_training_job()
-        if not isinstance(name, str):
-            name = name["TrainingJobName"]
-        kind = Estimator if self.estimator is None else type(self.estimator)
+        best: Any = best_training_job or self.best_training_job()
+        name = best if isinstance(best, str) else best["TrainingJobName"]
+        kinds = {type(each.estimator) for each in self._searches.values()}
+        kind = kinds.pop() if len(kinds) == 1 else Estimator
         return kind.attach(name, platform=self._job.platform)
 
-    def analytics(self) -> TuningResults:
-        """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
-
-        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``, ``plot()`` a figure.
-        """
-        return self._job.analytics()
-
-    def plot(self) -> Any:
-        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
-
-        Raises:
-            DataError: While no training job has an objective.
-            MissingPackageError: Where Matplotlib is not installed.
-        """
-        return self.analytics().plot()
-
-    def _prepare(self, inputs: object, job_name: str | None) -> tuple[dict[str, Any], Estimator, Any]:
-        """Return the validated request, the estimator, and what the estimator is to store for it."""
-        if self.estimator is None or self._spec is None:
-            raise SpecError(
-                f"this tuner is attached to tuning job {self._job.name} and has no estimator",
-                argument="estimator",
-                advice="make a new Tuner(estimator, ...) for another tuning job",
-            )
-        estimator = self.estimator
-        service = tuning_service(estimator.platform)
-        base = self._base_name or estimator.spec.base_job_name
-        name = _NAMES.fresh(base) if job_name is None else names.check_tuning_job_name(job_name)
-        submission = estimator._prepare(inputs, name, None)  # noqa: SLF001 - a tuning job is the estimator's request
-        body = submission[0]
-        definitions = self._definitions(estimator)
-        self._check_objective(definitions)
-        given = [{"Name": name, "Regex": regex} for name, regex in definitions]
-        algorithm = {**body["AlgorithmSpecification"], **({"MetricDefinitions": given} if given else {})}
-        tags = {**{tag["Key"]: tag["Value"] for tag in body.get("Tags", ())}, **dict(self._tags)}
-        training = {**body, "AlgorithmSpecification": algorithm}
-        if tags:
-            training["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
-        request = tuning.render_tuning_request(training, self._spec)
-        service.validate(request)
-        return request, estimator, submission
-
-    def _definitions(self, estimator: Estimator) -> tuple[tuple[str, str], ...]:
-        return tuple(self._metrics or estimator.spec.algorithm.metric_definitions)
-
-    def _check_objective(self, definitions: tuple[tuple[str, str], ...]) -> None:
-        """Raise `SpecError` for an objective that no log line is searched for; built-in algorithms define their own."""
-        if self._spec is None or self.estimator is None:
-            return
-        objective, known = self._spec.objective, [name for name, _ in definitions]
-        if objective in known or (not known and self.estimator.spec.script is None):
-            return
-        what = f"is {objective!r}, which is not defined"
-        if known:
-            raise invalid("objective_metric_name", f"{what}: metric_definitions has {', '.join(known)}", "use one")
-        example = f'metric_definitions=[{{"Name": {objective!r}, "Regex": "{objective}=([0-9.]+)"}}]'
-        raise invalid("objective_metric_name", what, f"say how the log shows it: {example}")
+    def _prepare(
+        self, inputs: Any, job_name: str | None
+    ) -> tuple[dict[str, Any], list[tuple[Estimator, tuple[Any, ...]]]]:
+        """Return the validated request, and each estimator with what it is to store for it."""
+        searches = self._restored()
+        first = next(iter(searches.values())).estimator
+        name = names.check_tuning_job_name(job_name) if job_name is not None else ""
+        name = name or _NAMES.fresh(self._base_name or first.spec.base_job_name)
+        channels = {"": inputs} if "" in searches else inputs or {}
+        _names_of("inputs", channels, list(searches))
+        found = {key: search.prepare(channels.get(key), name) for key, search in searches.items()}
+        requests = {key: request for key, (request, _) in found.items()}
+        request = requests[""] if "" in requests else tuning.combine_requests(requests)
+        tuning_service(first.platform).validate(request)
+        return request, [(searches[key].estimator, submission) for key, (_, submission) in found.items()]
 
 
-@hide_frames(ScriptmodeError)
-class TuningJob:
-    """A tuning job that was started, identified by its name on a platform.
-
-    Args:
-        name: The tuning job's name.
-        platform: The platform that has it.
-    """
-
-    def __init__(self, name: str, platform: Platform) -> None:
-        self.name = name
-        self.platform = platform
-
-    def __repr__(self) -> str:
-        return f"TuningJob({self.name!r})"
-
-    @property
-    def job_name(self) -> str:
-        """The name, under the attribute's name of the SageMaker SDK."""
-        return self.name
-
-    @property
-    def sagemaker_session(self) -> Session:
-        """The session of the platform, or the one that the platform was given."""
-        from scriptmode.sagemaker_session import session_of_platform
-
-        return session_of_platform(self.platform)
-
-    @property
-    def _service(self) -> TuningService:
-        return tuning_service(self.platform)
-
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
-        return self._service.describe(self.name)
-
-    def stop(self) -> None:
-        """Request that the tuning job and its running training jobs stop, and return at once."""
-        self._service.stop(self.name)
-
-    def best_training_job(self) -> str:
-        """Return the name of the training job with the best objective so far; raise `DataError` without one."""
-        description = tuning.parse_tuning_description(self.describe())
-        if description.best is None:
-            has_ended = description.status in ENDED
-            raise DataError(
-                f"tuning job {self.name} is {description.status} and has no best training job",
-                advice="see analytics()" if has_ended else "wait until a training job has ended",
-            )
-        return description.best.name
-
-    def analytics(self) -> TuningResults:
-        """Return the training jobs so far, as `Tuner.analytics` does."""
-        return TuningResults(tuning.parse_tuning_description(self.describe()), self._training_jobs())
-
-    def training_jobs(self) -> list[TrainingJob]:
-        """Return the handles of the training jobs so far, in the order of their creation."""
-        return [TrainingJob(each.name, self.platform) for each in self._training_jobs()]
-
-    def _training_jobs(self) -> list[TunedJob]:
-        return [tuning.parse_training_summary(each) for each in self._service.training_jobs(self.name)]
-
-    def wait(self, *, logs: bool = True) -> dict[str, Any]:
-        """Wait until the tuning job has ended, as `Tuner.wait` does."""
-        try:
-            description = self._follow(shown=logs)
-        except KeyboardInterrupt:
-            attached = f"Tuner.attach({self.name!r})"
-            sys.stderr.write(
-                f"\nTuning job {self.name} is still running. Follow it again: {attached}.wait(). "
-                f"Stop it: {attached}.stop_tuning_job()\n"
-            )
-            raise KeyboardInterrupt from None  # the traceback of the waiting loop does not help the user
-        if description.status == FAILED:
-            raise TuningJobFailed(
-                f"tuning job {self.name} failed: {description.failure_reason or 'no reason is known'}",
-                description.response,
-                advice=f"see Tuner.attach({self.name!r}).analytics()",
-            )
-        return dict(description.response)
-
-    def _follow(self, *, shown: bool) -> TuningDescription:
-        clock = self.platform.clock
-        retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
-        pause = max(_POLL_SECONDS, self.platform.poll_seconds)
-        with tuning_lines.TuningLines(self._training_jobs) as lines:
-            while True:
-                description = tuning.parse_tuning_description(retry.call(self.describe))
-                if shown:
-                    lines.update(description)
-                if description.status in ENDED:
-                    if shown:
-                        lines.end(description)
-                    return description
-                clock.sleep(pause)
-
-
-def _refuse(others: Mapping[str, Any]) -> None:
-    """Raise for arguments that the tuner does not have; those of the SageMaker SDK may have their default."""
-    for name, value in others.items():
-        if name not in _UNSUPPORTED:
-            known = inspect.signature(Tuner).parameters.keys() - {"others"}
-            raise TypeError(str(Problem(f"Tuner has no argument {name!r}", did_you_mean(name, known))))
-        if value is not None and value is not False:
-            instead = _UNSUPPORTED[name]
-            raise invalid(name, f"is {value!r}, but scriptmode does not support it", instead)
+def _names_of(argument: str, given: object, known: Iterable[str] = ()) -> list[str]:
+    """Return the sorted keys of a dict by names of estimators; raise `SpecError` for those that are not ``known``."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given) or not (given or known):
+        raise invalid(argument, f"is {given!r}", "give a dict by the names of the estimators")
+    for name in given:
+        if known and name not in known:
+            raise invalid(argument, f"has {name!r}", did_you_mean(name, known) or f"give {', '.join(known)}")
+    return sorted(given)
 
 
 class HyperparameterTuner(Tuner):

@@ -62,14 +62,20 @@ SDK = {
     "job": (
         "aws", "display", "platforms.base", "platforms.registry", "request", "results", "sagemaker_session", "spec",
     ),
+    "started_tuning_job": (
+        "aws", "display", "job", "platforms", "platforms.base", "platforms.registry", "request", "results",
+        "sagemaker_session", "spec",
+    ),
+    "latest_job": ("job", "request", "results"),
     "job_comparison": ("job", "platforms.base", "request", "results"),
     "estimator": (
-        "display", "job", "planning", "platforms.base", "platforms.registry", "request", "results",
+        "display", "job", "latest_job", "planning", "platforms.base", "platforms.registry", "request", "results",
         "sagemaker_session", "source", "spec",
     ),
+    "estimator_search": ("estimator", "request", "spec"),
     "tuner": (
-        "aws", "display", "estimator", "job", "platforms", "platforms.base", "platforms.registry", "request", "results",
-        "sagemaker_session", "spec",
+        "display", "estimator", "estimator_search", "platforms.base", "platforms.registry", "request", "results",
+        "sagemaker_session", "spec", "started_tuning_job",
     ),
     "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system", "platforms.slurm"),
     "serve": (

@@ -212,10 +212,10 @@ def test_neither_a_failed_training_job_nor_one_whose_objective_is_not_a_number_i
     assert {name: (row["TrainingJobStatus"], row["FinalObjectiveValue"]) for name, row in rows.items()} == {
         "nan": ("Completed", None),
         "inf": ("Completed", None),
-        "0.9": ("Failed", 0.9),
-        "0.5": ("Completed", 0.5),
+        0.9: ("Failed", 0.9),
+        0.5: ("Completed", 0.5),
     }
-    assert tuner.best_training_job() == rows["0.5"]["TrainingJobName"]
+    assert tuner.best_training_job() == rows[0.5]["TrainingJobName"]
     assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 3}
 
 

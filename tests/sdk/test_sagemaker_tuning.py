@@ -9,10 +9,13 @@ from botocore.stub import ANY, Stubber
 
 from scriptmode import (
     MPI,
+    CategoricalParameter,
     ContinuousParameter,
     CredentialsError,
     Estimator,
+    InstanceConfig,
     RequestError,
+    SpecError,
     Tuner,
     TuningJobFailed,
 )
@@ -21,7 +24,8 @@ from scriptmode.testing import FakeSageMaker
 ROLE = "arn:aws:iam::123456789012:role/training"
 ARN = "arn:aws:sagemaker:us-west-2:123456789012:hyper-parameter-tuning-job/search"
 BEGIN = datetime(2026, 1, 2, tzinfo=timezone.utc)
-OF_SEARCH = {"HyperParameterTuningJobName": "search"}
+NAME = "HyperParameterTuningJobName"
+OF_SEARCH = {NAME: "search"}
 
 
 class Account(FakeSageMaker):
@@ -202,3 +206,55 @@ def test_hosts_that_train_together_share_a_secret(tuner, account):
         {**request, "TrainingJobDefinition": definition},
     )
     tuner.fit(job_name="search", wait=False)
+
+
+def test_an_attached_tuner_has_the_arguments_of_its_tuning_job(tuner, account):
+    tuner.override_resource_config([InstanceConfig(2, "ml.c5.xlarge"), InstanceConfig(1, "ml.m5.large")])
+    criteria = {"TargetObjectiveMetricValue": 0.5}
+    request = tuner.request("s3://data/train", job_name="search")
+    request["HyperParameterTuningJobConfig"]["TuningJobCompletionCriteria"] = criteria
+    fields = ("HyperParameterTuningJobConfig", "TrainingJobDefinition")
+    for _ in range(2):
+        account.describes("Completed", **{name: request[name] for name in fields})
+    attached = Tuner.attach("search", account)
+    assert repr(attached) == "Tuner(attached to 'search')"
+    assert attached.estimator.instance_count == 2
+    assert attached.estimator.instance_type == "ml.c5.xlarge"
+    assert attached.hyperparameter_ranges() == tuner.hyperparameter_ranges()
+    again = attached.transfer_learning_tuner({"older"})
+    assert again.latest_tuning_job is None
+    made = again.request("s3://data/train", job_name="next")
+    assert made["WarmStartConfig"] == {
+        "WarmStartType": "TransferLearning",
+        "ParentHyperParameterTuningJobs": [{NAME: "older"}, {NAME: "search"}],
+    }
+    assert made["HyperParameterTuningJobConfig"] == request["HyperParameterTuningJobConfig"]
+    definition = made["TrainingJobDefinition"]
+    assert definition["AlgorithmSpecification"] == request["TrainingJobDefinition"]["AlgorithmSpecification"]
+    assert definition["HyperParameterTuningResourceConfig"] == {
+        "InstanceConfigs": [
+            {"InstanceCount": 2, "InstanceType": "ml.c5.xlarge", "VolumeSizeInGB": 30},
+            {"InstanceCount": 1, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30},
+        ]
+    }
+    assert attached.sagemaker_session == account
+
+
+def test_an_attached_tuner_of_several_estimators_has_each(tuner, account):
+    both = Tuner.create(
+        dict.fromkeys(("one", "two"), tuner.estimator),
+        dict.fromkeys(("one", "two"), "accuracy"),
+        {"one": {"lr": ContinuousParameter(0, 1)}, "two": {"kind": CategoricalParameter([True, "b"])}},
+    )
+    request = both.request(job_name="search")
+    fields = ("HyperParameterTuningJobConfig", "TrainingJobDefinitions")
+    account.describes("Completed")
+    account.describes("Completed", **{name: request[name] for name in fields})
+    account.describes("Completed", **{name: request[name] for name in fields})
+    account.lists(summary(1, 0.7))
+    attached = Tuner.attach("search", account)
+    assert list(attached.estimator_dict) == ["one", "two"]
+    assert attached.hyperparameter_ranges_dict() == both.hyperparameter_ranges_dict()
+    assert set(attached.analytics().tuning_ranges) == {"lr", "kind"}
+    with pytest.raises(SpecError, match="estimator_dict has several estimators, which have no warm start"):
+        attached.identical_dataset_and_algorithm_tuner()

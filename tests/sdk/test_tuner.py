@@ -17,11 +17,16 @@ from scriptmode import (
     ContinuousParameter,
     Estimator,
     HyperparameterTuner,
+    InstanceConfig,
     IntegerParameter,
     MissingPackageError,
+    RequestError,
     SpecError,
     TensorFlow,
     Tuner,
+    TuningJobCompletionCriteriaConfig,
+    WarmStartConfig,
+    WarmStartTypes,
 )
 from scriptmode.platforms.local.tuning.search import Search, require_optuna
 from scriptmode.request import tuning
@@ -172,7 +177,12 @@ WRONG = {
         "MinResource 9, which is not less than MaxResource, 3",
     ),
     "an estimator of another SDK": ({"estimator": object()}, "give a scriptmode.Estimator or scriptmode.TensorFlow"),
-    "warm start": ({"warm_start_config": object()}, "but scriptmode does not support it; give narrower"),
+    "a warm start of another class": ({"warm_start_config": object()}, "give the class of that name, or the service's"),
+    "no name to keep": ({"hyperparameters_to_keep_static": ["a"]}, "is ['a'], but autotune is False; set autotune=True"),
+    "a name to keep twice": (
+        {"autotune": True, "hyperparameters_to_keep_static": ["a", "a"]},
+        "hyperparameters_to_keep_static is ['a', 'a'], which has a name twice; keep one",
+    ),
 }  # fmt: skip
 
 
@@ -199,7 +209,7 @@ def test_an_objective_without_any_definition_is_refused_with_an_example(code):
 
 def test_arguments_without_effect_are_accepted_and_unknown_ones_are_not(code):
     Tuner(estimator(code), "accuracy", RANGES, warm_start_config=None, autotune=False)
-    with pytest.raises(TypeError, match="Tuner has no argument 'max_job'; did you mean 'max_jobs'"):
+    with pytest.raises(TypeError, match=r"Tuner\.__init__ has no argument 'max_job'; did you mean 'max_jobs'"):
         Tuner(estimator(code), "accuracy", RANGES, max_job=3)
 
 
@@ -225,8 +235,107 @@ def test_wrong_ranges_are_refused(make, text):
 def test_a_categorical_parameter_takes_one_value_and_refuses_equal_ones(code):
     assert CategoricalParameter("adam").values == ("adam",)
     tuner = Tuner(estimator(code), "accuracy", {"a": CategoricalParameter([1, 2, 1])})
-    with pytest.raises(SpecError, match=re.escape("hyperparameter_ranges['a'] has the value 1 twice; keep one")):
+    with pytest.raises(SpecError, match=re.escape("hyperparameter_ranges['a'] has the value \"1\" twice; keep one")):
         tuner.request()
+
+
+SEVERAL = {
+    "no estimator": ({"estimator_dict": {}}, "estimator_dict is {}; give a dict by the names of the estimators"),
+    "an unknown name": ({"metric_definitions_dict": {"on": ACCURACY}}, "has 'on'; did you mean 'one'?"),
+    "a missing name": ({"hyperparameter_ranges_dict": {"one": RANGES}}, "has one; give one for each of one, two"),
+    "no dict": ({"objective_metric_name_dict": "accuracy"}, "is 'accuracy'; give a dict by the names of the estim"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "text"), SEVERAL.values(), ids=SEVERAL.keys())
+def test_dicts_of_several_estimators_have_the_same_names(code, arguments, text):
+    given = {
+        "estimator_dict": dict.fromkeys(("one", "two"), estimator(code)),
+        "objective_metric_name_dict": dict.fromkeys(("one", "two"), "accuracy"),
+        "hyperparameter_ranges_dict": dict.fromkeys(("one", "two"), RANGES),
+    }
+    with pytest.raises(SpecError, match=re.escape(text)):
+        HyperparameterTuner.create(**{**given, **arguments})
+    made = HyperparameterTuner.create(**given)
+    with pytest.raises(SpecError, match=re.escape("inputs has 'on'; did you mean 'one'?")):
+        made.request({"on": "s3://data/x"})
+    assert (made.estimator, list(made.estimator_dict)) == (None, ["one", "two"])
+
+
+def test_several_estimators_have_inputs_and_an_objective_each(code, shape):
+    one, two = estimator(code), estimator(code, instance_count=2, tags={"team": "b"})
+    tuner = Tuner.create(
+        {"two": two, "one": one},
+        {"one": "accuracy", "two": "loss"},
+        {"one": RANGES, "two": {"n": IntegerParameter(1, 2)}},
+        {"two": [{"Name": "loss", "Regex": "loss=(.*)"}]},
+        base_tuning_job_name="both",
+    )
+    request = tuner.request({"two": "s3://data/two"})
+    assert not ParamValidator().validate(request, shape).has_errors()
+    assert request["HyperParameterTuningJobName"].startswith("both-")
+    first, second = request["TrainingJobDefinitions"]
+    assert (first["DefinitionName"], second["DefinitionName"]) == ("one", "two")
+    assert second["TuningObjective"] == {"Type": "Maximize", "MetricName": "loss"}
+    assert [each.get("InputDataConfig", [{}])[0].get("ChannelName") for each in (first, second)] == [None, "training"]
+    assert [each["ResourceConfig"]["InstanceCount"] for each in (first, second)] == [1, 2]
+    assert tuner.hyperparameter_ranges() is None
+    assert list(tuner.hyperparameter_ranges_dict()) == ["one", "two"]
+
+
+def test_hyperparameters_of_script_mode_are_never_chosen_by_the_service(code):
+    made = estimator(code, TensorFlow, framework_version="2.13", hyperparameters={"epochs": 3, "seed": 1})
+    tuner = Tuner(made, "accuracy", {}, autotune=True, hyperparameters_to_keep_static=["seed"])
+    request = tuner.request()
+    assert request["Autotune"] == {"Mode": "Enabled"}
+    ranges = request["HyperParameterTuningJobConfig"]["ParameterRanges"]
+    assert ranges == {"AutoParameters": [{"Name": "epochs", "ValueHint": "3"}]}
+    static = request["TrainingJobDefinition"]["StaticHyperParameters"]
+    assert {"seed", "sagemaker_program", "model_dir"} <= static.keys()
+    tuner = Tuner(made, "accuracy", {}, autotune=True, hyperparameters_to_keep_static=["sed"])
+    with pytest.raises(SpecError, match=r"hyperparameters_to_keep_static has 'sed', .*; did you mean 'seed'\?"):
+        tuner.request()
+
+
+def test_wrong_values_are_reported_with_the_services_limits(code):
+    criteria = TuningJobCompletionCriteriaConfig(max_number_of_training_jobs_not_improving=1)
+    tuner = Tuner(estimator(code), "accuracy", RANGES, completion_criteria_config=criteria)
+    with pytest.raises(RequestError, match=r"MaxNumberOfTrainingJobsNotImproving is 1; the least is 3"):
+        tuner.request()
+    tuner = Tuner(estimator(code), "accuracy", RANGES)
+    tuner.override_resource_config([InstanceConfig(instance_type="ml.m5.large")])
+    with pytest.raises(RequestError, match=r"InstanceConfigs\[0\]\.InstanceCount is None"):
+        tuner.request()
+    for wrong, text in (("ml.m5.large", "give a list of InstanceConfig"), ([], "is empty"), ([1], "is 1; give the cl")):
+        with pytest.raises(SpecError, match=text):
+            tuner.override_resource_config(wrong)
+    for make in (
+        lambda: WarmStartConfig("TransferLearning", {"a"}),
+        lambda: WarmStartConfig(WarmStartTypes("TransferLearning"), "a"),
+    ):
+        with pytest.raises(SpecError, match="give"):
+            make()
+
+
+ONLY_THERE = {
+    "warm_start_config": {"warm_start_config": WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, {"a"})},
+    "completion_criteria_config": {
+        "completion_criteria_config": TuningJobCompletionCriteriaConfig(target_objective_metric_value=1.0)
+    },
+    "autotune": {"autotune": True},
+}
+
+
+@pytest.mark.parametrize(("argument", "arguments"), ONLY_THERE.items(), ids=ONLY_THERE.keys())
+def test_this_machine_refuses_what_only_the_service_executes(code, argument, arguments):
+    pytest.importorskip("optuna")
+    made = Estimator(
+        entry_point="train.py", source_dir=code, instance_type="local_process", metric_definitions=ACCURACY
+    )
+    with pytest.raises(
+        RequestError, match=rf"^{argument} \(.*tuning jobs on this machine do not have it; leave it out, or"
+    ):
+        Tuner(made, "accuracy", RANGES, **arguments).request()
 
 
 def test_what_a_tuning_job_cannot_run_is_refused(code):

@@ -33,7 +33,9 @@ def tuning(api):
             "TrainingInputMode": "File",
             "MetricDefinitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
         },
-        **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "ResourceConfig", "StoppingCondition")},
+        **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition")},
+        # As the SageMaker SDK v2 sends it.
+        "HyperParameterTuningResourceConfig": training["ResourceConfig"],
         "StaticHyperParameters": training["HyperParameters"],
     }
     config = {
@@ -61,7 +63,8 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     request, arn, found = tuning
     assert found["HyperParameterTuningJobStatus"] == "Completed", found
     assert found["HyperParameterTuningJobArn"] == arn
-    assert found["TrainingJobDefinition"]["ResourceConfig"] == request["TrainingJobDefinition"]["ResourceConfig"]
+    hosts = request["TrainingJobDefinition"]["HyperParameterTuningResourceConfig"]
+    assert found["TrainingJobDefinition"]["ResourceConfig"] == hosts
     assert found["BestTrainingJob"]["TunedHyperParameters"] == {"rate": "0.5"}
     best = api.sagemaker.describe_training_job(TrainingJobName=found["BestTrainingJob"]["TrainingJobName"])
     assert best["ResourceConfig"]["InstanceType"] == "ml.m5.xlarge"

@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
+from scriptmode.request import tuning
 from scriptmode.results.metrics import import_pandas
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ class TuningResults(list[dict[str, object]]):
     @property
     def tuning_ranges(self) -> dict[str, object]:
         """The ranges of the hyperparameters, by name, as the service describes them."""
-        ranges = self._tuning_job.response["HyperParameterTuningJobConfig"].get("ParameterRanges", {})
-        return {each["Name"]: each for found in ranges.values() for each in found}
+        return tuning.ranges_of(self._tuning_job.response)
 
     def dataframe(self) -> Any:
         """Return a ``pandas.DataFrame`` of the rows.

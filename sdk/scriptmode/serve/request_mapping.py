@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import invalid
 from scriptmode.messages import suggest_similar
 from scriptmode.request.service_model import shapes
+from scriptmode.request.tuning import with_resource_config
 from scriptmode.serve.aws_json import validation_error
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 
@@ -109,7 +110,7 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
     if not isinstance(definition, dict):
         return MappedRequest(request)
     tags = {"Tags": request["Tags"]} if "Tags" in request else {}
-    mapped = to_local({**definition, **tags}, table)
+    mapped = to_local({**with_resource_config(definition), **tags}, table)
     changed = {**request, _DEFINITION: {key: value for key, value in mapped.request.items() if key != "Tags"}}
     if "Tags" in mapped.request:
         changed["Tags"] = mapped.request["Tags"]

@@ -71,6 +71,11 @@ def base_of_job(name: str) -> str:
     return re.sub(r"-\d{4}(-\d{2}){5}-\d{3}$", "", name)
 
 
+def base_of_tuning_job(name: str) -> str:
+    """Return the base of a tuning job's name; a name of another form is its own base."""
+    return re.sub(r"-\d{6}-\d{4,6}(-\d+)?$", "", name)
+
+
 def check_job_name(name: str) -> str:
     """Return a job name the service accepts; raise `SpecError` for another."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -30,6 +30,10 @@ class TuningJobSpec:
         max_jobs: Number of training jobs; ``None`` for a grid is all its combinations.
         max_runtime: Seconds after which the tuning job ends.
         strategy_config: The service's StrategyConfig.
+        warm_start: The service's WarmStartConfig; empty for none, as the next.
+        completion_criteria: The service's TuningJobCompletionCriteria.
+        autotune: Whether the service chooses the ranges of other hyperparameters.
+        kept_static: Names of hyperparameters that the service does not choose then.
     """
 
     objective: str
@@ -42,6 +46,10 @@ class TuningJobSpec:
     random_seed: int | None = None
     max_runtime: int | None = None
     strategy_config: dict[str, Any] = field(default_factory=dict)
+    warm_start: dict[str, Any] = field(default_factory=dict)
+    completion_criteria: dict[str, Any] = field(default_factory=dict)
+    autotune: bool = False
+    kept_static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.objective, str) or not self.objective:
@@ -49,7 +57,9 @@ class TuningJobSpec:
         _choice("strategy", self.strategy, STRATEGIES)
         _choice("objective_type", self.objective_type, OBJECTIVE_TYPES)
         _choice("early_stopping_type", self.early_stopping, EARLY_STOPPING_TYPES)
-        object.__setattr__(self, "ranges", check_ranges(self.ranges))
+        self._check_autotune()
+        is_chosen = self.autotune and not self.ranges
+        object.__setattr__(self, "ranges", {} if is_chosen else check_ranges(self.ranges))
         self._set_counts()
         object.__setattr__(self, "strategy_config", _strategy_config(self.strategy, self.strategy_config))
         if self.strategy == "Hyperband" and self.early_stopping != "Off":
@@ -58,6 +68,15 @@ class TuningJobSpec:
                 f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule",
                 "leave it out",
             )
+
+    def _check_autotune(self) -> None:
+        if not isinstance(self.autotune, bool):
+            raise invalid("autotune", f"is {self.autotune!r}", "give True or False")
+        argument = "hyperparameters_to_keep_static"
+        if self.kept_static and not self.autotune:
+            raise invalid(argument, f"is {list(self.kept_static)!r}, but autotune is False", "set autotune=True")
+        if len(set(self.kept_static)) < len(self.kept_static):
+            raise invalid(argument, f"is {list(self.kept_static)!r}, which has a name twice", "keep one")
 
     def _set_counts(self) -> None:
         """Validate the numbers, and fill in the number of training jobs."""

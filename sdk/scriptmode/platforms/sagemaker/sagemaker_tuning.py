@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 #: Entries of ``Environment`` that the service takes (HyperParameterTrainingJobEnvironmentMap).
 _MOST_VARIABLES = 48
 #: Instance types: AWS adds some that the installed boto3 does not know.
-_OPEN_ENUMERATIONS = ("ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType")
+_OPEN_ENUMERATIONS = tuple(f"ResourceConfig.{part}InstanceType" for part in ("", "InstanceGroups.", "InstanceConfigs."))
 
 
 class SageMakerTuning:
@@ -42,10 +42,12 @@ class SageMakerTuning:
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateHyperParameterTuningJob."""
-        definition = _with_host_secret(request)
-        self._prepare_output(definition["OutputDataConfig"]["S3OutputPath"], definition["RoleArn"])
+        definitions = [_with_host_secret(each) for each in tuning.split_requests(request)]
+        for each in definitions:
+            self._prepare_output(each["OutputDataConfig"]["S3OutputPath"], each["RoleArn"])
         name = request["HyperParameterTuningJobName"]
-        body = {**request, "TrainingJobDefinition": definition}
+        is_one = tuning.DEFINITION in request
+        body = {**request, **({tuning.DEFINITION: definitions[0]} if is_one else {tuning.DEFINITIONS: definitions})}
         try:
             answer = self._call(name, lambda client: client.create_hyper_parameter_tuning_job(**body))
         except JobNotFoundError as error:
@@ -102,7 +104,7 @@ class SageMakerTuning:
 
 def _with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definition of the training jobs with a secret of their hosts, where several train together."""
-    definition: dict[str, Any] = request["TrainingJobDefinition"]
+    definition: dict[str, Any] = request[tuning.DEFINITION]
     given = definition.get("Environment", {})
     sample = with_host_secret(tuning.training_request(request, "training-job", tuning.sample_values(request)))
     variables = sample.get("Environment", {})

@@ -29,9 +29,14 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.service import LocalPlatform
 
 _AGENT = "scriptmode.platforms.local.tuning"
-#: Fields of a request that only Amazon SageMaker has.
-_CLOUD_ONLY = ("WarmStartConfig", "TrainingJobDefinitions", "Autotune")
-_CLOUD_ONLY_CONFIG = ("TuningJobCompletionCriteria",)
+#: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
+_CLOUD_ONLY = {
+    "WarmStartConfig": "warm_start_config",
+    "TrainingJobDefinitions": "estimator_dict",
+    "Autotune": "autotune",
+    "TuningJobCompletionCriteria": "completion_criteria_config",
+    "InstanceConfigs": "instance_configs",
+}
 #: Seconds in which an agent that recorded the end of its tuning job ends.
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
@@ -56,18 +61,12 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
+        _refuse_cloud_only(request)
         # The training jobs' fields are validated as a training job's, which may be of this machine.
         found = service_model.problems(
             request, lambda field, _: field.startswith("TrainingJobDefinition."), tuning.REQUEST_SHAPE
         )
         service_model.raise_problems("the request is not valid", found)
-        config = request["HyperParameterTuningJobConfig"]
-        for owner, names in ((request, _CLOUD_ONLY), (config, _CLOUD_ONLY_CONFIG)):
-            for name in names:
-                if name in owner:
-                    raise RequestError(
-                        f"{name} is not supported by the local platform yet", argument=name, advice="leave it out"
-                    )
         self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
         definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
         objective = tuning.objective_of(request)["MetricName"]
@@ -192,3 +191,16 @@ class LocalTuning:
             if lock is not None and not folder.read_state().has_ended:
                 search.require_optuna()
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
+
+
+def _refuse_cloud_only(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for what only Amazon SageMaker executes."""
+    config = request.get("HyperParameterTuningJobConfig") or {}
+    resources = (request.get("TrainingJobDefinition") or {}).get("HyperParameterTuningResourceConfig") or {}
+    for field, argument in _CLOUD_ONLY.items():
+        if field in request or field in config or field in resources:
+            raise RequestError(
+                f"{argument} ({field}) is given, but tuning jobs on this machine do not have it",
+                argument=argument,
+                advice="leave it out, or give the estimator an 'ml.*' instance_type",
+            )

@@ -1,0 +1,195 @@
+"""A tuning job that was started: the same handle for every platform, and what a tuner shows of its latest one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.aws.retry import Retry
+from scriptmode.display import tuning_lines
+from scriptmode.errors import DataError, ScriptmodeError, SpecError, TuningJobFailed
+from scriptmode.job import TrainingJob
+from scriptmode.platforms.base import ENDED, FAILED
+from scriptmode.platforms.registry import tuning_service
+from scriptmode.request import tuning
+from scriptmode.results.tuning_results import TuningResults
+from scriptmode.spec import arguments
+from scriptmode.tracebacks import hide_frames
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.base import Platform
+    from scriptmode.platforms.tuning_jobs import TuningService
+    from scriptmode.sagemaker_session import Session
+    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+
+#: Seconds between two requests for the state of a tuning job, at least.
+_POLL_SECONDS = 0.5
+
+
+@hide_frames(ScriptmodeError)
+class TuningJob:
+    """A tuning job that was started, identified by its name on a platform.
+
+    Args:
+        name: The tuning job's name.
+        platform: The platform that has it.
+    """
+
+    def __init__(self, name: str, platform: Platform) -> None:
+        self.name = name
+        self.platform = platform
+
+    def __repr__(self) -> str:
+        return f"TuningJob({self.name!r})"
+
+    @property
+    def job_name(self) -> str:
+        """The name, under the attribute's name of the SageMaker SDK."""
+        return self.name
+
+    @property
+    def sagemaker_session(self) -> Session:
+        """The session of the platform, or the one that the platform was given."""
+        from scriptmode.sagemaker_session import session_of_platform
+
+        return session_of_platform(self.platform)
+
+    @property
+    def _service(self) -> TuningService:
+        return tuning_service(self.platform)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
+        return self._service.describe(self.name)
+
+    def stop(self) -> None:
+        """Request that the tuning job and its running training jobs stop, and return at once."""
+        self._service.stop(self.name)
+
+    def best_training_job(self) -> str:
+        """Return the name of the training job with the best objective so far; raise `DataError` without one."""
+        description = tuning.parse_tuning_description(self.describe())
+        if description.best is None:
+            has_ended = description.status in ENDED
+            raise DataError(
+                f"tuning job {self.name} is {description.status} and has no best training job",
+                advice="see analytics()" if has_ended else "wait until a training job has ended",
+            )
+        return description.best.name
+
+    def analytics(self) -> TuningResults:
+        """Return the training jobs so far, as `Tuner.analytics` does."""
+        return TuningResults(tuning.parse_tuning_description(self.describe()), self._training_jobs())
+
+    def training_jobs(self) -> list[TrainingJob]:
+        """Return the handles of the training jobs so far, in the order of their creation."""
+        return [TrainingJob(each.name, self.platform) for each in self._training_jobs()]
+
+    def _training_jobs(self) -> list[TunedJob]:
+        return [tuning.parse_training_summary(each) for each in self._service.training_jobs(self.name)]
+
+    def wait(self, *, logs: bool = True) -> dict[str, Any]:
+        """Wait until the tuning job has ended, as `Tuner.wait` does."""
+        try:
+            description = self._follow(shown=logs)
+        except KeyboardInterrupt:
+            attached = f"Tuner.attach({self.name!r})"
+            sys.stderr.write(
+                f"\nTuning job {self.name} is still running. Follow it again: {attached}.wait(). "
+                f"Stop it: {attached}.stop_tuning_job()\n"
+            )
+            raise KeyboardInterrupt from None  # the traceback of the waiting loop does not help the user
+        if description.status == FAILED:
+            raise TuningJobFailed(
+                f"tuning job {self.name} failed: {description.failure_reason or 'no reason is known'}",
+                description.response,
+                advice=f"see Tuner.attach({self.name!r}).analytics()",
+            )
+        return dict(description.response)
+
+    def _follow(self, *, shown: bool) -> TuningDescription:
+        clock = self.platform.clock
+        retry = Retry(clock, f"Tuning job {self.name} is still running. Follow it: Tuner.attach({self.name!r}).wait()")
+        pause = max(_POLL_SECONDS, self.platform.poll_seconds)
+        with tuning_lines.TuningLines(self._training_jobs) as lines:
+            while True:
+                description = tuning.parse_tuning_description(retry.call(self.describe))
+                if shown:
+                    lines.update(description)
+                if description.status in ENDED:
+                    if shown:
+                        lines.end(description)
+                    return description
+                clock.sleep(pause)
+
+
+class LatestTuningJob:
+    """The properties and methods of a tuner that are about its latest tuning job."""
+
+    _latest: TuningJob | None
+
+    @property
+    def latest_tuning_job(self) -> TuningJob | None:
+        """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
+        return self._latest
+
+    @property
+    def _job(self) -> TuningJob:
+        if self._latest is None:
+            raise SpecError(
+                "this tuner has no tuning job yet",
+                argument="job_name",
+                advice="call fit() or Tuner.attach(name) first",
+            )
+        return self._latest
+
+    def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
+        """Wait until the tuning job has ended, and display its progress.
+
+        An interrupt leaves the tuning job running.
+
+        Args:
+            logs: Whether to display the progress.
+
+        Returns:
+            The description of the tuning job, which completed or was stopped.
+
+        Raises:
+            TuningJobFailed: Where the tuning job failed.
+        """
+        return self._job.wait(logs=arguments.shows_logs(logs))
+
+    def stop_tuning_job(self) -> None:
+        """Request that the tuning job and its running training jobs stop, and return at once."""
+        self._job.stop()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
+        return self._job.describe()
+
+    def best_training_job(self) -> str:
+        """Return the name of the training job with the best objective so far.
+
+        Raises:
+            DataError: While no training job has ended with an objective.
+        """
+        return self._job.best_training_job()
+
+    def analytics(self) -> TuningResults:
+        """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
+
+        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``, ``plot()`` a figure.
+        """
+        return self._job.analytics()
+
+    def plot(self) -> Any:
+        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
+
+        Returns:
+            A ``matplotlib.figure.Figure``, which a notebook displays.
+
+        Raises:
+            DataError: While no training job has an objective.
+            MissingPackageError: Where Matplotlib is not installed.
+        """
+        return self.analytics().plot()
