@@ -113,7 +113,7 @@ class Estimator(LatestJob, Arguments):
         profiler_config: The profiler's configuration; by default off.
         disable_profiler: Whether the profiler is off.
         additional_request_fields: Fields of CreateTrainingJob that have no argument; they are added to the request
-            unchanged.
+            unchanged. A field that is ``None`` is taken out of the request.
         older_names: Arguments under their names of SDK v1.
 
     Raises:
@@ -162,6 +162,8 @@ class Estimator(LatestJob, Arguments):
             self._refused = error
 
     def _construct(self, arguments: dict[str, Any]) -> None:
+        changed = [name for name, value in arguments.items() if value is not self._arguments[name]]
+        render.check_taken_out(changed, arguments["additional_request_fields"])
         made = object.__new__(type(self))
         # An attached job may need several attributes to be set before its arguments are valid.
         vars(made).update(

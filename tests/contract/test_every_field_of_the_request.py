@@ -5,23 +5,30 @@ import copy
 import boto3
 import pytest
 
-from scriptmode import Estimator, FileSystemInput, InstanceGroup, RequestError, ShuffleConfig, TrainingInput
+from scriptmode import (
+    Estimator,
+    FileSystemInput,
+    InstanceGroup,
+    RequestError,
+    ShuffleConfig,
+    SpecError,
+    TrainingInput,
+    TrainingJob,
+)
 from scriptmode.platforms.sagemaker import SageMakerPlatform
+from scriptmode.testing import FakeSageMaker
 
 ROLE = "arn:aws:iam::123456789012:role/training"
 SESSION = boto3.session.Session("key", "secret", region_name="eu-west-1")
 PLATFORM = SageMakerPlatform(SESSION)
 MODEL = SESSION.client("sagemaker").meta.service_model.operation_model("CreateTrainingJob").input_shape
 
-SERVERLESS = "serverless fine-tuning of AWS's own models: no script and no hosts"
-PREFERENCES = "a list of types to choose from; distribution and data need to know the hosts"
 ANSWERED = "the service's answer to InstancePreferences"
-LEFT_OUT = {
-    "ServerlessJobConfig": SERVERLESS,
-    "ResourceConfig.InstancePreferences": PREFERENCES,
-    "ResourceConfig.SelectedInstanceType": ANSWERED,
-    "ResourceConfig.SelectedInstanceCount": ANSWERED,
-    "InputDataConfig.DataSource.DatasetSource": "data of serverless fine-tuning",
+LEFT_OUT = {"ResourceConfig.SelectedInstanceType": ANSWERED, "ResourceConfig.SelectedInstanceCount": ANSWERED}
+#: What an attached estimator does not have, and why.
+NOT_COPIED = {
+    "ExperimentConfig": "an argument of fit, as the inputs are",
+    "SessionChainingConfig": "the service does not describe it",
 }
 
 RULE = {
@@ -138,7 +145,38 @@ def marketplace():
     return Estimator(role=ROLE, additional_request_fields=fields, platform=PLATFORM, **ONE).request()
 
 
-REQUESTS = [make() for make in (large, grouped, spot, marketplace)]
+def preferences():
+    plans = ["arn:aws:sagemaker:eu-west-1:123456789012:training-plan/plan"]
+    types = [{"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2, "TrainingPlanArns": plans}]
+    types.append({"InstanceType": "ml.p4d.24xlarge"})
+    fields = {"ResourceConfig": {"InstanceType": None, "InstanceCount": None, "InstancePreferences": types}}
+    made = Estimator("img:1", ROLE, 2, "ml.p5.48xlarge", additional_request_fields=fields, platform=PLATFORM)
+    return made.request("s3://in/x")
+
+
+def serverless():
+    """Fine-tuning of AWS's own models: no script, no image and no hosts."""
+    hub = "arn:aws:sagemaker:eu-west-1:aws:hub-content/SageMakerPublicHub"
+    source = {"DatasetSource": {"DatasetArn": f"{hub}/DataSet/d/1.0.0"}}
+    fields = {
+        "ServerlessJobConfig": {
+            "BaseModelArn": f"{hub}/Model/m/1.0.0",
+            "AcceptEula": True,
+            "JobType": "FineTuning",
+            "CustomizationTechnique": "SFT",
+            "Peft": "LORA",
+            "EvaluationType": "BenchmarkEvaluation",
+            "EvaluatorArn": f"{hub}/JsonDoc/e/1.0.0",
+            "SequenceLength": "4K",
+        },
+        "InputDataConfig": [{"ChannelName": "train", "DataSource": source}],
+        **dict.fromkeys(("AlgorithmSpecification", "ResourceConfig", "StoppingCondition")),
+    }
+    return Estimator("none", ROLE, additional_request_fields=fields, platform=PLATFORM, **ONE).request()
+
+
+NAMES = ["large", "groups", "spot", "marketplace", "preferences", "serverless"]
+REQUESTS = [make() for make in (large, grouped, spot, marketplace, preferences, serverless)]
 
 
 def members(shape, path=""):
@@ -177,9 +215,61 @@ def test_a_field_is_given_by_an_argument_or_left_out_for_a_reason(path):
     assert set(LEFT_OUT) <= set(FIELDS)
 
 
-@pytest.mark.parametrize("request_", REQUESTS, ids=["large", "groups", "spot", "marketplace"])
+@pytest.mark.parametrize("request_", REQUESTS, ids=NAMES)
 def test_what_the_arguments_give_is_what_the_service_takes(request_):
     PLATFORM.validate(request_)
+
+
+@pytest.mark.parametrize("request_", REQUESTS[:-1], ids=NAMES[:-1])
+def test_a_field_survives_attach_and_fit_or_is_named_as_not_copied(request_):
+    account = FakeSageMaker("eu-west-1")
+    account.client("sagemaker").create_training_job(**request_)
+    account.clock.sleep(10_000)
+    attached = Estimator.attach(request_["TrainingJobName"], account)
+    again = attached.fit(attached.latest_training_job.inputs(), wait=False)
+    (found,) = [call.arguments for call in account.calls if call.operation == "create_training_job"][1:]
+    lost = {path for path in set(given(request_)) - set(given(found)) if path.partition(".")[0] not in NOT_COPIED}
+    assert not lost
+    renewed = {"TrainingJobName", "HyperParameters", "Environment", "Tags", *NOT_COPIED}
+    assert {key: each for key, each in found.items() if key not in renewed} == {
+        key: each for key, each in request_.items() if key not in renewed
+    }
+    assert again.name != request_["TrainingJobName"]
+
+
+def test_an_attached_job_without_hosts_is_not_copied_in_part():
+    account = FakeSageMaker("eu-west-1")
+    account.client("sagemaker").create_training_job(**REQUESTS[-1])
+    attached = Estimator.attach(REQUESTS[-1]["TrainingJobName"], account)
+    with pytest.raises(SpecError, match="instance_type is missing.*attached job's value"):
+        attached.request()
+    with pytest.raises(SpecError, match="channel 'train' has the data source DatasetSource"):
+        attached.latest_training_job.inputs()
+
+
+def test_what_the_service_selected_is_not_sent_again():
+    account = FakeSageMaker("eu-west-1")
+    selected = {"SelectedInstanceType": "ml.p5.48xlarge", "SelectedInstanceCount": 2}
+    described = {**REQUESTS[-2], "ResourceConfig": {**REQUESTS[-2]["ResourceConfig"], **selected}}
+    account.client("sagemaker").create_training_job(**described)
+    job = TrainingJob.attach(described["TrainingJobName"], account)
+    assert job.rerun(job_name="again").describe()["ResourceConfig"] == REQUESTS[-2]["ResourceConfig"]
+
+
+def test_an_argument_whose_field_is_taken_out_is_not_set_without_effect():
+    account = FakeSageMaker("eu-west-1")
+    account.client("sagemaker").create_training_job(**REQUESTS[-2])
+    attached = Estimator.attach(REQUESTS[-2]["TrainingJobName"], account)
+    with pytest.raises(SpecError, match="instance_type sets ResourceConfig.InstanceType, which additional_request_fi"):
+        attached.instance_type = "ml.m5.large"
+    attached.volume_size = 50
+    attached.additional_request_fields = None
+    attached.instance_type = "ml.m5.large"
+    assert attached.request()["ResourceConfig"] == {
+        "InstanceCount": 2,
+        "InstanceType": "ml.m5.large",
+        "VolumeSizeInGB": 50,
+    }
 
 
 def mutated(path, change):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError
 from scriptmode.request.fields import FIELDS, field_at, parse_fields, unchecked
 from scriptmode.request.render import derived_model_dir, render_request
-from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, shapes
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode.spec.distribution import KINDS, parse_distribution
 from scriptmode.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.spec.job_request import ABSENT, Correction, JobRequest
@@ -129,7 +129,8 @@ def _without_empty(value: Any, shape: str) -> Any:
     found = shapes()[shape]
     if found["type"] == "structure" and isinstance(value, dict):
         members = found["members"]
-        kept = {key: _without_empty(each, members[key]["shape"]) for key, each in value.items() if key in members}
+        known = members.keys() - SELECTED_HOSTS
+        kept = {key: _without_empty(each, members[key]["shape"]) for key, each in value.items() if key in known}
         return {key: each for key, each in kept.items() if each not in _EMPTY}
     if found["type"] == "list" and isinstance(value, (list, tuple)):
         return [_without_empty(each, found["member"]["shape"]) for each in value]
@@ -162,6 +163,10 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     found["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name) or None
     if job.resources.instance_groups:
         found.update(instance_groups=list(job.resources.instance_groups), instance_count=None, instance_type=None)
+    elif preferences := field_at(fields, "ResourceConfig.InstancePreferences"):
+        # What the hosts are like, for an estimator; the request has the preferences in their place.
+        found["instance_type"] = preferences[0]["InstanceType"]
+        found["instance_count"] = preferences[0].get("InstanceCount", 1)
     found["disable_output_compression"] = not job.output.compress
     for name, uri in job.model_uris.items():
         found.update(model_uri=uri, model_channel_name=name)
@@ -191,18 +196,20 @@ def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _others(job: JobRequest) -> dict[str, Any]:
-    """Return the fields that no argument sets; the inputs, and other ways to choose the hosts, are not among them."""
+    """Return the fields that no argument sets; the inputs are not among them."""
     kept: dict[str, Any] = {}
     if job.monitoring.profiler_rules:
         kept["ProfilerRuleConfigurations"] = list(job.monitoring.profiler_rules)
     known = {tuple(row.path.split(".")) for row in FIELDS}
     for path, rendered, given in job.corrections:
-        if rendered is not ABSENT or path in known or path[0] in ("InputDataConfig", "ResourceConfig"):
+        if rendered is not ABSENT or path in known or path[0] == "InputDataConfig":
             continue
         target = kept
         for key in path[:-1]:
             target = target.setdefault(str(key), {})
         target[str(path[-1])] = given
+        if path == ("ResourceConfig", "InstancePreferences"):
+            target.update(InstanceType=None, InstanceCount=None)
     return kept
 
 

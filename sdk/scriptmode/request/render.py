@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode.spec import hyperparameters
 from scriptmode.spec.distribution import KINDS, MPI
@@ -17,7 +17,7 @@ from scriptmode.spec.training_job import CODE_CHANNEL, Monitoring
 from scriptmode_runtime import contract, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scriptmode.spec.distribution import Distribution
     from scriptmode.spec.training_job import TrainingJobSpec
@@ -131,11 +131,16 @@ def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitorin
 
 
 def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already."""
+    """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already.
+
+    A field that is ``None`` is taken out.
+    """
     merged = dict(fields)
     for key, value in additional.items():
-        if key not in merged:
-            merged[key] = value
+        if value is None:
+            merged.pop(key, None)
+        elif key not in merged:
+            merged[key] = without_empty(value) if isinstance(value, dict) else value
         elif isinstance(value, dict) and isinstance(merged[key], dict):
             merged[key] = _with_additional(merged[key], value, f"{path}{key}.")
         elif merged[key] != value:
@@ -147,6 +152,20 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
                 advice="say it by the argument alone",
             )
     return merged
+
+
+def check_taken_out(arguments: Iterable[str], additional: object) -> None:
+    """Raise `SpecError` for an argument whose field ``additional_request_fields`` takes out of the request."""
+    for row in FIELDS:
+        value: Any = additional if row.argument in arguments else {}
+        for key in row.path.split("."):
+            value = value.get(key, ABSENT) if isinstance(value, dict) else value
+        if value is None and additional is not None:
+            raise invalid(
+                row.argument,
+                f"sets {row.path}, which additional_request_fields takes out of the request",
+                "set additional_request_fields first, without it",
+            )
 
 
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REQUEST_SHAPE = "CreateTrainingJobRequest"
 #: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
 NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+#: Fields of ResourceConfig that the service adds to the description of a job with InstancePreferences.
+SELECTED_HOSTS = frozenset({"SelectedInstanceType", "SelectedInstanceCount"})
 #: Values that the service describes for fields that the request left out.
 DESCRIBED_DEFAULTS: dict[str, Any] = {
     "EnableNetworkIsolation": False,

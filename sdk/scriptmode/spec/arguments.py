@@ -185,16 +185,8 @@ def reports_metrics(framework_version: str | None) -> bool:
 
 
 def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parse additional fields of the request."""
-    found = copied("additional_request_fields", value)
-    for name, each in found.items():
-        if each is None:
-            raise SpecError(
-                f"additional_request_fields[{name!r}] is None",
-                argument="additional_request_fields",
-                advice="give the field's value, or leave it out",
-            )
-    return found
+    """Parse additional fields of the request; ``None`` as a field's value takes the field out of it."""
+    return copied("additional_request_fields", value)
 
 
 def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
