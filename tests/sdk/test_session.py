@@ -27,7 +27,7 @@ from scriptmode import (
     TrainingJobStopped,
     get_execution_role,
 )
-from scriptmode.aws import S3Downloader, S3Uploader
+from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
 from scriptmode.aws.local_bucket import LocalBucket
 from scriptmode.testing import FakeSageMaker
 
@@ -106,7 +106,35 @@ def test_data_go_to_a_bucket_and_come_back(session, folder, tmp_path):
         str(tmp_path / "down/one.txt"),
     ]
     assert (tmp_path / "down/a/ü 'two'").read_text() == "22"
+    with pytest.warns(UserWarning, match="/nothing: there are no such objects, nothing was downloaded"):
+        assert session.download_data(tmp_path / "nothing", bucket, "nothing") == []
     assert session.download_data(str(tmp_path / "one"), bucket, "data/one.txt") == [str(tmp_path / "one/one.txt")]
+
+
+def test_an_upload_calls_back_with_its_bytes(session, folder):
+    sizes = []
+    session.upload_data(folder, None, "counted", sizes.append)
+    assert sum(sizes) == 3
+
+
+JOINED = {
+    ("s3://", "//foo/", "/bar///baz"): "s3://foo/bar/baz",
+    ("/foo", "bar/"): "foo/bar",
+    ("foo", "", None, "bar"): "foo/bar",
+    ("s3://b", "k/"): "s3://b/k",
+    (): "",
+}
+
+
+def test_paths_are_joined_and_divided_as_in_v2(fake):
+    assert {parts: s3_path_join(*parts) for parts in JOINED} == JOINED
+    assert s3_path_join("s3://b", "k", with_end_slash=True) == "s3://b/k/"
+    assert parse_s3_url("s3://b/k/l") == ("b", "k/l")
+    with pytest.raises(DataError, match=r"'b/k' is not an S3 URI; write s3://bucket/key"):
+        parse_s3_url("b/k")
+    session = Session(fake, default_bucket="mine", default_bucket_prefix="team")
+    assert determine_bucket_and_prefix("b", "k", session) == ("b", "k")
+    assert determine_bucket_and_prefix(None, "k", session) == ("mine", "team/k")
 
 
 def test_uploader_and_downloader_do_the_same_by_uri(session, folder, tmp_path):
@@ -138,7 +166,6 @@ def test_uploader_and_downloader_do_the_same_by_uri(session, folder, tmp_path):
         (lambda s, f: s.upload_data(f / "empty"), DataError, "empty' is an empty directory; put files there"),
         (lambda s, f: s.upload_data(f, bucket="s3://b/x"), SpecError, "is 's3://b/x'; give the bucket's name: 'b'"),
         (lambda s, f: s.upload_data(f, key_prefix=None), SpecError, "key_prefix is None; give a string"),
-        (lambda s, f: s.download_data(f, s.default_bucket(), "no"), DataNotFoundError, "/no: there is no such object"),
         (lambda s, _: s.upload_string(b"x", "k"), SpecError, "body is bytes; give a string; S3Uploader.upload_bytes"),
         (lambda s, _: S3Downloader.list("b/k", s), DataError, "'b/k' is not an S3 URI; write s3://bucket/key"),
         (

@@ -1,7 +1,7 @@
 """AWS: sessions and clients, their errors, and the services beside training.
 
 session_objects    the objects that a `scriptmode.Session` reads and writes
-s3_transfers       `S3Uploader` and `S3Downloader`, which this package exports
+s3_transfers       `S3Uploader`, `S3Downloader` and functions of paths, which this package exports
 local_bucket       the bucket of a session without an account: a directory of this machine
 session            clients of a boto3 session or a ``sagemaker`` session
 error_translation  boto3's errors, translated into `scriptmode.errors`
@@ -19,7 +19,13 @@ image_support      options that a job on one of AWS's TensorFlow images cannot h
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scriptmode.aws.s3_transfers import S3Downloader, S3Uploader
+    from scriptmode.aws.s3_transfers import (
+        S3Downloader,
+        S3Uploader,
+        determine_bucket_and_prefix,
+        parse_s3_url,
+        s3_path_join,
+    )
 else:
 
     def __getattr__(name: str) -> Any:
@@ -31,4 +37,4 @@ else:
         return getattr(s3_transfers, name)
 
 
-__all__ = ["S3Downloader", "S3Uploader"]
+__all__ = ["S3Downloader", "S3Uploader", "determine_bucket_and_prefix", "parse_s3_url", "s3_path_join"]

@@ -17,7 +17,7 @@ from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
 #: S3 does not allow underscores in the names of buckets, so this cannot be the name of anyone's bucket there.
@@ -82,10 +82,21 @@ class LocalBucket:
             raise DataNotFoundError(f"{uri}: there is no such object", advice=f"list {str(root)!r}, or correct the URI")
         return [folder / name for name in names.values()]
 
-    def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:  # noqa: ARG002 - S3's
-        """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have."""
+    def upload_file(
+        self,
+        path: Path,
+        uri: str,
+        extra: Mapping[str, object] | None = None,  # noqa: ARG002 - S3's
+        callback: Callable[[int], object] | None = None,
+    ) -> None:
+        """Store a file's bytes at ``uri``; ``extra`` are settings of S3, which a directory does not have.
+
+        ``callback`` is called with the number of bytes.
+        """
         with _writing(uri), path.open("rb") as reader:
             _store(uri, reader)
+        if callback is not None:
+            callback(path.stat().st_size)
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None) -> None:  # noqa: ARG002 - S3's
         """Store bytes at ``uri``; a directory has no ``kms_key``."""

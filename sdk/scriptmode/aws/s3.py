@@ -24,7 +24,7 @@ from scriptmode.messages import correct_scheme
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -182,10 +182,21 @@ class S3:
         """Return the URI of every object whose key begins with the URI's, in the order of keys."""
         return [str(item.location) for item in self.objects(prefix)]
 
-    def upload_file(self, path: Path, uri: str, extra: Mapping[str, object] | None = None) -> None:
-        """Store a file's bytes at ``uri``; ``extra`` are boto3's ``ExtraArgs``, whose names it checks (`SpecError`)."""
+    def upload_file(
+        self,
+        path: Path,
+        uri: str,
+        extra: Mapping[str, object] | None = None,
+        callback: Callable[[int], object] | None = None,
+    ) -> None:
+        """Store a file's bytes at ``uri``; ``extra`` are boto3's ``ExtraArgs``, whose names it checks (`SpecError`).
+
+        ``callback`` is called with the number of bytes of each part that was uploaded.
+        """
         location = parse_s3_uri(uri)
-        settings = {"ExtraArgs": dict(extra)} if extra else {}
+        settings: dict[str, Any] = {"ExtraArgs": dict(extra)} if extra else {}
+        if callback is not None:
+            settings["Callback"] = callback
         try:
             with self._translated(uri), _unwrapped():
                 self._connected(uri).upload_file(str(path), location.bucket, location.key, **settings)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
+from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri, require_credentials
 from scriptmode.aws.session import Connection
 from scriptmode.errors import DataError, DataNotFoundError, invalid
 from scriptmode.messages import did_you_mean_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 #: What reads and writes objects.
 Store = Union[S3, local_bucket.LocalBucket]
@@ -139,6 +139,43 @@ class S3Downloader:
         return _store_of(s3_uri, sagemaker_session).uris(s3_uri)
 
 
+def parse_s3_url(url: str) -> tuple[str, str]:
+    """Return the bucket and the key of an ``s3://`` URI; raise `DataError` for another one."""
+    return parse_s3_uri(url).bucket, parse_s3_uri(url).key
+
+
+def s3_path_join(*args: str | None, with_end_slash: bool = False) -> str:
+    """Join parts of an S3 URI or key by single slashes; leave out empty parts, and slashes at the beginning and end.
+
+    Args:
+        args: The parts; the first may begin with ``s3://``.
+        with_end_slash: Whether a path that is not empty ends with a slash.
+
+    Returns:
+        The path.
+    """
+    joined = "/".join(part for part in args if part)
+    scheme = SCHEME if joined.startswith(SCHEME) else ""
+    path = "/".join(part for part in joined[len(scheme) :].split("/") if part)
+    return f"{scheme}{path}/" if with_end_slash and path else f"{scheme}{path}"
+
+
+def determine_bucket_and_prefix(
+    bucket: str | None = None, key_prefix: str | None = None, sagemaker_session: Any = None
+) -> tuple[str, str | None]:
+    """Return a bucket and a prefix as they are, or the session's default bucket with its own prefix before the other.
+
+    Args:
+        bucket: The bucket; by default that of the session.
+        key_prefix: The prefix.
+        sagemaker_session: A `Session`.
+    """
+    if bucket is not None:
+        return bucket, key_prefix
+    joined = s3_path_join(sagemaker_session.default_bucket_prefix, key_prefix)
+    return sagemaker_session.default_bucket(), joined or None
+
+
 def _store_of(uri: Any, session: Any) -> Store:
     if not isinstance(uri, str):
         raise invalid("the URI", f"is {uri!r}", "give a string such as 's3://bucket/key'")
@@ -158,15 +195,24 @@ def parse_path(argument: str, value: object) -> Path:
     raise invalid(argument, f"is {value!r}", "give a path")
 
 
-def upload_path(store: Store, path: Path, prefix: str, extra: Mapping[str, object] | None) -> str:
-    """Upload a file, or all files below a directory, below a URI; return the object's URI, or the prefix's."""
+def upload_path(
+    store: Store,
+    path: Path,
+    prefix: str,
+    extra: Mapping[str, object] | None,
+    callback: Callable[[int], object] | None = None,
+) -> str:
+    """Upload a file, or all files below a directory, below a URI; return the object's URI, or the prefix's.
+
+    ``callback`` is called with the number of bytes of each part that was uploaded.
+    """
     files = _files_to_upload(path)
     prefix = prefix.rstrip("/")
     if not path.is_dir():
-        store.upload_file(path, f"{prefix}/{path.name}", extra)
+        store.upload_file(path, f"{prefix}/{path.name}", extra, callback)
         return f"{prefix}/{path.name}"
     for file in files:
-        store.upload_file(file, f"{prefix}/{file.relative_to(path).as_posix()}", extra)
+        store.upload_file(file, f"{prefix}/{file.relative_to(path).as_posix()}", extra, callback)
     return prefix
 
 

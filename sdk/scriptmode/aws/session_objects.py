@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import local_bucket
@@ -11,7 +12,7 @@ from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.aws.config import SageMakerConfig
     from scriptmode.aws.s3_transfers import Store
@@ -44,7 +45,7 @@ class SessionObjects:
         path: str | os.PathLike[str],
         bucket: str | None = None,
         key_prefix: str = "data",
-        *,
+        callback: Callable[[int], object] | None = None,
         extra_args: Mapping[str, object] | None = None,
     ) -> str:
         """Upload a file, or all files below a directory.
@@ -53,6 +54,7 @@ class SessionObjects:
             path: The file or the directory.
             bucket: The bucket; by default the default bucket.
             key_prefix: Beginning of the objects' keys.
+            callback: A function that is called with the number of bytes of each part that was uploaded.
             extra_args: boto3's ``ExtraArgs``, such as ``{"ServerSideEncryption": "aws:kms"}``; a bucket that is a
                 directory ignores them.
 
@@ -64,7 +66,7 @@ class SessionObjects:
             DataError: The directory is empty, or a file cannot be read or stored.
         """
         uri = self._uri(bucket, key_prefix)
-        return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args)
+        return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args, callback)
 
     def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:
         """Store a text as an object; return its URI.
@@ -99,14 +101,18 @@ class SessionObjects:
             key_prefix: The object's key, or a prefix as a directory.
 
         Returns:
-            The paths of the files.
+            The paths of the files; none, with a warning, where there are no such objects.
 
         Raises:
-            DataNotFoundError: There is no such object or bucket.
+            DataNotFoundError: There is no such bucket.
             DataError: The files cannot be written.
         """
         uri = self._uri(bucket, key_prefix)
-        return [str(file) for file in self.store_of(uri).fetch(uri, parse_path("path", path))]
+        store, directory = self.store_of(uri), parse_path("path", path)
+        if not store.uris(uri):
+            warnings.warn(f"{uri}: there are no such objects, nothing was downloaded", stacklevel=2)
+            return []
+        return [str(file) for file in store.fetch(uri, directory)]
 
     def read_s3_file(self, bucket: str, key_prefix: str) -> str:
         """Return an object's text.

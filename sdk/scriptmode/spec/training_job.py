@@ -27,9 +27,6 @@ CODE_CHANNEL = "code"
 #: Tags with this prefix are reserved for AWS.
 RESERVED_TAGS = "aws:"
 
-#: What to do instead of a volume of 0 GB.
-_NO_VOLUME = " (GB), or leave it out for 30: every host has a volume, or storage of its own that the service prefers"
-
 
 def _text(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
@@ -102,7 +99,7 @@ class Resources:
                 )
             _text("instance_type", self.instance_type)
             set_whole(self, "instance_count", "instance_count", 1, optional=True)
-        set_whole(self, "volume_size", "volume_size", 1, hint=_NO_VOLUME)
+        set_whole(self, "volume_size", "volume_size", 0)
         set_whole(self, "keep_alive_period", "keep_alive_period_in_seconds", 0, optional=True)
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:

@@ -13,7 +13,7 @@ from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
     from typing import BinaryIO
 
@@ -161,10 +161,14 @@ class FakeS3Client(FakeClient):
         Bucket: str,  # noqa: N803
         Key: str,  # noqa: N803
         ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
+        Callback: Callable[[int], object] | None = None,  # noqa: N803
         **_settings: object,
     ) -> None:
-        """Upload a file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
-        self.put_object(Bucket=Bucket, Key=Key, Body=Path(Filename).read_bytes(), **(ExtraArgs or {}))
+        """Upload a file; ``ExtraArgs`` are put_object's. Config changes nothing."""
+        content = Path(Filename).read_bytes()
+        self.put_object(Bucket=Bucket, Key=Key, Body=content, **(ExtraArgs or {}))
+        if Callback is not None:
+            Callback(len(content))
 
     def upload_fileobj(
         self,

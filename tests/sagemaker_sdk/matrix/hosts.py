@@ -19,6 +19,7 @@ ARGUMENTS = {
     "nothing more": {},
     "an instance with disks of its own": {"instance_type": "ml.g5.xlarge"},
     "volume": {"volume_size": 500, "volume_kms_key": "volume-key"},
+    "no volume": {"volume_size": 0},
     "output": {"output_path": "s3://other-bucket/a/b", "output_kms_key": "output-key"},
     "output path with a slash": {"output_path": "s3://bucket/output/"},
     "output not compressed": {"disable_output_compression": True},
