@@ -318,3 +318,4 @@ def test_what_breaks_a_pattern_or_is_too_long_is_refused_by_name(path, value):
 def test_an_instance_type_that_only_the_service_knows_yet_is_left_to_it():
     made = Estimator("img", ROLE, 1, "ml.next9.huge", platform=PLATFORM, output_path="s3://out")
     PLATFORM.validate(made.request())
+    PLATFORM.validate(mutated("ResourceConfig.InstancePreferences.InstanceType", "ml.next9.huge"))

@@ -45,6 +45,7 @@ _OPEN_ENUMERATIONS = frozenset(
     {
         "ResourceConfig.InstanceType",
         "ResourceConfig.InstanceGroups.InstanceType",
+        "ResourceConfig.InstancePreferences.InstanceType",
         "DebugRuleConfigurations.InstanceType",
         "ProfilerRuleConfigurations.InstanceType",
     }
