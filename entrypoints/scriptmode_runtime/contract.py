@@ -52,7 +52,9 @@ _ELIDED = "[...]"
 
 # --- ports -------------------------------------------------------------------------------------
 #: One per role and host, used where CLUSTER_FILE names none. ``worker`` and ``ps`` are the ports
-#: of the SageMaker TensorFlow toolkit (2222, 2223), ``mirrored`` too (8890).
+#: of the SageMaker TensorFlow toolkit (2222, 2223), ``mirrored`` too (8890); ``torch`` is that of ``torchrun``, and
+#: ``jax`` that of JAX on Cloud TPU.
+TORCH_PORT, JAX_PORT = "torch", "jax"
 DEFAULT_PORTS = {
     "worker": 2222,
     "ps": 2223,
@@ -61,6 +63,8 @@ DEFAULT_PORTS = {
     "peers": 2220,
     "ssh": 2224,
     "evaluator": 2225,
+    TORCH_PORT: 29500,
+    JAX_PORT: 8476,
 }
 
 # --- variables the platform sets ---------------------------------------------------------------
@@ -95,6 +99,15 @@ SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
 # --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
 RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_LOCAL_RANK"
+#: The variables of ``torchrun`` for the same.
+OPEN_MPI_VARIABLES = {
+    "RANK": RANK_VARIABLE,
+    "LOCAL_RANK": LOCAL_RANK_VARIABLE,
+    "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
+    "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
+}
+#: What a rank's program gets in addition, unless the job sets it: ``torchrun``'s variables and JAX's coordinator.
+WORLD_VARIABLES = (*OPEN_MPI_VARIABLES, "MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS")
 #: Ours, for them: where this machine's launcher listens.
 LAUNCHER_VARIABLE = "SCRIPTMODE_LAUNCHER"
 

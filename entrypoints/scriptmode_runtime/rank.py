@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.mpi.rank_variables import set_world
 from scriptmode_runtime.processes import children, namespace, process_tree, system
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
@@ -35,7 +36,7 @@ from scriptmode_runtime.strategies.mpi import processes_per_host
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+_VISIBLE_GPUS, _JAX_DEVICES = "CUDA_VISIBLE_DEVICES", "JAX_LOCAL_DEVICE_IDS"
 #: The exit code of a shell for a program that cannot be started.
 _COMMAND_NOT_STARTED = 127
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -197,7 +198,8 @@ def _host() -> environment.TrainingEnvironment:
 def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
     """Start the program in a process group of its own, with this signal mask; return its process id."""
     command = user_code.command(here)
-    env = {**os.environ, **command.env, **_gpu(here), contract.BASE_DIR_VARIABLE: here.base_dir}
+    env = {**set_world(os.environ, here.cluster), **command.env, **_gpu(here)}
+    env[contract.BASE_DIR_VARIABLE] = here.base_dir
     env.pop(contract.LAUNCHER_VARIABLE, None)
     if os.isatty(1):
         # Open MPI connects its ranks to a terminal, where Python writes whole lines. Unbuffered it writes
@@ -254,7 +256,7 @@ def _end_by_signal(number: int) -> None:
 
 
 def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
-    """Return the variable that restricts the rank to the GPU of its local rank, if the job requests it.
+    """Return the variables that restrict the rank to the GPU of its local rank, if the job requests it.
 
     It is for scripts that do not select a GPU. Horovod's own examples select one of all visible GPUs.
     """
@@ -262,7 +264,9 @@ def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
     if not gpus or not contract.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):
         return {}
     names = gpus.split(",")
-    return {_VISIBLE_GPUS: names[int(os.environ.get(contract.LOCAL_RANK_VARIABLE, "0")) % len(names)]}
+    gpu = names[int(os.environ.get(contract.LOCAL_RANK_VARIABLE, "0")) % len(names)]
+    # JAX selects the GPU of the local rank itself; here the rank sees one.
+    return {_VISIBLE_GPUS: gpu, _JAX_DEVICES: os.environ.get(_JAX_DEVICES, "0")}
 
 
 if __name__ == "__main__":

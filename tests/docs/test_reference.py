@@ -78,7 +78,7 @@ def test_the_page_of_slurm_has_every_setting_and_every_refused_option_with_its_r
 
 
 #: Set where the platform says it, or by a strategy.
-CONDITIONAL = {"SM_TOPOLOGY", "TF_CONFIG"}
+CONDITIONAL = {"SM_TOPOLOGY", "TF_CONFIG", "RANK", "MASTER_ADDR"}
 PROGRAM = """
 import json, os
 names = [name for name in os.environ if name.startswith(("SM_", "SAGEMAKER_JOB", "SAGEMAKER_REGION")) or name == "CURRENT_HOST"]

@@ -10,7 +10,7 @@ from fakes.processes import until
 
 HOSTS = ("algo-1", "algo-2")
 #: Variables of the client that belong to other jobs.
-OF_OTHERS = ("SM_HP_OLD", "SAGEMAKER_OLD", "TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PRTE_X")
+OF_OTHERS = ("SM_HP_OLD", "SAGEMAKER_OLD", "TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PRTE_X", "WORLD_SIZE")
 LOOKS = MEET + textwrap.dedent("""
     import json, sys
     host = os.environ["SM_CURRENT_HOST"]

@@ -17,7 +17,8 @@ LAUNCHERS = ("peers", "ssh")
 SHOWS = """
 import json, os, socket, sys, time
 names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SM_CURRENT_HOST", "CURRENT_HOST", "OF_HOST",
-         "CUDA_VISIBLE_DEVICES")
+         "CUDA_VISIBLE_DEVICES", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+         "JAX_COORDINATOR_ADDRESS", "JAX_LOCAL_DEVICE_IDS")
 seen = {name: os.environ.get(name) for name in names}
 print(json.dumps({**seen, "node": socket.gethostname(), "cwd": os.getcwd(), "argv": sys.argv,
                   "secret": os.environ.get("SCRIPTMODE_JOB_SECRET")}), flush=True)
@@ -74,6 +75,11 @@ def test_every_rank_has_its_own_hosts_environment(cluster, python, launcher):
         assert row["argv"] == ["train.py", "--lr", "0.1"]
         assert row["cwd"] == "/opt/ml/code"
         assert row["secret"] is None
+        assert (row["RANK"], row["WORLD_SIZE"], row["LOCAL_RANK"], row["LOCAL_WORLD_SIZE"]) == (
+            str(rank), "6", str(rank % 2), "2",
+        )  # fmt: skip
+        assert (row["MASTER_ADDR"], row["MASTER_PORT"]) == ("algo-1", "29500")
+        assert row["JAX_COORDINATOR_ADDRESS"] == "algo-1:8476"
 
 
 def test_each_rank_sees_the_gpu_of_its_local_rank_if_so_asked(cluster):
@@ -81,9 +87,11 @@ def test_each_rank_sees_the_gpu_of_its_local_rank_if_so_asked(cluster):
     bound = start(cluster, variables=variables, sagemaker_mpi_bind_gpus=True)
     assert [run.wait() for run in bound] == [0, 0]
     assert [row["CUDA_VISIBLE_DEVICES"] for _, row in sorted(seen(bound[0]).items())] == ["3", "5", "3", "5"]
+    assert {row["JAX_LOCAL_DEVICE_IDS"] for row in seen(bound[0]).values()} == {"0"}
     free = start(cluster, variables=variables)
     assert [run.wait() for run in free] == [0, 0]
-    assert {row["CUDA_VISIBLE_DEVICES"] for row in seen(free[0]).values()} == {"3,5"}
+    devices = {(row["CUDA_VISIBLE_DEVICES"], row["JAX_LOCAL_DEVICE_IDS"]) for row in seen(free[0]).values()}
+    assert devices == {("3,5", None)}
 
 
 def test_sshd_listens_at_the_jobs_address_alone_and_is_gone_afterwards(cluster):

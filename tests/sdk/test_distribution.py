@@ -82,6 +82,7 @@ WRONG_SPELLINGS = {
     "a word": ("mpi", "distribution is 'mpi'"),
     "AWS's own without a switch": ({"smdistributed": {}}, "needs AWS's own library"),
     "one of AWS's own": (AWSS_OWN, "needs AWS's own library"),
+    "torchrun": ({"torch_distributed": {"enabled": True}}, "torchrun on each host, which is not supported; use {'mpi'"),
     "groups alone": ({"instance_groups": ["a"]}, "enables nothing"),
     "groups as a word": (mpi() | {"instance_groups": "a"}, "give a list"),
     "coordinator": (servers(coordinator="no"), "coordinator is 'no'"),

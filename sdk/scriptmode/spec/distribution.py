@@ -111,7 +111,7 @@ class MultiWorkerMirrored:
 @suggest_fields
 @dataclass(frozen=True)
 class MPI:
-    """The script under ``mpirun``, for Horovod and mpi4py.
+    """The script under ``mpirun``, for Horovod, mpi4py, and PyTorch and JAX, whose ranks get ``torchrun``'s variables.
 
     Args:
         processes_per_host: Number of ranks on a host; by default the number of its GPUs, or 1.
@@ -205,13 +205,15 @@ NAMES = {
     "multi-worker-mirrored": "multi_worker_mirrored_strategy",
     "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
 }
-#: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
+_TORCHRUN = "torch_distributed"
+_NEEDS_AWS = "needs AWS's own library of AWS's images"
 _FOR_PYTORCH = "it is for PyTorch: use the SageMaker SDK's estimators"
-#: Distributions of the SageMaker SDK that need libraries of AWS, and what to do instead.
-AWS_ONLY = {
+#: Distributions of the SageMaker SDK that are not supported, and what to do instead.
+UNSUPPORTED = {
     "smdistributed": "use {'mpi': {'enabled': True}} with Horovod: AWS's newest image with this library has "
     "TensorFlow 2.11",
-    **dict.fromkeys(("torch_distributed", "pytorchddp", "pytorchxla"), _FOR_PYTORCH),
+    _TORCHRUN: "use {'mpi': {'enabled': True}}: torch.distributed.init_process_group() finds its variables there",
+    **dict.fromkeys(("pytorchddp", "pytorchxla"), _FOR_PYTORCH),
 }
 
 
@@ -227,7 +229,7 @@ def parse_distribution(value: object) -> Distribution | None:
     groups = _group_names(value.get("instance_groups", ()))
     enabled = {}
     for kind, options in value.items():
-        if kind == "instance_groups" or (kind in AWS_ONLY and _is_disabled(options)):
+        if kind == "instance_groups" or (kind in UNSUPPORTED and _is_disabled(options)):
             continue
         _validate_kind(kind)
         parsed = _parse_kind(kind, options, groups)
@@ -254,11 +256,12 @@ def _advise(value: object) -> str:
 
 def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
-    if kind in AWS_ONLY:
+    if kind in UNSUPPORTED:
+        reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
         raise SpecError(
-            f"distribution[{kind!r}] needs AWS's own library, which is in AWS's images alone, and is not supported",
+            f"distribution[{kind!r}] {reason}, which is not supported",
             argument="distribution",
-            advice=AWS_ONLY[kind],
+            advice=UNSUPPORTED[kind],
         )
     if kind == "horovod":
         raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
@@ -266,7 +269,7 @@ def _validate_kind(kind: str) -> None:
 
 
 def _is_disabled(options: object) -> bool:
-    """Return whether a kind of AWS's own is disabled, as a whole or in each of its libraries."""
+    """Return whether an unsupported kind is disabled, as a whole or in each of its libraries."""
     if not isinstance(options, Mapping):
         return False
     switched = [options] if "enabled" in options else list(options.values())

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from scriptmode.spec.arguments import GONE, IGNORED, RENAMED
-from scriptmode.spec.distribution import AWS_ONLY
+from scriptmode.spec.distribution import UNSUPPORTED
 from scriptmode.v2.source_blocks import Edit
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def changed_arguments(block: Block, call: ast.Call) -> tuple[set[Edit], list[tup
             missing.append((start, f"{name}=", GONE[name]))
         if name in ("distribution", "distributions"):
             missing += [
-                (start, f"{name}={{{key!r}: ...}}", AWS_ONLY[key]) for key in _keys(argument) if key in AWS_ONLY
+                (start, f"{name}={{{key!r}: ...}}", UNSUPPORTED[key]) for key in _keys(argument) if key in UNSUPPORTED
             ]
     return edits | set(_removals(block, given, removed)), missing
 

@@ -42,7 +42,7 @@ def port_block(job: int) -> dict[str, int]:
     """Return the port of each role for the hosts of a Slurm job.
 
     Jobs that share a node have different numbers, and so different blocks; a number's block is that of the number
-    3,252 below it.
+    2,529 below it.
     """
     first = _BLOCKS[job % len(_BLOCKS)]
     return {role: first + offset for offset, role in enumerate(ROLES)}

@@ -18,7 +18,7 @@ from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
-from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
 from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
-FOREIGN_NAMES = frozenset({"TF_CONFIG"})
+FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
 
 
 class ProcessFleet:
