@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -65,7 +64,8 @@ def main() -> int:
         sys.stderr.flush()
     process_tree.kill_all(left)
     if status < 0:
-        _end_by_signal(-status)
+        # Which mpirun reports.
+        system.end_by_signal(-status)
     return status
 
 
@@ -244,15 +244,6 @@ def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mas
         sys.stderr.flush()
     finally:
         os._exit(_COMMAND_NOT_STARTED)
-
-
-def _end_by_signal(number: int) -> None:
-    """Stop this process with the program's signal, which ``mpirun`` reports; only the program dumps core."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
-    os.kill(os.getpid(), number)
 
 
 def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:

@@ -40,6 +40,32 @@ def test_the_second_line_of_a_failure_file_is_the_next_step(tmp_path, launch, sc
     assert second.startswith(advice)
 
 
+def test_a_module_beside_the_program_of_a_package_is_imported_from_the_package(tmp_path, launch):
+    # As Python words it where the program is started by its module's name.
+    code = {"trainer/task.py": "raise ModuleNotFoundError(\"No module named 'mnist'\")", "trainer/mnist.py": ""}
+    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program="trainer/task.py")
+    assert first_lines(launch(base))[1] == "mnist is in the package of the program: write `from trainer import mnist`"
+
+
+@pytest.mark.parametrize("error", ["DEADLINE_EXCEEDED: Barrier timed out. Id: 1", "Could not start gRPC server"])
+def test_a_program_that_replaces_tf_config_is_named_where_hosts_do_not_find_each_other(tmp_path, launch, error):
+    script = f"import os\nos.environ['TF_CONFIG'] = '{{}}'\nraise RuntimeError({error!r})"
+    base = host(tmp_path, script, sagemaker_multi_worker_mirrored_strategy_enabled=True)
+    expected = "Usually train.py, line 2, is the cause, which replaces the host's TF_CONFIG: remove that line"
+    assert first_lines(launch(base))[1] == expected
+
+
+def test_a_signal_that_killed_pip_is_named(tmp_path, launch):
+    (tmp_path / "first").mkdir()
+    kills = "import os\nif b\"run_module('pip'\" in open('/proc/self/cmdline', 'rb').read(): os.kill(os.getpid(), 9)"
+    (tmp_path / "first" / "sitecustomize.py").write_text(kills)
+    code = {"train.py": "", "requirements.txt": "extra"}
+    base = write_job(tmp_path / "job", 1, code, sagemaker_program="train.py")["algo-1"]
+    launcher = launch(base, also_on_path=str(tmp_path / "first"))
+    assert first_lines(launcher)[0] == "algo-1, requirements: killed by SIGKILL"
+    assert launcher.wait() == 137
+
+
 def test_a_port_that_is_taken_is_looked_for_elsewhere(tmp_path, launch):
     with socket.create_server(("127.0.0.1", 0)) as held:
         script = f"import socket; socket.create_server({held.getsockname()!r})"

@@ -136,6 +136,14 @@ MESSAGES = {
     "Keras 3 cannot fit on several workers: use tf-keras, or write the loop": [KERAS_THREE],
     "Keras 3 cannot fit with parameter servers: use tf-keras": [KERAS_THREE_SERVERS],
     "Keras 3 has no DatasetCreator": ["AttributeError: module 'keras.utils' has no attribute 'experimental'"],
+    "reduction='none', 'sum'": [
+        "AttributeError: module 'keras.losses' has no attribute 'Reduction'",
+        "AttributeError: module 'keras._tf_keras.keras.losses' has no attribute 'Reduction'",
+        "ValueError: Invalid value for argument `reduction`. Expected one of {'sum', None}. Received: reduction=auto",
+    ],
+    "call reset_state()": [
+        "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?",
+    ],
     "import scriptmode_runtime.tensorflow.horovod instead": HOROVOD_AND_KERAS_THREE,
     "--name value": [
         "train.py: error: unrecognized arguments: --lr 0.1",

@@ -45,6 +45,18 @@ def restore_limits() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, _file_limits)
 
 
+def end_by_signal(number: int) -> None:
+    """Stop this process by the signal that ended its child; only the child dumps core."""
+    import resource
+    import signal
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
+    os.kill(os.getpid(), number)
+
+
 class Process(NamedTuple):
     """A process in ``/proc``."""
 

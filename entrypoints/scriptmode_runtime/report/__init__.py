@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import stat
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 _LONGEST_HINT = 300
 #: The heading of ordinary output: the platform appends ", exit code: 7", as if that were part of the output.
 _LOG_HEADING = "its log ends with\n"
+#: Bytes of a program that are searched for a reason.
+_LONGEST_PROGRAM = 1_000_000
+_ASSIGNS_TF_CONFIG = re.compile(rb"""^[^#]*\benviron\[["']TF_CONFIG["']\]\s*=[^=]""")
 _FAILURE_NAME, _RECORD_NAME = os.path.basename(contract.FAILURE_FILE), os.path.basename(contract.FAILURE_RECORD_FILE)
 #: The longest failure file in bytes: no character takes more than four.
 _LONGEST = 4 * contract.FAILURE_LIMIT
@@ -232,6 +236,33 @@ def _exit_code(status: int) -> int:
 
 def _hint(environment: TrainingEnvironment, output: str, status: int, spec: ProcessSpec) -> str:
     from scriptmode_runtime.environment.keras import advise
-    from scriptmode_runtime.report.hints import hint
+    from scriptmode_runtime.report.hints import Script, hint
 
-    return hint(output, _exit_code(status), spec, advise(environment))
+    folder = os.path.dirname(environment.program)
+    script = Script(
+        keras=advise(environment),
+        package=folder.replace("/", "."),
+        siblings=_siblings(environment, folder) if folder else frozenset(),
+        tf_config=_replaced_tf_config(environment) if "TF_CONFIG" in spec.env else "",
+    )
+    return hint(output, _exit_code(status), spec, script)
+
+
+def _siblings(environment: TrainingEnvironment, folder: str) -> frozenset[str]:
+    """Return the modules in a directory of the source."""
+    try:
+        names = os.listdir(os.path.join(environment.path(contract.CODE_DIR), folder))
+    except OSError:
+        return frozenset()
+    return frozenset(name[:-3] for name in names if name.endswith(".py") and name[:-3].isidentifier())
+
+
+def _replaced_tf_config(environment: TrainingEnvironment) -> str:
+    """Return the first line of the program that assigns TF_CONFIG; "" without one."""
+    try:
+        with open(os.path.join(environment.path(contract.CODE_DIR), environment.program), "rb") as file:
+            lines = file.read(_LONGEST_PROGRAM).splitlines()
+    except OSError:
+        return ""
+    number = next((number for number, line in enumerate(lines, 1) if _ASSIGNS_TF_CONFIG.search(line)), 0)
+    return f"{environment.program}, line {number}," if number else ""

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime.failure import last_traceback
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scriptmode_runtime.plan import ProcessSpec
 
 
@@ -33,6 +35,25 @@ _NO_DAEMON = r"unable to reliably start one or more daemons|A daemon failed to r
 _NEAR = 4000
 #: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
 _COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
+
+
+#: TensorFlow's errors of a task that does not find the others of its cluster, or another one at its own address.
+_NO_CLUSTER = r"Barrier (?:timed out|failed)|Address already in use|Could not start gRPC server"
+
+
+class Script(NamedTuple):
+    """What is known of the program that failed, other than its output."""
+
+    #: How to get Keras 2, for programs that need it.
+    keras: str = "use tf-keras"
+    #: The package that the program is in, and the modules beside it.
+    package: str = ""
+    siblings: frozenset[str] = frozenset()
+    #: Where the program assigns TF_CONFIG, as ``train.py, line 3``; "" where it does not.
+    tf_config: str = ""
+
+
+UNKNOWN = Script()
 
 
 def _line(begin: str, end: str, most: int) -> str:
@@ -166,6 +187,14 @@ _TABLE = (
         "Keras 3 has no DatasetCreator: {keras}, or write the loop",
     ),
     _Row(
+        r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto",
+        "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'; or {keras}",
+    ),
+    _Row(
+        r"object has no attribute 'reset_states'",
+        "Keras 3 has no reset_states: call reset_state() of metrics and layers, or {keras}",
+    ),
+    _Row(
         r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
         r"|'SymbolicTensor' object has no attribute 'assign'",
         "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
@@ -218,16 +247,13 @@ _TABLE = (
 _BEFORE = 2000
 
 
-def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-keras") -> str:
-    """Return the advice for the last match in the output, else for the exit code, else "".
-
-    ``keras`` is the advice for programs that need Keras 2.
-    """
+def hint(output: str, exit_code: int, spec: ProcessSpec, script: Script = UNKNOWN) -> str:
+    """Return the advice for the last match in the output, else for the exit code, else ""."""
     text = _last_words(output)
     daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, ""
     words: tuple[str, ...] = ()
-    for row in _TABLE:
+    for row in (*_rows_of_script(script), *_TABLE):
         if row.exit_code not in (0, exit_code) or (not row.pattern and advice):
             continue
         for found in re.finditer(row.pattern, text) if row.pattern else ():
@@ -236,7 +262,18 @@ def hint(output: str, exit_code: int, spec: ProcessSpec, keras: str = "use tf-ke
                 best, advice, words = end, row.advice, found.groups("")
         if not row.pattern:
             advice = row.advice
-    return advice.format(*words, python=_python(spec), ports=_ports(spec), keras=keras)
+    return advice.format(*words, python=_python(spec), ports=_ports(spec), **script._asdict())
+
+
+def _rows_of_script(script: Script) -> Iterator[_Row]:
+    if script.siblings:
+        names = "|".join(map(re.escape, sorted(script.siblings)))
+        pattern = rf"ModuleNotFoundError: No module named '({names})(?=')"
+        yield _Row(pattern, "{0} is in the package of the program: write `from {package} import {0}`")
+    if script.tf_config:
+        yield _Row(
+            _NO_CLUSTER, "Usually {tf_config} is the cause, which replaces the host's TF_CONFIG: remove that line"
+        )
 
 
 def _reach(end: int, daemons: list[tuple[int, int]]) -> int:

@@ -11,6 +11,7 @@ import sys
 import time
 
 from scriptmode_runtime import contract
+from scriptmode_runtime.processes import system
 from scriptmode_runtime.requirements import LINK, content, overlay
 from scriptmode_runtime.requirements.environment_cache import (
     WAIT_SECONDS,
@@ -25,7 +26,7 @@ _UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1), (""
 
 
 def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
-    """Create the overlay ``folder`` with the requirements; return pip's exit code."""
+    """Create the overlay ``folder`` with the requirements; return pip's exit code, or minus a signal's number."""
     if not cache:
         return overlay.install(folder, code, arguments)
     try:
@@ -98,4 +99,7 @@ def _log(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    status = main(*sys.argv[1:])
+    if status < 0:
+        system.end_by_signal(-status)
+    sys.exit(status)

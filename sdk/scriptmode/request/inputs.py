@@ -10,6 +10,7 @@ from scriptmode.errors import SpecError
 from scriptmode.request.fields import parse_input
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, TrainingInput, parse_uri
+from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,7 @@ def _channel_name(value: object) -> str | None:
 def _parse_one(where: str, value: object) -> Input:
     if isinstance(value, (TrainingInput, FileSystemInput)):
         return value
+    refuse_pipeline_variables({where: getattr(value, "config", value)}, "inputs")
     if isinstance(value, (str, os.PathLike)):
         return TrainingInput(parse_uri(where, value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scriptmode.spec import arguments, monitoring
 from scriptmode.spec.distribution import parse_distribution
+from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.training_job import (
     Algorithm,
     Features,
@@ -245,7 +246,7 @@ def with_signature_of(
 def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> EstimatorArguments:
     """Return the arguments of a call of the constructor; warn of those under names of older SageMaker SDKs.
 
-    Raises ``TypeError`` as the call of a function with the signature does.
+    Raises ``TypeError`` as the call of a function with the signature does, and `SpecError` for pipeline variables.
     """
     names = tuple(each.name for each in fields(EstimatorArguments))
     if len(positional) > _POSITIONAL:
@@ -257,4 +258,5 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
     given = _SIGNATURE.bind(None, *positional, **named).arguments
     del given["self"]
     older = given.pop(_OLDER_NAMES, {})
+    refuse_pipeline_variables({**given, **older})
     return EstimatorArguments(**arguments.take_old_names(older, given, names))

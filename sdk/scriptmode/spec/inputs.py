@@ -12,6 +12,7 @@ from typing import Any, Union
 
 from scriptmode.errors import SpecError
 from scriptmode.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
+from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
@@ -83,6 +84,7 @@ class TrainingInput:
     model_access_config: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        refuse_pipeline_variables({f"TrainingInput {name}": value for name, value in vars(self).items()}, "inputs")
         object.__setattr__(self, "s3_data", parse_uri("TrainingInput s3_data", self.s3_data))
         if self.distribution is None:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])

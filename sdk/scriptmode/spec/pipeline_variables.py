@@ -1,0 +1,47 @@
+"""Variables of SageMaker Pipelines, whose values are only known while a pipeline runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from scriptmode.errors import SpecError
+
+_ADVICE = (
+    "give a value; to build a pipeline, use the SageMaker SDK's own estimators, or give estimator.request() to a step "
+    "of your own"
+)
+#: Levels of dicts and lists in arguments, such as ``distribution={"mpi": {"processes_per_host": 2}}``.
+_DEEPEST = 4
+
+
+def refuse_pipeline_variables(arguments: Mapping[str, object], argument: str | None = None) -> None:
+    """Raise `SpecError` for an argument that is, or contains, a Parameter, a Join or a Properties of a pipeline.
+
+    ``argument`` is the one that all of them belong to, by default each is one itself.
+    """
+    for name, value in arguments.items():
+        for where, variable in _variables(name, value, _DEEPEST):
+            raise SpecError(
+                f"{where} is a pipeline variable, {type(variable).__name__}, and pipelines are not supported",
+                argument=argument or name,
+                advice=_ADVICE,
+            )
+
+
+def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object]]:
+    """Yield each pipeline variable in a value, with its place in it."""
+    if _is_pipeline_variable(value):
+        yield where, value
+    elif depth and isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _variables(f"{where}[{key!r}]", each, depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for index, each in enumerate(value):
+            yield from _variables(f"{where}[{index}]", each, depth - 1)
+
+
+def _is_pipeline_variable(value: object) -> bool:
+    """Return whether a value is an object of the SageMaker SDK's package ``workflow``; some are strings, too."""
+    modules = [each.__module__ for each in type(value).__mro__]
+    return any(module.startswith("sagemaker.") and ".workflow." in f"{module}." for module in modules)
