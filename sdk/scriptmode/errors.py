@@ -87,10 +87,11 @@ def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
 
 
 def with_suffix(error: _Error, suffix: str) -> _Error:
-    """Return an error of the same class and argument whose text ends with a blank and ``suffix``."""
+    """Return an error of the same class and argument whose text, or first line, ends with a blank and ``suffix``."""
     if error.advice:
         return type(error)(error.message, argument=error.argument, advice=f"{error.advice} {suffix}")
-    return type(error)(f"{error.message} {suffix}", argument=error.argument)
+    first, *others = error.message.split("\n")
+    return type(error)("\n".join([f"{first} {suffix}", *others]), argument=error.argument)
 
 
 class SourceError(SpecError):

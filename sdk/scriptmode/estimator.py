@@ -264,10 +264,10 @@ class Estimator(LatestJob, Arguments):
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
         """
-        from scriptmode.planning import planner
+        from scriptmode.planning import early_checks, planner
 
         submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
-        log_lines.unused(parse.parse_request(submission.request), sys.stderr)
+        log_lines.warn(early_checks.check_job(self.platform, submission.request, submission.source), sys.stderr)
         job = None if against is None else resolve_job(against, self.platform)
         return planner.create_plan(self.platform, submission, job)
 
@@ -309,10 +309,13 @@ class Estimator(LatestJob, Arguments):
 
             # A wrong value is reported before the job is created.
             display.choose_view(live)
+        from scriptmode.planning import early_checks
+
         body, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        warnings = early_checks.check_job(self.platform, body, source)
         if arguments.shows_logs(logs):
             # The caller may read the output.
-            log_lines.unused(parse.parse_request(body), sys.stdout if shown else sys.stderr)
+            log_lines.warn(warnings, sys.stdout if shown else sys.stderr)
         self._store_files(body, source, rule_files, shown=shown)
         script = self.spec.script
         job = create_job(self.platform, body, script.directory if script else "")
@@ -409,12 +412,7 @@ class Estimator(LatestJob, Arguments):
         return rule_files.add_rule_files(spec)
 
     def _store_files(
-        self,
-        body: dict[str, Any],
-        source: tuple[Source, str] | None,
-        rule_files: tuple[RuleFile, ...],
-        *,
-        shown: bool,
+        self, body: dict[str, Any], source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
     ) -> None:
         """Pack and store the source and the files of rules that `_prepare` returned."""
         if source is not None:

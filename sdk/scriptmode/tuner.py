@@ -398,7 +398,12 @@ class Tuner(LatestTuningJob):
         """
         require_bool("wait", wait)
         shown = arguments.shows_logs(logs) and wait
+        from scriptmode.planning import early_checks
+
         request, submissions = self._prepare(inputs, job_name)
+        for estimator, submission in submissions:
+            warnings = early_checks.check_job(estimator.platform, *submission[:2])
+            log_lines.warn(warnings if arguments.shows_logs(logs) else (), sys.stderr)
         for estimator, submission in submissions:
             estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request
         job = TuningJob(request["HyperParameterTuningJobName"], submissions[0][0].platform)

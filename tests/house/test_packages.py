@@ -74,8 +74,8 @@ SDK = {
     ),
     "estimator_search": ("estimator", "request", "spec"),
     "tuner": (
-        "display", "estimator", "estimator_search", "platforms.base", "platforms.registry", "request", "results",
-        "sagemaker_session", "spec", "started_tuning_job",
+        "display", "estimator", "estimator_search", "planning", "platforms.base", "platforms.registry", "request",
+        "results", "sagemaker_session", "spec", "started_tuning_job",
     ),
     "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system", "platforms.slurm"),
     "serve": (

@@ -12,7 +12,6 @@ from scriptmode.colours import colours_enabled
 from scriptmode.progress_line import ProgressLine
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.hosts import HostKind
-from scriptmode.spec.unused_settings import unused_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import LogEvent
     from scriptmode.source.archive import Archive
     from scriptmode.spec.job_description import JobDescription
-    from scriptmode.spec.job_request import JobRequest
 
 #: Seconds before the progress of packing is shown, and between two updates.
 _FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
@@ -84,9 +82,9 @@ def started(name: str, stream: TextIO | None = None) -> None:
     _say(f"training job {name} started", stream)
 
 
-def unused(job: JobRequest, stream: TextIO | None = None) -> None:
-    """Write which settings have no effect."""
-    for text in unused_settings(job):
+def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
+    """Write what was found before a job starts, a line each."""
+    for text in warnings:
         _say(text, stream)
 
 

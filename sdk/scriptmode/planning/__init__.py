@@ -9,6 +9,8 @@ host:
 * ``assumptions``: what is assumed of images and instance types that cannot be inspected before the job starts.
 * ``archive_contents``: reads a source archive.
 * ``difference``: compares a plan with a job.
+* ``early_checks``: what is refused and warned of before a job starts; ``script_text`` and ``interpreter_query``: what
+  the script's text shows, and what the hosts' interpreter answers about it.
 * ``role_query``: the role of each host of a job.
 """
 

@@ -109,6 +109,16 @@ def gpu_count(instance_type: str) -> int | None:
     return _GPUS.get(family, {}).get(size)
 
 
+def vcpu_count(instance_type: str) -> int | None:
+    """Return the number of vCPUs of an Amazon SageMaker instance type by its size; ``None`` if it is unknown.
+
+    An ``xlarge`` is four of them ("Amazon EC2 instance type specifications", Amazon EC2 Instance Types Guide).
+    """
+    size = instance_type.rpartition(".")[2]
+    sized = re.fullmatch(r"(\d*)xlarge", size)
+    return int(sized[1] or 1) * 4 if sized else {"large": 2}.get(size)
+
+
 def _gpu_words(instance_type: str, count: int | None) -> str:
     if count is None:
         return f"the number of GPUs of {instance_type} is unknown: shown as 0"

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
-from scriptmode.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,6 +93,8 @@ def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, 
         f"the hosts' runtime does not run with {python}: {error_line or f'exit code {done.returncode}, no answer'}; "
     )
     if "No module named" in error_line:
+        from scriptmode.installation import install_command
+
         raise PlatformError(f"{message}install scriptmode for it: {install_command(python=python)}")
     message += f"see its output: echo '{{}}' | {python} -m {_MODULE}"
     if done.returncode:

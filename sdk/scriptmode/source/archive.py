@@ -80,6 +80,10 @@ class Source:
         """Return the archive; ``progress`` is called with the bytes of files so far."""
         return self.archive or _pack(self._members, progress)
 
+    def path(self, name: str) -> Path:
+        """Return a file's path as the caller named its directory; it is missing for a source from Git."""
+        return self._members[name].path
+
     def read(self, name: str, most: int = -1) -> bytes:
         """Return a file's content, at most ``most`` bytes if that is not negative."""
         with self._members[name].open() as file:

@@ -119,6 +119,11 @@ class LocalPlatform:
         return self._region
 
     @property
+    def python(self) -> str:
+        """The interpreter of hosts that run without an image; raises `PlatformError` if it cannot run them."""
+        return interpreter.find_interpreter(self._settings.python)
+
+    @property
     def arguments(self) -> dict[str, object]:
         """The arguments with which another process creates this platform, as JSON has them."""
         limits = self._settings.container_limits
