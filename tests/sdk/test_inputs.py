@@ -20,14 +20,14 @@ from scriptmode.request.inputs import parse_inputs
             id="a bucket",
         ),
         pytest.param("sdks", f"there is no file or directory '{Path.cwd()}/sdks'; did you mean 'sdk'?", id="a typo"),
-        pytest.param(
-            "file://tmp/x", "comes an absolute path: 'file:///tmp/x'", id="an absolute path without its slash"
-        ),
+        pytest.param("file://tmp/x", "give an absolute path: 'file:///tmp/x'", id="an absolute path without its slash"),
         pytest.param("file:/tmp/x", "inputs is 'file:/tmp/x'; give 'file:///tmp/x'", id="a file URI of one slash"),
         pytest.param(Path("s3://b/x"), "inputs is 's3:/b/x'; give 's3://b/x'", id="a URI as a path object"),
         pytest.param("", "inputs is ''; give an s3:// URI or a path", id="nothing"),
         pytest.param(
-            "file://data/x", f"comes an absolute path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"
+            "file://data/x",
+            f"there is no '{Path.cwd()}/data/x'; give an absolute path: 'file://{Path.cwd()}/data/x'",
+            id="a relative file URI",
         ),
         pytest.param(
             {"train": "gs://b/x"}, "inputs['train'] is 'gs://b/x', with the scheme 'gs'", id="a foreign scheme"
@@ -129,3 +129,11 @@ VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
 def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code, arguments, inputs, message):
     with pytest.raises(SpecError, match=message):
         estimator(code, **arguments).request(inputs)
+
+
+@pytest.mark.parametrize("uri", ["file://./data/train", "file://data/train", "data/train", "file://../here/data/train"])
+def test_a_relative_file_uri_begins_at_the_current_directory(tmp_path, monkeypatch, uri):
+    (tmp_path / "here" / "data" / "train").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    (channel,) = parse_inputs(uri)
+    assert channel.source.s3_data == f"file://{tmp_path}/here/data/train"

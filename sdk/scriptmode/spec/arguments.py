@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import Problem, did_you_mean, suggest_similar, validate_keys
 from scriptmode.spec.git_source import parse_git_config
+from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.metric_definitions import PRESETS
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
@@ -197,11 +198,11 @@ def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
 
 
 def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
-    """Validate ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
+    """Return ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
     scheme = re.match(r"(?!s3://|file://)([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
     if scheme and (advice := suggest_similar(scheme[1].lower(), ("s3", "file"))):
         raise invalid("model_dir", f"is {value!r}", advice.replace("'?", "://'?"))
-    return value
+    return absolute_file_uri(value) if isinstance(value, str) else value
 
 
 def experiment(value: object) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scriptmode.spec import arguments, monitoring
 from scriptmode.spec.distribution import parse_distribution
+from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.training_job import (
     Algorithm,
@@ -177,11 +178,11 @@ class EstimatorArguments:
 
     def _output(self) -> Output:
         return Output(
-            path=self.output_path,
+            path=_absolute(self.output_path),
             kms_key=self.output_kms_key,
             compress=not require_bool("disable_output_compression", self.disable_output_compression),
-            code_location=self.code_location,
-            checkpoint_uri=self.checkpoint_s3_uri,
+            code_location=_absolute(self.code_location),
+            checkpoint_uri=_absolute(self.checkpoint_s3_uri),
             checkpoint_local_path=self.checkpoint_local_path,
         )
 
@@ -211,6 +212,10 @@ class EstimatorArguments:
             remote_debug=self.enable_remote_debug,
             session_tag_chaining=self.enable_session_tag_chaining,
         )
+
+
+def _absolute(uri: Optional[str]) -> Optional[str]:
+    return absolute_file_uri(uri) if isinstance(uri, str) else uri
 
 
 def _signature() -> Signature:

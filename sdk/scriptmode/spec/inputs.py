@@ -252,7 +252,20 @@ def parse_uri(where: str, value: object) -> str:
     if isinstance(value, str) and value and not re.match("[A-Za-z0-9]+:", value):
         return f"file://{_existing_path(where, value)}"
     _check_uri(where, value)
-    return str(value)
+    return absolute_file_uri(str(value), from_current_directory=True)
+
+
+def absolute_file_uri(uri: str, *, from_current_directory: bool = False) -> str:
+    """Return a ``file://`` URI with an absolute path, as the SageMaker SDK reads ``file://./data``; others unchanged.
+
+    With ``from_current_directory`` a path without ``./`` begins there as well.
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme != "file" or rest.startswith(("/", "localhost/")):
+        return uri
+    if from_current_directory or rest.startswith(("./", "../")):
+        return f"file://{os.path.abspath(rest)}"  # noqa: PTH100 - without resolving links
+    return uri
 
 
 def _existing_path(where: str, text: str) -> str:
@@ -276,11 +289,11 @@ def _check_uri(where: str, uri: object) -> None:
     scheme, separator, rest = text.partition("://")
     if not separator:
         raise SpecError(f"{where} is {text!r}", argument="inputs", advice=_without_scheme(text))
-    if scheme == "file" and not rest.startswith("/"):
+    if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
         raise SpecError(
             f"{where} is {text!r}",
             argument="inputs",
-            advice=f"after file:// comes an absolute path: 'file://{_absolute(rest)}'",
+            advice=f"there is no {str(Path(rest).absolute())!r}; give an absolute path: 'file://{_absolute(rest)}'",
         )
     if scheme not in ("s3", "https", "file"):
         advice = correct_scheme(text) or "give an s3:// URI or a path"
