@@ -83,8 +83,8 @@ WRONG = {
         "py_version is 'py27', but AWS has no image of TensorFlow 2.13 with that Python; give 'py310'",
     ),
     "no Python": (
-        {"framework_version": "1.13", "py_version": None},
-        "py_version is not given, but AWS has images of TensorFlow 1.13 for several; give 'py2' or 'py3'",
+        {"framework_version": "2.1", "py_version": None},
+        "py_version is not given, but AWS has images of TensorFlow 2.1 for several; give 'py3' or 'py36'",
     ),
     "a Region": (
         {"region": "eu-wset-1"},
@@ -177,3 +177,8 @@ def test_the_interpreter_and_options_are_in_the_command(install_from):
     install_from(None)
     command = install_command(python="/opt/my python/bin/python", options="--force-reinstall --no-deps")
     assert command == "'/opt/my python/bin/python' -m pip install --force-reinstall --no-deps scriptmode"
+
+
+def test_code_of_the_sdk_v1_without_a_python_gets_its_default_with_a_warning():
+    with pytest.warns(UserWarning, match="TensorFlow 1.13 runs with 'py2', the default of SageMaker SDK v1; give py_v"):
+        assert ask(framework_version="1.13", py_version=None).endswith("/sagemaker-tensorflow-scriptmode:1.13-cpu-py2")

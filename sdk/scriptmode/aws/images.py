@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import image_table
@@ -33,6 +34,8 @@ _P4D_ENDINGS = {
     "2.3.1-gpu-py37": "cu110-ubuntu18.04",
     "2.3.2-gpu-py37": "cu110-ubuntu18.04",
 }
+#: The Python of an estimator of the SDK v1 without ``py_version``; v2 has no default.
+_DEFAULT_OF_V1 = "py2"
 #: The last TensorFlow whose image has no script mode: its program is not the script, but calls functions in it.
 _LEGACY_UNTIL = (1, 10)
 _URI = "<account>.dkr.ecr.<region>.amazonaws.com/<repository>:<tag>"
@@ -123,6 +126,15 @@ def _minor(version: str) -> str:
 def _choose_python(version: str, python: str | None, known: Collection[str]) -> str:
     if python is None and len(known) == 1:
         return next(iter(known))
+    if python is None and _DEFAULT_OF_V1 in known:
+        others = " or ".join(repr(each) for each in known if each != _DEFAULT_OF_V1)
+        warnings.warn(
+            f"py_version is not given: TensorFlow {version} runs with {_DEFAULT_OF_V1!r}, the default of SageMaker SDK "
+            f"v1; give py_version={others} for Python 3",
+            UserWarning,
+            stacklevel=2,
+        )
+        return _DEFAULT_OF_V1
     if python is None or python not in known:
         what = f"is {python!r}, but AWS has no image of TensorFlow {version} with that Python"
         if python is None:
