@@ -166,7 +166,7 @@ CELLS = [
     "%%time\nfiles = !ls \\\n  | head\nrole = sagemaker.get_execution_role()\nrole?",
     "\n%%time\n%%bash\npython -c '\nimport sagemaker\n'",
     "%time estimator = TensorFlow(train_instance_count=1, role=role)\nx = (5\n % 3)\n's3://中文', sagemaker.Session()\n",
-    "pip install x\nfrom sagemaker import inputs, image_uris\nestimator.deploy()",
+    "pip install x\nfrom sagemaker import inputs, jumpstart\nestimator.deploy()",
 ]
 
 

@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
+from scriptmode.aws.images import look_up_image
+from scriptmode.errors import NotIncludedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,3 +57,28 @@ def sagemaker_timestamp() -> str:
     """Return the time in UTC to the millisecond, as job names have it."""
     now = datetime.now(tz=timezone.utc)
     return f"{now:%Y-%m-%d-%H-%M-%S}-{now.microsecond // 1000:03d}"
+
+
+def retrieve(
+    framework: str,
+    region: str,
+    version: str | None = None,
+    py_version: str | None = None,
+    instance_type: str | None = None,
+    *,
+    image_scope: str = "training",
+    **_: object,
+) -> str:
+    """Return the URI of AWS's TensorFlow training image.
+
+    Raises:
+        NotIncludedError: If the image is of another framework, or does not train.
+        SpecError: If AWS has no such image.
+    """
+    if framework != "tensorflow" or image_scope not in (None, "training") or not version:
+        raise NotIncludedError(
+            f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}",
+            advice="write the URI, or use the SageMaker SDK in a program of its own",
+        )
+    types = [instance_type or "ml.m5.large"]
+    return look_up_image(framework_version=version, py_version=py_version, region=region, instance_types=types)

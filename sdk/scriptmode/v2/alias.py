@@ -2,7 +2,8 @@
 
 A finder before all others on `sys.meta_path` answers for ``sagemaker`` and everything below it, so that an installed
 ``sagemaker`` package is not imported meanwhile. The modules are packages without files; a name is looked up at its
-first use.
+first use. What scriptmode does not have can be imported all the same, since notebooks import what they use after
+training in the cell of all imports; `NotIncludedError` is raised when it is used.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the modules of `names.COUNTERPARTS`, and refuses every other one below ``sagemaker``."""
+    """Finds the modules of `names.COUNTERPARTS` and `names.NOT_INCLUDED`, and refuses others of ``sagemaker``."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        """Return the spec of a module of sagemaker; raise `NotIncludedError` for one without a counterpart."""
+        """Return the spec of a module of sagemaker; raise `NotIncludedError` for one that is not known."""
         if not _is_of_sagemaker(fullname):
             return None
-        if fullname not in names.COUNTERPARTS:
+        if fullname not in names.COUNTERPARTS and not names.is_not_included(fullname):
             # Without `name`, as `from module import name` replaces the error of that name with a text of its own.
             module = fullname.rpartition(".")[0]
             raise NotIncludedError(f"scriptmode has no {fullname}", advice=names.advise(fullname, _names(module)))
@@ -44,12 +45,33 @@ class _Finder(MetaPathFinder, Loader):
         name = module.__name__
         vars(module).update(
             __doc__=f"{name} of the SageMaker SDK v2, as scriptmode has it.",
-            __all__=sorted(names.COUNTERPARTS[name]),
+            __all__=sorted(names.COUNTERPARTS.get(name, ())),
             __getattr__=partial(_get, module),
             __dir__=partial(_names, name),
         )
         if name == names.ROOT:
             vars(module)["__version__"] = names.VERSION
+
+
+class _NotIncluded:
+    """A name of sagemaker that scriptmode does not have: its use raises `NotIncludedError`."""
+
+    def __init__(self, dotted: str) -> None:
+        self._dotted = dotted
+
+    def __repr__(self) -> str:
+        return f"<{self._dotted}, which scriptmode does not have>"
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        raise NotIncludedError(f"scriptmode has no {self._dotted}", advice=names.advise(self._dotted))
+
+    def __mro_entries__(self, bases: object) -> Any:
+        return self()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self()
 
 
 def activate() -> None:
@@ -88,14 +110,16 @@ def _names(module: str) -> list[str]:
 
 
 def _get(module: ModuleType, name: str) -> Any:
-    """Return a name of a module of sagemaker; raise ``AttributeError`` with what to do instead."""
+    """Return a name of a module of sagemaker; raise ``AttributeError`` for one that is not known."""
     dotted = f"{module.__name__}.{name}"
-    if own := names.COUNTERPARTS[module.__name__].get(name):
+    if own := names.COUNTERPARTS.get(module.__name__, {}).get(name):
         package, _, attribute = f"scriptmode.{own}".rpartition(".")
         value = getattr(import_module(package), attribute)
         vars(module)[name] = value
         return value
     if dotted in names.COUNTERPARTS:
         return import_module(dotted)
+    if not name.startswith("__") and names.is_not_included(dotted):
+        return _NotIncluded(dotted)
     advice = "" if name.startswith("__") else names.advise(dotted, _names(module.__name__))
     raise AttributeError(str(Problem(f"module {module.__name__!r} of scriptmode.v2 has no attribute {name!r}", advice)))

@@ -48,6 +48,7 @@ COUNTERPARTS = {
     "sagemaker.debugger": _DEBUGGER,
     "sagemaker.estimator": _same("Estimator"),
     "sagemaker.exceptions": {"CapacityError": "CapacityError", "UnexpectedStatusException": "TrainingJobFailed"},
+    "sagemaker.image_uris": _same("retrieve", _ADAPTERS),
     "sagemaker.inputs": _INPUTS,
     "sagemaker.instance_group": _same("InstanceGroup"),
     "sagemaker.local": _same("LocalSession", _ADAPTERS),
@@ -77,6 +78,7 @@ CALLS = {
     f"{_ADAPTERS}.TrainingJobAnalytics": Call("TrainingJob", ".attach", after=".analytics()"),
     f"{_ADAPTERS}.HyperparameterTuningJobAnalytics": Call("Tuner", ".attach", after=".analytics()"),
 }
+_IMAGES = "give the estimator framework_version and py_version, and read training_image_uri()"
 #: What a program without the alias does instead of a name that an adapter stands for.
 _WITHOUT_ADAPTER = {
     "LocalSession": "use scriptmode.Session(local_mode=True)",
@@ -87,11 +89,11 @@ _WITHOUT_ADAPTER = {
         "leave job_name out, which gets the time, or append the time to the name yourself",
     ),
     **dict.fromkeys(_DEBUGGER, "give the estimator dicts of the service's fields"),
+    "retrieve": _IMAGES,
 }
 
 _SERVE = MISSING_METHODS["deploy"]
 _PIPELINES = MISSING_METHODS["prepare_workflow_for_training"]
-_IMAGES = "give the estimator framework_version and py_version, and read training_image_uri()"
 _FRAMEWORKS = "give Estimator the image_uri of an image with the framework, or use the SageMaker SDK"
 #: Modules and names that scriptmode does not have, and what to do instead. The longest matching row counts.
 NOT_INCLUDED = {
@@ -125,10 +127,21 @@ NOT_INCLUDED = {
         _FRAMEWORKS,
     ),
     **dict.fromkeys(
-        ("sagemaker.amazon", "sagemaker.algorithm", "sagemaker.automl", "sagemaker.jumpstart"),
+        (
+            "sagemaker.amazon", "sagemaker.algorithm", "sagemaker.automl", "sagemaker.jumpstart",
+            "sagemaker.model_uris", "sagemaker.script_uris", "sagemaker.hyperparameters",
+        ),
         "use the SageMaker SDK: scriptmode trains scripts, not AWS's own algorithms and models",
     ),
-    **dict.fromkeys(("sagemaker.image_uris", "sagemaker.fw_utils"), _IMAGES),
+    "sagemaker.fw_utils": _IMAGES,
+    **dict.fromkeys(
+        ("sagemaker.tensorflow.TrainingCompilerConfig", "sagemaker.training_compiler"),
+        "leave compiler_config out: AWS makes no images with the SageMaker Training Compiler any more",
+    ),
+    **dict.fromkeys(
+        ("sagemaker.analytics.ExperimentAnalytics", "sagemaker.ExperimentAnalytics", "sagemaker.lineage"),
+        "use boto3's search, or list jobs with TrainingJob.list()",
+    ),
     "sagemaker.experiments": "give fit experiment_config, and let the script print its metrics",
     "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
@@ -181,6 +194,12 @@ def advise(dotted: str, known: Iterable[str] = ()) -> str:
         return NOT_INCLUDED[name]
     last = dotted.rpartition(".")[2]
     return suggest_similar(last, known, cutoff=0.8) or _OTHERS
+
+
+def is_not_included(dotted: str) -> bool:
+    """Return whether `NOT_INCLUDED` has a name, or the module that it is in."""
+    parts = dotted.split(".")
+    return any(".".join(parts[:length]) in NOT_INCLUDED for length in range(2, len(parts) + 1))
 
 
 def advise_change(dotted: str) -> str:
