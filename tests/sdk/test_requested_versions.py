@@ -86,11 +86,11 @@ def test_containers_of_the_versions_that_a_job_names_do_not_warn(request_of):
         assert request_of("local", **versions)[1] == []
 
 
-def test_hosts_with_gpus_name_awss_image_for_them(request_of):
-    with pytest.raises(
-        SpecError, match=r"give image_uri='763104351884\..*/tensorflow-training:2.3-gpu-py37', which is"
-    ):
-        request_of("local_gpu", framework_version="2.3", py_version="py37")
+def test_hosts_with_gpus_run_awss_image_as_in_the_sdk_v2(request_of):
+    image, warned = request_of("local_gpu", framework_version="2.3", py_version="py37")
+    assert image.startswith("763104351884.")
+    assert image.endswith("/tensorflow-training:2.3-gpu-py37")
+    assert warned == []
 
 
 def test_a_warning_is_shown_once_whichever_lines_ask(code, tmp_path):

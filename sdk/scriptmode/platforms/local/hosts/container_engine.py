@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -128,11 +129,13 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
             "image_uri", "and entry_point are missing", "give an image, or a script to run in this project's image"
         )
     if LOCAL_GPU in spec.resources.types:
+        if (uri := _find_image_of_aws(algorithm, LOCAL_GPU, region)) is not None:
+            return uri
         raise invalid(
             "image_uri",
             "is missing",
-            f"{LOCAL_GPU!r} needs an image for GPUs; {_name_image(algorithm, LOCAL_GPU, region)}, or build one from an "
-            "image with CUDA: scriptmode image build --gpu --base ...",
+            f"{LOCAL_GPU!r} needs an image for GPUs; give framework_version= for AWS's own, or image_uri=..., or build "
+            "one from an image with CUDA: scriptmode image build --gpu --base ...",
         )
     from scriptmode.containers.image_recipe import PYTHON_VERSION, TENSORFLOW_VERSIONS
     from scriptmode.containers.training_images import default_image
@@ -140,7 +143,12 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
     tensorflow = _nearest(algorithm.framework_version, TENSORFLOW_VERSIONS)
     image = default_image(tensorflow)
     installed = Installed(f"the hosts run this project's image {image}", (tensorflow,), PYTHON_VERSION)
-    warn_of_others(algorithm, installed, f"For another image {_name_image(algorithm, 'local', region)}")
+    with warnings.catch_warnings():
+        # About an image that does not run.
+        warnings.simplefilter("ignore")
+        uri = _find_image_of_aws(algorithm, "local", region)
+    named = f"{uri!r}, which is AWS's and is pulled with your AWS credentials" if uri else "..."
+    warn_of_others(algorithm, installed, f"For another image give image_uri={named}")
     return image
 
 
@@ -155,15 +163,14 @@ def _nearest(wanted: str | None, versions: Sequence[str]) -> str:
     return min(newest_first, key=lambda version: abs(position(version) - position(wanted or newest_first[0])))
 
 
-def _name_image(algorithm: Algorithm, instance_type: str, region: str) -> str:
-    """Return advice to give ``image_uri``: with AWS's image of that TensorFlow, where AWS has one."""
+def _find_image_of_aws(algorithm: Algorithm, instance_type: str, region: str) -> str | None:
+    """Return the URI of AWS's image of that TensorFlow; ``None`` where AWS has none."""
     for python in (algorithm.py_version, None) if algorithm.framework_version else ():
         with suppress(SpecError):
-            uri = images.look_up_image(
+            return images.look_up_image(
                 framework_version=str(algorithm.framework_version),
                 py_version=python,
                 region=region,
                 instance_types=(instance_type,),
             )
-            return f"give image_uri={uri!r}, which is AWS's and is pulled with your AWS credentials"
-    return "give image_uri=..."
+    return None
