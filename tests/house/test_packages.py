@@ -83,7 +83,7 @@ SDK = {
         "platforms.local.tuning", "platforms.slurm.slurm_platform", "request", "spec",
     ),
     "testing": ("aws", "estimator", "job", "platforms.local", "platforms.registry", "request", "results", "spec"),
-    "v2": ("__init__", "spec"),  # its adapters use the public names
+    "v2": ("__init__", "aws", "spec"),  # its adapters use the public names, and look images up
     "__init__": ("*",),
     "__main__": ("cli",),
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
