@@ -21,6 +21,8 @@ ProfilerConfig(framework_profile_params=FrameworkProfile(python_profiling_config
 Rule.sagemaker(rule_configs.stalled_training_rule(), "name", other_trials_s3_input_paths=["s3://b/y"])
 Rule.sagemaker(base_config=rule_configs.overfit(), rule_parameters={"patience": "5"}, s3_output_path="s3://b/x")
 Rule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": "1"})
+rule_configs.StopTraining()
+rule_configs.ActionList(rule_configs.StopTraining("other"), rule_configs.Email("a@b.com"), rule_configs.SMS("+4912345678"))
 ProfilerRule.sagemaker(rule_configs.ProfilerReport(), name="report")
 ProfilerRule.custom("a", "image", "ml.m5.large", 20, source="rule.py", rule_to_invoke="R", rule_parameters={"a": 1})
 """
@@ -31,6 +33,9 @@ import sagemaker.debugger
 import scriptmode.v2.debugger, scriptmode.v2.framework_profile
 
 def said(value):
+    if hasattr(value, "serialize"):
+        value.update_training_job_prefix_if_not_specified("job-1")
+        return value.serialize()
     for name in ("to_debugger_rule_config_dict", "to_profiler_rule_config_dict", "_to_request_dict"):
         if hasattr(value, name):
             return [getattr(value, name)(), [each._to_request_dict() for each in getattr(value, "collection_configs", None) or ()]]
@@ -49,7 +54,7 @@ def test_debugger_objects_are_in_requests_what_those_of_v2_are(v2, tmp_path):
     assert len(found) > 35
     differing = []
     for case, theirs, ours in found:
-        if case.startswith("ProfilerRule.sagemaker"):
+        if case.startswith("ProfilerRule.sagemaker("):
             # v2 sends the defaults of parameters, which the image has itself.
             theirs[0]["RuleParameters"] = {"rule_to_invoke": theirs[0]["RuleParameters"]["rule_to_invoke"]}
         if theirs != ours:

@@ -6,6 +6,9 @@ from functools import partial
 from typing import Any
 
 from scriptmode.messages import Problem, did_you_mean
+from scriptmode.v2.rule_actions import SMS, ActionList, Email, StopTraining
+
+__all__ = ["SMS", "ActionList", "Email", "StopTraining"]
 
 _EVERY = {"save_interval": "500"}
 #: The debugging rules of AWS's image, and the collections of tensors that each reads, with their parameters.
