@@ -8,6 +8,7 @@ from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.request.inputs import parse_inputs
+from scriptmode.testing import FakeSageMaker
 
 
 @pytest.mark.parametrize(
@@ -137,3 +138,30 @@ def test_a_relative_file_uri_begins_at_the_current_directory(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path / "here")
     (channel,) = parse_inputs(uri)
     assert channel.source.s3_data == f"file://{tmp_path}/here/data/train"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TrainingInput("s3://b/x"),
+        TrainingInput(
+            "s3://b/x",
+            "ShardedByS3Key",
+            "Gzip",
+            "text/csv",
+            "RecordIO",
+            input_mode="Pipe",
+            shuffle_config=ShuffleConfig(3),
+        ),
+        TrainingInput("s3://b/x", s3_data_type="AugmentedManifestFile", attribute_names=["a"], input_mode="Pipe"),
+        FileSystemInput("fs-0123456789abcdef0", "EFS", "/x", "rw", "text/csv"),
+    ],
+    ids=lambda source: str(source)[:60],
+)
+def test_the_config_of_an_input_is_what_the_request_has_of_it(code, source):
+    network = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
+    request = estimator(
+        code, instance_type="ml.m5.large", platform=None, sagemaker_session=FakeSageMaker(), **network
+    ).request({"train": source})
+    (channel,) = request["InputDataConfig"]
+    assert {"ChannelName": "train", **source.config} == channel

@@ -140,6 +140,27 @@ class TrainingInput:
         """Whether each object becomes a RecordIO record in Pipe mode."""
         return self.record_wrapping == "RecordIO"
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """The service's fields of a channel, without its name, as the SageMaker SDK v2's input has them; a copy."""
+        objects = _given(
+            S3DataType=self.s3_data_type,
+            S3Uri=self.s3_data,
+            S3DataDistributionType=self.distribution,
+            AttributeNames=list(self.attribute_names),
+            InstanceGroupNames=list(self.instance_groups),
+            HubAccessConfig=self.hub_access_config and dict(self.hub_access_config),
+            ModelAccessConfig=self.model_access_config and dict(self.model_access_config),
+        )
+        return _given(
+            DataSource={"S3DataSource": objects},
+            ContentType=self.content_type,
+            CompressionType=self.compression,
+            RecordWrapperType=self.record_wrapping,
+            InputMode=self.input_mode,
+            ShuffleConfig=self.shuffle_config and {"Seed": self.shuffle_config.seed},
+        )
+
     def _copy_access(self) -> None:
         if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
             raise SpecError(
@@ -189,6 +210,17 @@ class FileSystemInput:
                 argument="inputs",
                 advice=f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}",
             )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The service's fields of a channel, without its name, as the SageMaker SDK v2's input has them; a copy."""
+        directory = {
+            "FileSystemId": self.file_system_id,
+            "FileSystemType": self.file_system_type,
+            "DirectoryPath": self.directory_path,
+            "FileSystemAccessMode": self.file_system_access_mode,
+        }
+        return _given(DataSource={"FileSystemDataSource": directory}, ContentType=self.content_type)
 
 
 @dataclass(frozen=True)
@@ -243,6 +275,10 @@ def check_mode(channel: Channel, job_mode: str) -> None:
                 argument="inputs",
                 advice="give input_mode='Pipe', or leave it out",
             )
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
 
 
 def parse_uri(where: str, value: object) -> str:
