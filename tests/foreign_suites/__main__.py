@@ -21,6 +21,7 @@ from tests.foreign_suites import (
     sagemaker_integ_suite,
     sagemaker_v2_suite,
     tutorials_suite,
+    v2_programs_suite,
 )
 from tests.foreign_suites.sources import NotFetchedError, version
 
@@ -33,6 +34,7 @@ SUITES: dict[str, ModuleType] = {
     "sagemaker-integ": sagemaker_integ_suite,
     "horovod": horovod_suite,
     "tutorials": tutorials_suite,
+    "v2-programs": v2_programs_suite,
 }
 ROW = "{:16}{:22}{:>8}{:>18}{:>16}{:>12}{:>9}"
 

@@ -69,11 +69,17 @@ def version(suite: ModuleType) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown revision"
 
 
-def repository(name: str, revision: str) -> Path:
-    """Return the directory of a checkout of a repository of GitHub, ``owner/name``, at a tag or a commit."""
+def repository(name: str, revision: str, directories: Iterable[str] = ()) -> Path:
+    """Return the directory of a checkout of a repository of GitHub, ``owner/name``, at a tag or a commit.
+
+    With ``directories`` only these are fetched. A named directory with checkouts has this one as ``owner-name-REVISION``,
+    or else as ``name``.
+    """
     folder = os.environ.get(CHECKOUTS)
     if folder:
-        found = Path(folder) / name.rpartition("/")[2]
+        found = Path(folder) / f"{name.replace('/', '-')}-{revision}"
+        if not found.is_dir():
+            found = Path(folder) / name.rpartition("/")[2]
         if not found.is_dir():
             raise NotFetchedError(f"{CHECKOUTS} is {folder}, which has no directory {found.name}")
         return found
@@ -81,9 +87,12 @@ def repository(name: str, revision: str) -> Path:
     if not found.exists():
         with tempfile.TemporaryDirectory(dir=_cache()) as temporary:
             git = ("git", "-C", f"{temporary}/checkout")
+            some = [f"/{each}/" for each in dict.fromkeys(directories) if each != "."]
             for command in (
                 ("git", "init", "--quiet", f"{temporary}/checkout"),
-                (*git, "fetch", "--quiet", "--depth", "1", f"https://github.com/{name}", revision),
+                (*git, "remote", "add", "origin", f"https://github.com/{name}"),
+                *(((*git, "sparse-checkout", "set", "--no-cone", *some),) if some else ()),
+                (*git, "fetch", "--quiet", "--depth", "1", *(("--filter=blob:none",) * bool(some)), "origin", revision),
                 (*git, "checkout", "--quiet", "FETCH_HEAD"),
             ):
                 failure = _failure(*command, GIT_TERMINAL_PROMPT="0")

@@ -139,10 +139,12 @@ NOT_INCLUDED = {
         "leave compiler_config out: AWS makes no images with the SageMaker Training Compiler any more",
     ),
     **dict.fromkeys(
-        ("sagemaker.analytics.ExperimentAnalytics", "sagemaker.ExperimentAnalytics", "sagemaker.lineage"),
-        "use boto3's search, or list jobs with TrainingJob.list()",
+        (
+            "sagemaker.experiments", "sagemaker.analytics.ExperimentAnalytics", "sagemaker.ExperimentAnalytics",
+            "sagemaker.lineage",
+        ),
+        "give fit experiment_config, and let the script print its metrics",
     ),
-    "sagemaker.experiments": "give fit experiment_config, and let the script print its metrics",
     "sagemaker.remote_function": "write the function into a script, and give it as entry_point",
     "sagemaker.feature_store": "use boto3's create_feature_group and put_record",
 }  # fmt: skip
