@@ -28,8 +28,13 @@ def _same(names: str, package: str = "") -> dict[str, str]:
 _SESSION = {**_same("Session get_execution_role"), **_same("LocalSession", _ADAPTERS)}
 _INPUTS = {**_same("TrainingInput FileSystemInput ShuffleConfig"), "s3_input": "TrainingInput"}
 _RANGES = _same("ContinuousParameter IntegerParameter CategoricalParameter")
+_TUNING = _same(
+    "WarmStartConfig WarmStartTypes TuningJobCompletionCriteriaConfig InstanceConfig StrategyConfig "
+    "HyperbandStrategyConfig"
+)
 _ANALYTICS = _same("TrainingJobAnalytics HyperparameterTuningJobAnalytics", _ADAPTERS)
-_S3 = _same("S3Uploader S3Downloader", "aws")
+_S3_PATHS = _same("s3_path_join parse_s3_url determine_bucket_and_prefix", "aws")
+_S3 = {**_same("S3Uploader S3Downloader", "aws"), **_S3_PATHS}
 _DEBUGGER = {
     **_same(
         "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs",
@@ -55,10 +60,11 @@ COUNTERPARTS = {
     "sagemaker.local.local_session": _same("LocalSession", _ADAPTERS),
     "sagemaker.parameter": _RANGES,
     "sagemaker.s3": _S3,
+    "sagemaker.s3_utils": _S3_PATHS,
     "sagemaker.session": {**_SESSION, **_INPUTS},
     "sagemaker.tensorflow": _same("TensorFlow"),
     "sagemaker.tensorflow.estimator": _same("TensorFlow"),
-    "sagemaker.tuner": {**_same("HyperparameterTuner"), **_RANGES},
+    "sagemaker.tuner": {**_same("HyperparameterTuner"), **_RANGES, **_TUNING},
     "sagemaker.utils": _same("name_from_base unique_name_from_base sagemaker_timestamp", _ADAPTERS),
 }
 
