@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _INSTEAD = {
     **dict.fromkeys(("train", "tune"), "use the estimator's fit()"),
     **dict.fromkeys(("s3_client", "s3_resource"), "use boto_session.client('s3')"),
-    **dict.fromkeys(("sagemaker_runtime_client", "create_model", "endpoint_from_production_variants"), (
-        "scriptmode does not deploy models: use boto_session.client('sagemaker-runtime') or the sagemaker package"
+    **dict.fromkeys(("create_model", "delete_endpoint", "endpoint_from_production_variants"), (
+        "scriptmode does not deploy models: use sagemaker_client or the sagemaker package"
     )),
 }  # fmt: skip
 
@@ -144,6 +144,11 @@ class Session(SessionObjects):
         if self.local_mode:
             return _LocalClient(self)
         return self._sagemaker_client or self._connection.client("sagemaker")
+
+    @property
+    def sagemaker_runtime_client(self) -> Any:
+        """The boto3 client that invokes endpoints; scriptmode deploys none."""
+        return self._connection.client("sagemaker-runtime")
 
     @property
     def sagemaker_config(self) -> Any:

@@ -71,6 +71,13 @@ def test_a_session_names_the_account_the_region_and_a_bucket_that_exists(fake):
     assert session.sagemaker_client.list_training_jobs()["TrainingJobSummaries"] == []
 
 
+def test_a_session_has_a_client_that_invokes_endpoints():
+    import boto3
+
+    boto_session = boto3.Session("key", "secret", region_name="eu-west-1")
+    assert Session(boto_session).sagemaker_runtime_client.meta.service_model.service_name == "sagemaker-runtime"
+
+
 def test_the_default_bucket_is_the_arguments_else_the_config_files(fake):
     assert Session(fake, default_bucket="mine").default_bucket() == "mine"
     module = {"Session": {"DefaultS3Bucket": "ours", "DefaultS3ObjectKeyPrefix": "team"}}
