@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,10 +54,10 @@ class Checkout:
 
     def _copy_environment(self) -> None:
         """Link to the packages of the environment, but write the files that name the checkout."""
-        environment = sources.ROOT / ".venv"
+        environment = Path(sys.prefix)
         packages = next(environment.glob("lib/*/site-packages"))
         for folder in (environment, environment / "bin", packages):
-            copy = self.path / folder.relative_to(sources.ROOT)
+            copy = self.path / ".venv" / folder.relative_to(environment)
             copy.mkdir(parents=True)
             for entry in folder.iterdir():
                 if entry.name in {"bin", "lib", "lib64"} and folder == environment:
