@@ -23,7 +23,7 @@ def bench(*arguments):
     """Run what `make bench` runs, as make does: from the root of the checkout, with nothing set for the tests."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = (sys.executable, "-m", "tests.benchmarks", *arguments)
-    return subprocess.run(command, check=False, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=1500)
+    return subprocess.run(command, check=False, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=3000)
 
 
 def check_runs(*names):
@@ -65,7 +65,7 @@ def test_the_fast_benchmarks_run():
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.tf
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3300)
 @pytest.mark.parametrize("name", [*LONG, *OF_OTHERS])
 def test_a_long_benchmark_runs(name):
     check_runs(name)
@@ -74,6 +74,6 @@ def test_a_long_benchmark_runs(name):
 @pytest.mark.slow
 @pytest.mark.docker
 @pytest.mark.long
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3300)
 def test_the_benchmark_of_containers_runs(built):
     check_runs("containers")
