@@ -98,6 +98,23 @@ def test_arguments_of_v1_are_renamed_or_removed(migrate, tmp_path, old):
     assert changed(migrate, tmp_path, f"{before}{old})\n") == f"{after}{ARGUMENTS[old]})\n"
 
 
+def test_attributes_of_v1_are_renamed(migrate, tmp_path):
+    text = """\
+        from sagemaker.tensorflow import TensorFlow
+        estimator = TensorFlow(role="r")
+        estimator.train_instance_count = 4
+        estimator.train_max_run += estimator . train_max_wait + len(f"{estimator.image_name}é")
+        print(TensorFlow(role="r").train_image(), estimator.train_image(), job.train_image(), estimator.role)
+    """
+    (tmp_path / "program.py").write_text(textwrap.dedent(text))
+    assert "program.py: TensorFlow, estimator.role\n" in migrate("program.py")[1]
+    assert changed(migrate, tmp_path, text).splitlines()[2:] == [
+        "estimator.instance_count = 4",
+        'estimator.max_run += estimator . max_wait + len(f"{estimator.image_uri}é")',
+        'print(TensorFlow(role="r").training_image_uri(), estimator.training_image_uri(), job.train_image(), estimator.role)',
+    ]
+
+
 def test_what_has_no_counterpart_is_listed_with_its_line_and_what_to_do_instead(migrate, tmp_path):
     text = """\
         import sagemaker

@@ -36,6 +36,8 @@ RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
+#: Attributes of SageMaker SDK v1's estimators, and their names since v2.
+RENAMED_ATTRIBUTES = {**RENAMED, "train_image": "training_image_uri"}
 #: Arguments of SageMaker SDK v1 that its v2 takes and ignores, and what to do instead.
 IGNORED = {
     "script_mode": "script mode is the only mode",
@@ -96,12 +98,16 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
+        if given and name in RENAMED_ATTRIBUTES:
+            return getattr(self, _take_old_name(name, RENAMED_ATTRIBUTES[name], stacklevel=3))
         hint = MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
         raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
         given = self.__dict__.get("_arguments", {})
+        if given and name in RENAMED and self._is_new(name):
+            name = _take_old_name(name, RENAMED[name], stacklevel=3)
         if name in given:
             self._construct({**given, name: value})
         elif given and self._is_new(name) and (hint := suggest_similar(name, given, cutoff=_SIMILAR)):
@@ -132,9 +138,14 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known
         # By identity: 0 equals False, and a comparison of an array is an array.
         if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=5)
-        merged[new] = value
+        merged[_take_old_name(name, new, stacklevel=6)] = value
     return merged
+
+
+def _take_old_name(name: str, new: str, *, stacklevel: int) -> str:
+    """Return the new name; warn of the old one."""
+    warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=stacklevel)
+    return new
 
 
 def _warn_of_ignored(name: str, value: object) -> None:

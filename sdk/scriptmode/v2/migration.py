@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.spec.arguments import MISSING_METHODS
+from scriptmode.spec.arguments import MISSING_METHODS, RENAMED_ATTRIBUTES
 from scriptmode.v2 import names
 from scriptmode.v2.call_arguments import changed_arguments
 from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import
@@ -186,10 +186,12 @@ class _Migrator:
     def _methods(self, objects: dict[str, str]) -> None:
         """Add the attributes of estimators, tuners and sessions."""
         for number, node in self.nodes:
-            if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            if not isinstance(node, ast.Attribute) or (owner := ast.unparse(node.value)) not in objects:
                 continue
-            owner = ast.unparse(node.value)
-            if owner not in objects:
+            if objects[owner] in _ESTIMATORS and node.attr in RENAMED_ATTRIBUTES:
+                self._rename_attribute(number, node, owner)
+                continue
+            if not isinstance(node.ctx, ast.Load):
                 continue
             advice = names.NOT_INCLUDED.get(f"sagemaker.{objects[owner]}.{node.attr}", "")
             if objects[owner] in _WITH_METHODS:
@@ -198,6 +200,13 @@ class _Migrator:
                 self._miss(number, node, f"{owner}.{node.attr}", advice)
             else:
                 self.result.unchanged.append(Use(number, self._offset(number, node), f"{owner}.{node.attr}"))
+
+    def _rename_attribute(self, number: int, node: ast.Attribute, owner: str) -> None:
+        new, (_, end) = RENAMED_ATTRIBUTES[node.attr], self.blocks[number].span(node)
+        if node in self.in_text:
+            self._replace(number, node, f"{owner}.{new}")
+        else:
+            self.result.edits[number].add(Edit(end - len(node.attr), end, new))
 
     def _import(self, number: int, node: ast.Import | ast.ImportFrom) -> None:
         block = self.blocks[number]
