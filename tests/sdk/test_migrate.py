@@ -63,6 +63,16 @@ CHANGES = {
     'from sagemaker.local import LocalSession as L\nx = f"""é\n\n{L()}"""': (
         'from sagemaker.local import LocalSession as L\nx = f"""é\n\n{L()}"""'
     ),
+    "try:\n  from sagemaker.session import s3_input\nexcept ImportError:\n"
+    "  from sagemaker.inputs import TrainingInput as s3_input\ns3_input('x')": (
+        "try:\n  from scriptmode import TrainingInput as s3_input\nexcept ImportError:\n"
+        "  from scriptmode import TrainingInput as s3_input\ns3_input('x')"
+    ),
+    "try:\n  from sagemaker.inputs import TrainingInput as s3_input\nexcept ImportError:\n"
+    "  from sagemaker import (\n    s3_input,  # v1\n    Session,\n  )\ns3_input('x')": (
+        "try:\n  from scriptmode import TrainingInput as s3_input\nexcept ImportError:\n"
+        "  from scriptmode import (\n    TrainingInput as s3_input,  # v1\n    Session,\n  )\ns3_input('x')"
+    ),
     "if True:\n    from sagemaker.tensorflow import TensorFlow, TensorFlowModel  # both\nTensorFlow()": (
         "if True:\n    from scriptmode import TensorFlow\n"
         "    from sagemaker.tensorflow import TensorFlowModel  # both\nTensorFlow()"

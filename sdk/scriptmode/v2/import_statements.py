@@ -11,7 +11,7 @@ from scriptmode.v2 import names
 from scriptmode.v2.source_blocks import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 _SAGEMAKER = re.compile(rf"{names.ROOT}(\.|$)")
 
@@ -72,20 +72,26 @@ def _part(module: str, alias: ast.alias) -> Imported:
 
 
 def rewrite_import(
-    text: str, node: ast.Import | ast.ImportFrom, kept: Collection[str], packages: Mapping[str, set[str]], between: str
+    text: str,
+    node: ast.Import | ast.ImportFrom,
+    found: Sequence[Imported],
+    *,
+    kept: Collection[str],
+    packages: Mapping[str, set[str]],
+    between: str,
 ) -> str:
     """Return the text of an import statement for scriptmode.
 
     Args:
         text: The statement.
         node: The statement's node.
+        found: The names of sagemaker that it binds. One that has an alias here, and none in the text, gets ``as``.
         kept: The bound names whose import stays.
         packages: The packages of scriptmode that uses of an imported module need, by the module.
         between: What stands between two statements: a line break and the indentation, or a semicolon.
     """
     if isinstance(node, ast.Import):
         return _rewrite_modules(node, kept, packages, between)
-    found = imports_of(node)
     stay = [each for each in found if each.is_lost or each.bound in kept]
     modules = [each for each in found if each.is_module and each not in stay]
     groups: dict[str, list[Imported]] = {}
@@ -127,7 +133,8 @@ def _rewrite_in_place(text: str, group: tuple[str, list[Imported]]) -> str:
     head, imports, rest = re.sub(r"(?<=from)(\s+)[\w.]+", rf"\g<1>{package}", text, count=1).partition("import")
     for each in found:
         old, new = each.dotted.rpartition(".")[2], each._replace(has_alias=False).new_name
-        rest = re.sub(rf"\b{old}\b", new, rest)
+        written = f"{new} as {old}" if each.has_alias and each.bound == old else new
+        rest = re.sub(rf"\b{old}\b(\s+as\s+{old}\b)?", written, rest)
     return head + imports + re.sub(r"\b(\w+) as \1\b", r"\1", rest)
 
 
@@ -143,7 +150,7 @@ def _new_alias(imported: Imported) -> str:
 
 def _old_alias(imported: Imported) -> str:
     name = imported.dotted.rpartition(".")[2]
-    return f"{name} as {imported.bound}" if imported.has_alias else name
+    return f"{name} as {imported.bound}" if imported.has_alias and name != imported.bound else name
 
 
 def _comments(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import
 from scriptmode.v2.source_blocks import Block, Edit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _ESTIMATORS = ("Estimator", "TensorFlow")
 _WITH_METHODS = (*_ESTIMATORS, "HyperparameterTuner")
@@ -69,7 +69,8 @@ class _Migrator:
         self.result = Migration([set() for _ in blocks])
         self.nodes = [(number, node) for number, block in enumerate(blocks) for node in ast.walk(block.tree)]
         self.parents = {child: node for _, node in self.nodes for child in ast.iter_child_nodes(node)}
-        self.imported = {each.bound: each for _, node in self.nodes for each in imports_of(node)}
+        self.imports = _with_same_names({node: imports_of(node) for _, node in self.nodes})
+        self.imported = {each.bound: each for found in self.imports.values() for each in found}
         assigned = {node.id for _, node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         assigned |= {node.arg for _, node in self.nodes if isinstance(node, ast.arg)}
         #: Names whose uses stay, because a use may be that of a variable; and those whose imports stay.
@@ -211,7 +212,7 @@ class _Migrator:
     def _import(self, number: int, node: ast.Import | ast.ImportFrom) -> None:
         block = self.blocks[number]
         start, end = block.span(node)
-        for each in imports_of(node):
+        for each in self.imports[node]:
             if each.is_lost:
                 self._miss(number, node, each.target, names.advise_change(each.target))
             elif each.bound in self.ambiguous:
@@ -219,20 +220,22 @@ class _Migrator:
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module in names.COUNTERPARTS:
             advice = f"import each name: from scriptmode import {', '.join(names.COUNTERPARTS[node.module])}"
             self._miss(number, node, f"from {node.module} import *", advice)
-        if imports_of(node):
-            new = rewrite_import(block.text[start:end], node, self.kept, self._needed(node), block.between(start))
+        if found := self.imports[node]:
+            needed, between = self._needed(node), block.between(start)
+            text = block.text[start:end]
+            new = rewrite_import(text, node, found, kept=self.kept, packages=needed, between=between)
             if new != block.text[start:end]:
                 self.result.edits[number].add(Edit(start, end, new))
 
     def _lost(self) -> set[str]:
-        return {each.bound for _, node in self.nodes for each in imports_of(node) if each.is_lost}
+        return {each.bound for found in self.imports.values() for each in found if each.is_lost}
 
     def _needed(self, node: ast.AST) -> dict[str, set[str]]:
         """Return the packages that changed uses need, by what a statement imports: once for each bound name."""
-        provided = {each.bound for _, other in self.nodes for each in imports_of(other) if not each.is_lost}
+        provided = {each.bound for found in self.imports.values() for each in found if not each.is_lost}
         return {
             each.target: self.packages[each.bound]
-            for each in imports_of(node)
+            for each in self.imports[node]
             if each.bound in self.packages and not (each.is_lost and each.bound in provided)
         }
 
@@ -241,3 +244,14 @@ class _Migrator:
 
     def _offset(self, number: int, node: ast.AST) -> int:
         return self.blocks[number].span(node)[0]
+
+
+def _with_same_names(imports: Mapping[ast.AST, list[Imported]]) -> dict[ast.AST, list[Imported]]:
+    """Return imports that keep a bound name with ``as`` where their new names for it differ, as after ``except``."""
+    new_names: dict[str, set[str]] = {}
+    for each in (each for found in imports.values() for each in found if not each.is_module):
+        new_names.setdefault(each.bound, set()).add(each.new_name or each.bound)
+    return {
+        node: [each._replace(has_alias=each.has_alias or len(new_names.get(each.bound, ())) > 1) for each in found]
+        for node, found in imports.items()
+    }
