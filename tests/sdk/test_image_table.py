@@ -3,12 +3,14 @@
 import importlib
 import json
 import sys
+import types
 
 import pytest
 
 from scriptmode.aws.image_table import own_table
 from scriptmode.aws.images import look_up_image
 from scriptmode.errors import SpecError
+from scriptmode.v2 import alias
 
 NEWER = {
     "training": {
@@ -63,6 +65,19 @@ def test_an_installed_package_adds_its_images_and_prevails(install):
     assert look_up().startswith("222222222222.")
     assert look_up(region="us-east-1").startswith("763104351884.")
     assert look_up("2.12").startswith("763104351884.")
+
+
+def test_an_installed_table_is_read_while_another_module_has_the_packages_name(install, monkeypatch):
+    install(TABLE, json.dumps(NEWER))
+    monkeypatch.setitem(sys.modules, "sagemaker", types.ModuleType("sagemaker"))
+    assert look_up("9.1", "py316").startswith("111111111111.")
+    monkeypatch.delitem(sys.modules, "sagemaker")
+    alias.activate()
+    try:
+        uri = importlib.import_module("sagemaker.image_uris").retrieve("tensorflow", "eu-west-1", "9.1", "py316")
+    finally:
+        alias.deactivate()
+    assert uri.startswith("111111111111.")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"training": {}}', "null"])

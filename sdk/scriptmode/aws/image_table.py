@@ -10,9 +10,10 @@ entry. Its file is read; the package is not imported, which would take two secon
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
+import sys
 import warnings
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,10 +56,12 @@ def read_releases() -> Releases:
 
 
 def _find_installed() -> Path | None:
-    # Finds a package without importing it, also where only a part of version 3 (sagemaker-core) is installed.
-    spec = importlib.util.find_spec("sagemaker")
-    places = (spec.submodule_search_locations if spec else None) or ()
-    paths = (Path(place, name) for name in _INSTALLED for place in places)
+    # Finds a package without importing it, also where only a part of version 3 (sagemaker-core) is installed. A module
+    # that stands for sagemaker, as that of scriptmode.v2 does, is left out; ``None`` there forbids the import.
+    is_forbidden = "sagemaker" in sys.modules and sys.modules["sagemaker"] is None
+    spec = None if is_forbidden else PathFinder.find_spec("sagemaker")
+    directories = (spec.submodule_search_locations if spec else None) or ()
+    paths = (Path(directory, name) for name in _INSTALLED for directory in directories)
     return next((path for path in paths if path.is_file()), None)
 
 
