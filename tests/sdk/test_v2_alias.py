@@ -8,6 +8,7 @@ import pytest
 
 import scriptmode
 import scriptmode.aws
+from scriptmode.errors import SpecError
 from scriptmode.v2 import alias, load_ipython_extension, names, unload_ipython_extension
 from scriptmode.v2.debugger import Rule
 
@@ -72,6 +73,23 @@ def test_what_is_not_included_is_refused_with_what_to_do_instead(aliased, statem
     with pytest.raises((ModuleNotFoundError, AttributeError)) as caught:
         run(statement)
     assert REFUSED[statement] in str(caught.value)
+
+
+def test_what_is_not_included_can_be_checked_for_and_annotate(aliased):
+    found = run("""
+from sagemaker import Model, Predictor
+from typing import Optional
+is_one = isinstance(3, Predictor) or isinstance(3, (Predictor, str)) or issubclass(int, Predictor)
+is_number = isinstance(3, (Predictor, int))
+def load(a: Predictor | None, b: None | Predictor, c: Predictor | Model, d: Optional[Predictor]): return a
+result = load(1, 2, 3, 4)
+""")
+    assert (found["is_one"], found["is_number"], found["result"]) == (False, True, 1)
+
+
+def test_an_image_without_a_version_is_refused_by_the_arguments_name(aliased):
+    with pytest.raises(SpecError, match=r"^version is None; give that of TensorFlow, such as '2\.\d+'$"):
+        run("import sagemaker; sagemaker.image_uris.retrieve('tensorflow', 'us-east-1')")
 
 
 def program(folder, *words, text="import sagemaker\nprint(sagemaker.__file__)\n"):
@@ -144,7 +162,7 @@ def test_a_traceback_has_the_programs_lines_alone(tmp_path):
 )
 def test_a_wrong_command_line_names_the_next_step(tmp_path, words, expected):
     done = program(tmp_path, "-m", "scriptmode.v2", *words)
-    assert done.returncode in (1, 2)
+    assert done.returncode == 2
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
 

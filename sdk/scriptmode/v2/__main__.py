@@ -36,7 +36,9 @@ def main(words: list[str]) -> None:
         sys.stderr.write(f"{_USAGE}\npython -m scriptmode.v2: name a PROGRAM, or -m and a MODULE\n")
         sys.exit(_WRONG_USAGE)
     if words[0].endswith(".ipynb"):
-        sys.exit(f"python -m scriptmode.v2: {words[0]} is a notebook; write %load_ext scriptmode.v2 in its first cell")
+        advice = "write %load_ext scriptmode.v2 in its first cell"
+        sys.stderr.write(f"python -m scriptmode.v2: {words[0]} is a notebook; {advice}\n")
+        sys.exit(_WRONG_USAGE)
     alias.activate()
     sys.excepthook = partial(_show, sys.excepthook)
     sys.argv = words

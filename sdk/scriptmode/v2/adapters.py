@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import scriptmode
 from scriptmode.aws.images import look_up_image
-from scriptmode.errors import NotIncludedError
+from scriptmode.errors import NotIncludedError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -73,12 +73,14 @@ def retrieve(
 
     Raises:
         NotIncludedError: If the image is of another framework, or does not train.
-        SpecError: If AWS has no such image.
+        SpecError: If AWS has no such image, or ``version`` is not given.
     """
-    if framework != "tensorflow" or image_scope not in (None, "training") or not version:
+    if framework != "tensorflow" or image_scope not in (None, "training"):
         raise NotIncludedError(
             f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}",
             advice="write the URI, or use the SageMaker SDK in a program of its own",
         )
+    if not version:
+        raise invalid("version", f"is {version!r}", "give that of TensorFlow, such as '2.19'")
     types = [instance_type or "ml.m5.large"]
     return look_up_image(framework_version=version, py_version=py_version, region=region, instance_types=types)

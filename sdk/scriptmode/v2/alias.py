@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.errors import NotIncludedError
 from scriptmode.messages import Problem
@@ -54,7 +54,10 @@ class _Finder(MetaPathFinder, Loader):
 
 
 class _NotIncluded:
-    """A name of sagemaker that scriptmode does not have: its use raises `NotIncludedError`."""
+    """A name of sagemaker that scriptmode does not have: its use raises `NotIncludedError`.
+
+    It can stand in annotations. ``isinstance`` is false, since its class has no instances.
+    """
 
     def __init__(self, dotted: str) -> None:
         self._dotted = dotted
@@ -64,6 +67,18 @@ class _NotIncluded:
 
     def __call__(self, *_: object, **__: object) -> Any:
         raise NotIncludedError(f"scriptmode has no {self._dotted}", advice=names.advise(self._dotted))
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return False
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return False
+
+    def __or__(self, other: Any) -> Any:
+        return Union[self, other]
+
+    def __ror__(self, other: Any) -> Any:
+        return Union[other, self]
 
     def __mro_entries__(self, bases: object) -> Any:
         return self()
