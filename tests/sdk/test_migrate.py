@@ -77,6 +77,18 @@ CHANGES = {
         "if True:\n    from scriptmode import TensorFlow\n"
         "    from sagemaker.tensorflow import TensorFlowModel  # both\nTensorFlow()"
     ),
+    "import sagemaker as sm\nimport sagemaker.tensorflow\nsm.processing.A()\nsagemaker.tensorflow.TensorFlow()": (
+        "import sagemaker as sm\nimport scriptmode\nsm.processing.A()\nscriptmode.TensorFlow()"
+    ),
+    "import sagemaker as sm\nimport sagemaker.tensorflow\nsm.processing.A()\nsm.tensorflow.TensorFlow()": (
+        "import scriptmode\nimport sagemaker as sm\nsm.processing.A()\nscriptmode.TensorFlow()"
+    ),
+    "import sagemaker\nfrom sagemaker import tuner, Session\nimport sagemaker.inputs": (
+        "import scriptmode\nfrom scriptmode import Session"
+    ),
+    "import sagemaker; import sagemaker.s3\nimport sagemaker.inputs  # data\nsagemaker.Session()": (
+        "import scriptmode; import scriptmode\nimport scriptmode  # data\nscriptmode.Session()"
+    ),
     "import sagemaker\nsagemaker.tensorflow.TensorFlow()\nsagemaker.processing.Processor()": (
         "import scriptmode\nimport sagemaker\nscriptmode.TensorFlow()\nsagemaker.processing.Processor()"
     ),
@@ -92,6 +104,12 @@ ARGUMENTS = {
     "role='r', script_mode=True,\n  # version\n  py_version='py3'": "role='r',\n  # version\n  py_version='py3'",
     "'i',\n  script_mode=True,  # v1\n  role='r',\n  evaluation_steps=None,\n": "'i',\n  role='r',\n",
     "role='r', compiler_config=None": "role='r'",
+    "\n  # one\n  script_mode=True,  # v1\n  # two\n  role='r'": "\n  # one\n  # two\n  role='r'",
+    "role='r',  # one\n  # two\n  script_mode=True": "role='r',  # one\n  # two\n  ",
+    "role='r',\n  # one\n  script_mode=True,\n  # two\n  training_steps=None,\n  # three\n": (
+        "role='r',\n  # one\n  # two\n  # three\n"
+    ),
+    "script_mode=True,\n  # one\n  training_steps=None, role='r'": "# one\n  role='r'",
     "training_steps=TensorFlow(train_max_run=1), role='r'": "role='r'",
 }
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from scriptmode.spec.arguments import GONE, IGNORED, RENAMED
 from scriptmode.spec.distribution import UNSUPPORTED
-from scriptmode.v2.source_blocks import Edit
+from scriptmode.v2.source_blocks import Edit, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode.v2.source_blocks import Block
+
+#: A comment that is a whole line, with the line break before it.
+_COMMENT_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*#[^\r\n]*")
+_COMMA = re.compile(r"[ \t]*,?[ \t]*")
 
 
 def changed_arguments(block: Block, call: ast.Call) -> tuple[set[Edit], list[tuple[int, str, str]]]:
@@ -51,7 +56,10 @@ def _keys(argument: ast.keyword) -> list[str]:
 
 
 def _removals(block: Block, given: list[ast.expr | ast.keyword], removed: list[bool]) -> Iterator[Edit]:
-    """Yield an edit for each run of arguments to remove, with the comma that becomes superfluous."""
+    """Yield an edit for each run of arguments to remove, with the comma that becomes superfluous.
+
+    Comments that are whole lines stay.
+    """
     spans = [block.span(each) for each in given]
     index = 0
     while index < len(given):
@@ -64,7 +72,28 @@ def _removals(block: Block, given: list[ast.expr | ast.keyword], removed: list[b
         start, end = spans[first][0], spans[index - 1][1]
         ends_a_line = index < len(given) and given[index].lineno != given[index - 1].end_lineno
         begins_a_line = not first or given[first - 1].end_lineno != given[first].lineno
-        if first and (index == len(given) or (ends_a_line and not begins_a_line)):
-            yield Edit(spans[first - 1][1], end, "")
+        with_comma_before = first > 0 and (index == len(given) or (ends_a_line and not begins_a_line))
+        between = spans[first - with_comma_before : index + (not with_comma_before)]
+        gaps = [block.text[left:right] for (_, left), (right, _) in zip(between, between[1:])]
+        comments = [comment for gap in gaps for comment in _COMMENT_LINE.findall(gap)]
+        if with_comma_before:
+            yield _removal_after_comma(block, Edit(between[0][1], end, ""), gaps[0], comments)
         else:
-            yield Edit(start, spans[index][0] if index < len(given) else end, "")
+            kept = "".join(f"{each.lstrip()}{_indentation(each)}" for each in comments)
+            yield Edit(start, between[-1][0] if index < len(given) else end, kept)
+
+
+def _removal_after_comma(block: Block, edit: Edit, gap: str, comments: list[str]) -> Edit:
+    """Return an edit from the end of an argument that stays; with comments its comma stays, not that after the edit."""
+    if not comments:
+        return edit
+    rest = _COMMA.match(block.text, edit.end)
+    end = rest.end() if rest else edit.end
+    ends_a_line = block.text[end : end + 1] in ("\r", "\n")
+    first_line = split_lines(gap)[0].rstrip("\r\n")
+    return Edit(edit.start, end, "".join([first_line, *comments, "" if ends_a_line else _indentation(comments[-1])]))
+
+
+def _indentation(comment: str) -> str:
+    """Return the line break and the indentation of a comment."""
+    return comment[: len(comment) - len(comment.lstrip())]

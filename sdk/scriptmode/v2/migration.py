@@ -84,6 +84,8 @@ class _Migrator:
         self.in_text = {child for _, node in self.nodes if isinstance(node, ast.JoinedStr) for child in ast.walk(node)}
         #: The packages that changed uses of a bound module need.
         self.packages: dict[str, set[str]] = {}
+        #: The imports of packages at the top level of each block that are written already.
+        self.imported_packages: set[tuple[int, str]] = set()
 
     def run(self) -> Migration:
         """Return the edits and the uses."""
@@ -224,8 +226,21 @@ class _Migrator:
             needed, between = self._needed(node), block.between(start)
             text = block.text[start:end]
             new = rewrite_import(text, node, found, kept=self.kept, packages=needed, between=between)
-            if new != block.text[start:end]:
-                self.result.edits[number].add(Edit(start, end, new))
+            if new != text:
+                edit = Edit(start, end, new)
+                is_top_level = self.parents[node] is block.tree
+                self.result.edits[number].add(self._import_once(number, edit, between) if is_top_level else edit)
+
+    def _import_once(self, number: int, edit: Edit, between: str) -> Edit:
+        """Return the edit of an import at the top level without a package that an earlier one of the block imports."""
+        text, statements = self.blocks[number].text, edit.text.split(between)
+        new = [each for each in statements if (number, each) not in self.imported_packages]
+        self.imported_packages |= {(number, each) for each in new if each.startswith("import scriptmode")}
+        if new:
+            return edit._replace(text=between.join(new))
+        line_break = re.search(r"(?:\r\n|\r|\n)\Z", text[: edit.start])
+        is_whole_line = line_break and re.match(r"[ \t]*(?:[\r\n]|\Z)", text[edit.end :])
+        return Edit(line_break.start(), edit.end, "") if line_break and is_whole_line else edit
 
     def _lost(self) -> set[str]:
         return {each.bound for found in self.imports.values() for each in found if each.is_lost}
