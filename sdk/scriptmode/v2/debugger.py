@@ -11,6 +11,8 @@ from scriptmode.v2 import rule_configs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from typing_extensions import Self
+
     from scriptmode.v2.framework_profile import FrameworkProfile
 
 __all__ = [
@@ -98,6 +100,26 @@ class _Rule:
     volume_size_in_gb: int | None = None
     rule_parameters: dict[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def custom(  # noqa: PLR0913 - the arguments of the SageMaker SDK
+        cls,
+        name: str,
+        image_uri: str,
+        instance_type: str,
+        volume_size_in_gb: int,
+        source: str | None = None,
+        rule_to_invoke: str | None = None,
+        *,
+        rule_parameters: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return a rule of a program of the caller's, or of an image."""
+        if bool(source) != bool(rule_to_invoke):
+            raise ValueError("source and rule_to_invoke of a custom rule belong together; give both, or none")
+        own = {**_given(source_s3_uri=source, rule_to_invoke=rule_to_invoke), **(rule_parameters or {})}
+        fields.update(instance_type=instance_type, volume_size_in_gb=volume_size_in_gb)
+        return cls(name, image_uri, rule_parameters=own, **fields)
+
     def _to_request_dict(self) -> dict[str, Any]:
         return _given(
             RuleConfigurationName=self.name,
@@ -108,12 +130,6 @@ class _Rule:
             S3OutputPath=self.s3_output_path,
             RuleParameters=self.rule_parameters or None,
         )
-
-
-def _source(source: str | None, rule_to_invoke: str | None) -> dict[str, str]:
-    if bool(source) != bool(rule_to_invoke):
-        raise ValueError("source and rule_to_invoke of a custom rule belong together; give both, or none")
-    return _given(source_s3_uri=source, rule_to_invoke=rule_to_invoke)
 
 
 @dataclass
@@ -143,24 +159,11 @@ class Rule(_Rule):
         return cls(name, rule_parameters=parameters, collection_configs=list(collections_to_save or own), **fields)
 
     @classmethod
-    def custom(  # noqa: PLR0913 - the arguments of the SageMaker SDK
-        cls,
-        name: str,
-        image_uri: str,
-        instance_type: str,
-        volume_size_in_gb: int,
-        source: str | None = None,
-        rule_to_invoke: str | None = None,
-        *,
-        rule_parameters: Mapping[str, Any] | None = None,
-        collections_to_save: Iterable[CollectionConfig] | None = None,
-        **fields: Any,
-    ) -> Rule:
-        """Return a rule of a program of the caller's, or of an image."""
-        own = {**_source(source, rule_to_invoke), **(rule_parameters or {})}
-        saved = list(collections_to_save or ())
-        fields.update(instance_type=instance_type, volume_size_in_gb=volume_size_in_gb)
-        return cls(name, image_uri, rule_parameters=own, collection_configs=saved, **fields)
+    def custom(
+        cls, *arguments: Any, collections_to_save: Iterable[CollectionConfig] | None = None, **fields: Any
+    ) -> Self:
+        """Return a rule as `ProfilerRule.custom` does, and the collections that the job saves for it."""
+        return super().custom(*arguments, collection_configs=list(collections_to_save or ()), **fields)
 
     def to_debugger_rule_config_dict(self) -> dict[str, Any]:
         """Return the service's DebugRuleConfiguration."""
@@ -177,24 +180,6 @@ class ProfilerRule(_Rule):
     ) -> ProfilerRule:
         """Return one of the rules of AWS's image, such as ``rule_configs.ProfilerReport()``."""
         return cls(name or base_config.rule_name, rule_parameters=base_config.rule_parameters, **fields)
-
-    @classmethod
-    def custom(  # noqa: PLR0913 - the arguments of the SageMaker SDK
-        cls,
-        name: str,
-        image_uri: str,
-        instance_type: str,
-        volume_size_in_gb: int,
-        source: str | None = None,
-        rule_to_invoke: str | None = None,
-        *,
-        rule_parameters: Mapping[str, Any] | None = None,
-        **fields: Any,
-    ) -> ProfilerRule:
-        """Return a rule of a program of the caller's, or of an image."""
-        own = {**_source(source, rule_to_invoke), **(rule_parameters or {})}
-        fields.update(instance_type=instance_type, volume_size_in_gb=volume_size_in_gb)
-        return cls(name, image_uri, rule_parameters=own, **fields)
 
     def to_profiler_rule_config_dict(self) -> dict[str, Any]:
         """Return the service's ProfilerRuleConfiguration."""
