@@ -96,6 +96,14 @@ def test_the_target_of_every_link_exists(document):
             assert parts.fragment in anchors(place), f"{target}: {place.name} has no such heading"
 
 
+def test_the_guide_has_the_number_of_public_programs_that_pass():
+    expected = tomllib.loads((ROOT / "tests/foreign_suites/expected.toml").read_text())
+    passes = expected["passes"]["v2-programs"]
+    failures = sum(len(each["tests"]) for each in expected["v2-programs"] if each["kind"] == "fails")
+    sentence = f"Of {passes + failures} public programs and notebooks, {passes} request their job so"
+    assert sentence in (DOCS / "guides/coming_from_sagemaker_v2.md").read_text()
+
+
 def test_links_are_found_in_lists_and_tables(tmp_path):
     document = tmp_path / "a.md"
     document.write_text("# A `b` c\n\n## Two\n\n## Two\n\n* [x](y.md)\n\n| a |\n|---|\n| [`z`](z.md#q) ![p](p.png) |\n")
