@@ -134,7 +134,7 @@ def _print_warning(
 
 
 def _import_path(program: Program) -> list[str]:
-    """Return the directories to import from; the user's files take the place of their copies in the job."""
+    """Return the directories to import from; the user's files replace their copies in the job."""
     code, given = program.cwd, program.env.get("PYTHONPATH", "").split(os.pathsep)
     if program.source is None:
         # Modules beside the script are not part of its source.
@@ -177,8 +177,8 @@ def _restore_modules(before: Mapping[str, types.ModuleType], folders: Sequence[s
     for name in sys.modules.keys() - before.keys():
         module = sys.modules[name]
         spec = getattr(module, "__spec__", None)
-        places = [getattr(module, "__file__", None), *(getattr(spec, "submodule_search_locations", None) or ())]
-        if any(Path(folder) in Path(place).parents for place in places if place for folder in folders):
+        locations = [getattr(module, "__file__", None), *(getattr(spec, "submodule_search_locations", None) or ())]
+        if any(Path(folder) in Path(location).parents for location in locations if location for folder in folders):
             del sys.modules[name]
     sys.modules.update(before)
 

@@ -58,7 +58,7 @@ def _keys(argument: ast.keyword) -> list[str]:
 def _removals(block: Block, given: list[ast.expr | ast.keyword], removed: list[bool]) -> Iterator[Edit]:
     """Yield an edit for each run of arguments to remove, with the comma that becomes superfluous.
 
-    Comments that are whole lines stay.
+    Comments that are whole lines are unchanged.
     """
     spans = [block.span(each) for each in given]
     index = 0
@@ -79,12 +79,12 @@ def _removals(block: Block, given: list[ast.expr | ast.keyword], removed: list[b
         if with_comma_before:
             yield _removal_after_comma(block, Edit(between[0][1], end, ""), gaps[0], comments)
         else:
-            kept = "".join(f"{each.lstrip()}{_indentation(each)}" for each in comments)
-            yield Edit(start, between[-1][0] if index < len(given) else end, kept)
+            replacement = "".join(f"{each.lstrip()}{_indentation(each)}" for each in comments)
+            yield Edit(start, between[-1][0] if index < len(given) else end, replacement)
 
 
 def _removal_after_comma(block: Block, edit: Edit, gap: str, comments: list[str]) -> Edit:
-    """Return an edit from the end of an argument that stays; with comments its comma stays, not that after the edit."""
+    """Return an edit from the end of the argument before; comments between need its comma, not that after the edit."""
     if not comments:
         return edit
     rest = _COMMA.match(block.text, edit.end)

@@ -39,10 +39,10 @@ class Imported(NamedTuple):
         return self.dotted in names.COUNTERPARTS
 
     @property
-    def is_lost(self) -> bool:
-        """Whether what is imported has no counterpart at all."""
+    def has_counterpart(self) -> bool:
+        """Whether what is imported, or a part of it, has a counterpart."""
         is_known = self.own is not None and (not names.is_adapter(self.own) or self.own in names.CALLS)
-        return not (is_known or self.target in names.COUNTERPARTS)
+        return is_known or self.target in names.COUNTERPARTS
 
     @property
     def new_name(self) -> str:
@@ -76,7 +76,7 @@ def rewrite_import(
     node: ast.Import | ast.ImportFrom,
     found: Sequence[Imported],
     *,
-    kept: Collection[str],
+    unchanged: Collection[str],
     packages: Mapping[str, set[str]],
     between: str,
 ) -> str:
@@ -86,17 +86,17 @@ def rewrite_import(
         text: The statement.
         node: The statement's node.
         found: The names of sagemaker that it binds. One that has an alias here, and none in the text, gets ``as``.
-        kept: The bound names whose import stays.
+        unchanged: The bound names whose import is unchanged.
         packages: The packages of scriptmode that uses of an imported module need, by the module.
         between: What stands between two statements: a line break and the indentation, or a semicolon.
     """
     if isinstance(node, ast.Import):
-        return _rewrite_modules(node, kept, packages, between)
-    stay = [each for each in found if each.is_lost or each.bound in kept]
-    modules = [each for each in found if each.is_module and each not in stay]
+        return _rewrite_modules(node, unchanged, packages, between)
+    old = [each for each in found if not each.has_counterpart or each.bound in unchanged]
+    modules = [each for each in found if each.is_module and each not in old]
     groups: dict[str, list[Imported]] = {}
     for each in found:
-        if each.own is not None and each not in stay:
+        if each.own is not None and each not in old:
             groups.setdefault(names.package_of(each.own), []).append(each)
     if len(groups) == 1 and len(found) == len(node.names) == sum(map(len, groups.values())):
         return _rewrite_in_place(text, *groups.items())
@@ -105,21 +105,23 @@ def rewrite_import(
     statements += [f"from {package} import {', '.join(map(_new_alias, each))}" for package, each in groups.items()]
     if not statements:
         return text
-    if stay:
-        statements.append(f"from {node.module} import {', '.join(map(_old_alias, stay))}")
+    if old:
+        statements.append(f"from {node.module} import {', '.join(map(_old_alias, old))}")
     comments = _comments(text) if between.startswith(("\n", "\r")) else []
     return between.join([*comments, *statements])
 
 
-def _rewrite_modules(node: ast.Import, kept: Collection[str], packages: Mapping[str, set[str]], between: str) -> str:
+def _rewrite_modules(
+    node: ast.Import, unchanged: Collection[str], packages: Mapping[str, set[str]], between: str
+) -> str:
     found: list[str] = []
     for alias in node.names:
         old = f"{alias.name} as {alias.asname}" if alias.asname else alias.name
         imported = _whole(alias) if _SAGEMAKER.match(alias.name) else None
         needed = packages.get(imported.target, set()) if imported else set()
-        if imported and (needed or not (imported.is_lost or imported.bound in kept)):
+        if imported and (needed or (imported.has_counterpart and imported.bound not in unchanged)):
             found.append(_package(needed))
-        if imported is None or imported.is_lost or imported.bound in kept:
+        if imported is None or not imported.has_counterpart or imported.bound in unchanged:
             found.append(old)
     found = list(dict.fromkeys(found))
     if len(node.names) == 1:
@@ -128,7 +130,7 @@ def _rewrite_modules(node: ast.Import, kept: Collection[str], packages: Mapping[
 
 
 def _rewrite_in_place(text: str, group: tuple[str, list[Imported]]) -> str:
-    """Return a statement whose names all come from one package: its layout and its comments stay."""
+    """Return a statement whose names all come from one package: its layout and its comments are unchanged."""
     package, found = group
     head, imports, rest = re.sub(r"(?<=from)(\s+)[\w.]+", rf"\g<1>{package}", text, count=1).partition("import")
     for each in found:

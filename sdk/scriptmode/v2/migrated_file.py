@@ -31,7 +31,7 @@ _NOT_ENTERED = ("__pycache__", "node_modules", "site-packages")
 _UNREAD = re.compile(r"\bpip3?\b.*\binstall\b.*\bsagemaker(?![\w-])|^\s*(?:import|from)\s+sagemaker\b", re.MULTILINE)
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A use of sagemaker in a file: its line, its cell from 1 on or 0, its name, and what to do instead."""
 
     line: int
@@ -59,7 +59,7 @@ class MigratedFile:
     new: str
     encoding: str
     unchanged: tuple[str, ...]
-    missing: tuple[Place, ...]
+    missing: tuple[Location, ...]
     errors: tuple[str, ...] = ()
 
     @property
@@ -123,20 +123,20 @@ def migrate_file(path: Path) -> MigratedFile:
 def _migrate_program(path: Path, text: str, encoding: str) -> MigratedFile:
     block = parse_program(text)
     found = migration.migrate([block])
-    missing = [Place(block.line_of(use.offset), 0, use.name, use.advice) for use in found.missing]
+    missing = [Location(block.line_of(use.offset), 0, use.name, use.advice) for use in found.missing]
     new = apply_edits(text, found.edits[0])
     return MigratedFile(path, text, new, encoding, _names(found.unchanged), tuple(missing))
 
 
 def _migrate_notebook(path: Path, text: str) -> MigratedFile:
     parsed: list[tuple[CellSource, Block]] = []
-    missing: list[Place] = []
+    missing: list[Location] = []
     errors = []
     for source in code_cells(text):
         try:
             block = parse_cell(source.text)
         except SyntaxError as error:
-            where = f"{path}:{_place(source, 0, '', '').line}: cell {source.cell + 1}, line {error.lineno}"
+            where = f"{path}:{_location(source, 0, '', '').line}: cell {source.cell + 1}, line {error.lineno}"
             errors.append(f"{where}: it is not Python 3: {error.msg}; correct it first")
             continue
         if block is not None:
@@ -144,12 +144,12 @@ def _migrate_notebook(path: Path, text: str) -> MigratedFile:
         missing += _unread(source, block)
     found = migration.migrate([block for _, block in parsed])
     edits = [edit for (source, _), each in zip(parsed, found.edits) for edit in source.edits_of_notebook(each)]
-    missing += [_place(parsed[use.block][0], use.offset, use.name, use.advice) for use in found.missing]
+    missing += [_location(parsed[use.block][0], use.offset, use.name, use.advice) for use in found.missing]
     unchanged, new = _names(found.unchanged), apply_edits(text, edits)
     return MigratedFile(path, text, new, "utf-8", unchanged, tuple(sorted(missing)), tuple(errors))
 
 
-def _unread(source: CellSource, block: Block | None) -> Iterator[Place]:
+def _unread(source: CellSource, block: Block | None) -> Iterator[Location]:
     """Yield the lines for IPython that install or import sagemaker."""
     for match in _UNREAD.finditer(source.text):
         start = match.start() + len(match[0]) - len(match[0].lstrip())
@@ -157,12 +157,12 @@ def _unread(source: CellSource, block: Block | None) -> Iterator[Place]:
         if not is_read:
             is_pip = "install" in match[0]
             advice = "install scriptmode instead" if is_pip else "this cell is not changed: change its file yourself"
-            yield _place(source, start, match[0].strip().lstrip("!%"), advice)
+            yield _location(source, start, match[0].strip().lstrip("!%"), advice)
 
 
-def _place(source: CellSource, offset: int, name: str, advice: str) -> Place:
+def _location(source: CellSource, offset: int, name: str, advice: str) -> Location:
     line = source.notebook.count("\n", 0, source.offset_in_notebook(offset)) + 1
-    return Place(line, source.cell + 1, name, advice)
+    return Location(line, source.cell + 1, name, advice)
 
 
 def _names(uses: list[Use]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What has to change in a program of the SageMaker SDK v2 or v1 for scriptmode, found in its syntax tree. Pure.
 
 A program is one block, a notebook has one for each cell; an import of one cell holds for all. Each use of a name of
-sagemaker is resolved by the tables of `names`. An import stays as long as a use of it has no counterpart.
+sagemaker is resolved by the tables of `names`. An import is unchanged as long as a use of it has no counterpart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VARIABLE = "it is also the name of a variable: rename the variable"
 
 
 class Use(NamedTuple):
-    """A use of sagemaker at a place of a block, and what to do instead of it; "" where it needs no change."""
+    """A use of sagemaker at an offset of a block, and what to do instead of it; "" where it needs no change."""
 
     block: int
     offset: int
@@ -73,14 +73,15 @@ class _Migrator:
         self.imported = {each.bound: each for found in self.imports.values() for each in found}
         assigned = {node.id for _, node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         assigned |= {node.arg for _, node in self.nodes if isinstance(node, ast.arg)}
-        #: Names whose uses stay, because a use may be that of a variable; and those whose imports stay.
+        #: Names whose uses are unchanged, because a use may be that of a variable.
         self.ambiguous = {
             name
             for name in assigned & self.imported.keys()
             if self.imported[name].is_module or self.imported[name].new_name != name
         }
-        self.kept = set(self.ambiguous)
-        #: Nodes in f-strings, whose places are not known before Python 3.12.
+        #: Names whose imports are unchanged.
+        self.unchanged_imports = set(self.ambiguous)
+        #: Nodes in f-strings, whose offsets are not known before Python 3.12.
         self.in_text = {child for _, node in self.nodes if isinstance(node, ast.JoinedStr) for child in ast.walk(node)}
         #: The packages that changed uses of a bound module need.
         self.packages: dict[str, set[str]] = {}
@@ -91,8 +92,8 @@ class _Migrator:
         """Return the edits and the uses."""
         found = [each for number, node in self.nodes for each in self._expressions(number, node)]
         for each in found:
-            if self._change_of(each) is None and (each.imported.is_module or not each.imported.is_lost):
-                self.kept.add(each.imported.bound)
+            if self._change_of(each) is None and (each.imported.is_module or each.imported.has_counterpart):
+                self.unchanged_imports.add(each.imported.bound)
                 self._miss(each.block, each.outer, each.dotted, names.advise_change(each.dotted))
         for each in found:
             self._use(each)
@@ -100,7 +101,8 @@ class _Migrator:
         for number, node in self.nodes:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._import(number, node)
-        if self.kept | self._lost() and not any(use.name in _TRAINS for use in self.result.unchanged):
+        trains = any(use.name in _TRAINS for use in self.result.unchanged)
+        if not trains and self.unchanged_imports | self._without_counterpart():
             # It trains nothing: with other sessions and inputs, the rest would not run either.
             self.result.edits = [set() for _ in self.blocks]
             self.result.unchanged.clear()
@@ -139,7 +141,8 @@ class _Migrator:
 
     def _use(self, found: _Expression) -> None:
         bound, change, call = found.imported.bound, self._change_of(found), self._call_of(found)
-        if change is None or (bound in self.kept and not found.imported.is_module) or bound in self.ambiguous:
+        unchanged = self.ambiguous if found.imported.is_module else self.unchanged_imports
+        if change is None or bound in unchanged:
             return
         name = change.own.rpartition(".")[2]
         edits = self.result.edits[found.block]
@@ -215,7 +218,7 @@ class _Migrator:
         block = self.blocks[number]
         start, end = block.span(node)
         for each in self.imports[node]:
-            if each.is_lost:
+            if not each.has_counterpart:
                 self._miss(number, node, each.target, names.advise_change(each.target))
             elif each.bound in self.ambiguous:
                 self._miss(number, node, each.target, _VARIABLE)
@@ -225,7 +228,7 @@ class _Migrator:
         if found := self.imports[node]:
             needed, between = self._needed(node), block.between(start)
             text = block.text[start:end]
-            new = rewrite_import(text, node, found, kept=self.kept, packages=needed, between=between)
+            new = rewrite_import(text, node, found, unchanged=self.unchanged_imports, packages=needed, between=between)
             if new != text:
                 edit = Edit(start, end, new)
                 is_top_level = self.parents[node] is block.tree
@@ -242,16 +245,16 @@ class _Migrator:
         is_whole_line = line_break and re.match(r"[ \t]*(?:[\r\n]|\Z)", text[edit.end :])
         return Edit(line_break.start(), edit.end, "") if line_break and is_whole_line else edit
 
-    def _lost(self) -> set[str]:
-        return {each.bound for found in self.imports.values() for each in found if each.is_lost}
+    def _without_counterpart(self) -> set[str]:
+        return {each.bound for found in self.imports.values() for each in found if not each.has_counterpart}
 
     def _needed(self, node: ast.AST) -> dict[str, set[str]]:
         """Return the packages that changed uses need, by what a statement imports: once for each bound name."""
-        provided = {each.bound for found in self.imports.values() for each in found if not each.is_lost}
+        provided = {each.bound for found in self.imports.values() for each in found if each.has_counterpart}
         return {
             each.target: self.packages[each.bound]
             for each in self.imports[node]
-            if each.bound in self.packages and not (each.is_lost and each.bound in provided)
+            if each.bound in self.packages and not (not each.has_counterpart and each.bound in provided)
         }
 
     def _miss(self, number: int, node: ast.AST, name: str, advice: str) -> None:

@@ -1,4 +1,4 @@
-"""The sources of a notebook's cells in its JSON text, so that all other bytes stay as they are. Pure."""
+"""The sources of a notebook's cells in its JSON text, so that all other bytes are unchanged. Pure."""
 
 from __future__ import annotations
 

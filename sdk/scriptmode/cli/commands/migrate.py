@@ -79,13 +79,13 @@ def _print(files: Sequence[MigratedFile], *, is_written: bool) -> None:
             output.echo(f"  {each.path}: {', '.join(each.unchanged)}")
     missing: dict[str, list[str]] = {}
     for each in files:
-        for place in each.missing:
-            cell = f"cell {place.cell}: " if place.cell else ""
-            missing.setdefault(place.advice, []).append(f"{each.path}:{place.line}: {cell}{place.name}")
+        for location in each.missing:
+            cell = f"cell {location.cell}: " if location.cell else ""
+            missing.setdefault(location.advice, []).append(f"{each.path}:{location.line}: {cell}{location.name}")
     if missing:
         output.echo("No counterpart:")
-    for advice, places in missing.items():
-        output.echo("\n    ".join([f"  {advice}:", *places]))
+    for advice, locations in missing.items():
+        output.echo("\n    ".join([f"  {advice}:", *locations]))
     others = len([each for each in files if not (each.unchanged or each.missing)])
     what = f"{pluralize(len(changed), 'file')} {'changed' if is_written else 'to change'}"
     output.echo(f"{what}, {others} without sagemaker" + ("" if is_written or not changed else "; --write changes them"))
