@@ -41,7 +41,7 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
     "--status",
     callback=_parse_status,
     metavar=f"[{'|'.join(STATUSES)}]",
-    shell_complete=complete_choice(*STATUSES),
+    shell_complete=complete_choice(*map(str.lower, STATUSES)),
     help="List jobs with this status only.",
 )
 @click.option("--name", metavar="TEXT", help="List jobs whose name contains TEXT only.")
