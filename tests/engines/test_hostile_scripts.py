@@ -1,8 +1,10 @@
-"""Scripts that leave a link where the platform writes and removes: nothing is written or removed behind it."""
+"""Scripts that replace files of their job by links and FIFOs: the platform neither follows nor waits for them."""
 
 import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
+
+from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED
 
 REPLACES_ITS_INPUT = """
 import os, sys
@@ -38,3 +40,19 @@ def test_a_script_that_links_its_input_elsewhere_has_nothing_removed_or_written_
         until(lambda name=name, code=code: code or not jobs.job_folder(name).hosts.exists())
     assert sorted(path.name for path in victim.rglob("*")) == ["data", "precious", "train"]
     assert not list((victim / "data" / "train").iterdir())
+
+
+REPLACES_ITSELF = """
+import os, sys
+os.unlink(__file__)
+os.mkfifo(__file__)
+sys.exit(3)
+"""
+
+
+def test_a_script_that_leaves_a_fifo_in_its_place_ends_its_job(engine, jobs):
+    name = jobs.start(
+        REPLACES_ITSELF, hosts=min(2, engine.hosts), hyperparameters={MULTI_WORKER_MIRRORED_ENABLED: True}
+    )
+    assert jobs.wait(name)["FailureReason"].endswith("exit code: 3")
+    until(lambda: not jobs.remains(name))

@@ -102,7 +102,7 @@ RUNTIME = {
     "mpi": (*VALUES, "environment", "host", "peers", "processes"),
     "requirements": ("contract", "files", "processes"),
     "user_code": (*VALUES, "environment", "files", "requirements"),
-    "report": (*VALUES, "environment", "mpi", "strategies"),
+    "report": (*VALUES, "environment", "files", "mpi", "strategies"),
     "supervisor": (*VALUES, "mpi", "peers", "processes"),
     "tensorflow": ("contract", "processes"),
     "rank": (*VALUES, "environment", "mpi", "processes", "report", "strategies", "user_code"),

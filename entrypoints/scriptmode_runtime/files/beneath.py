@@ -143,6 +143,11 @@ class Directory:
                 position.enter(part)
             return Directory(position.here)
 
+    def names(self) -> list[str]:
+        """Return the names in the directory, in order."""
+        with self._position() as position:
+            return [name for name, _ in reversed(position.entries())]
+
     def walk(self, *, failed: Failed | None = None) -> Iterator[Entry]:
         """Yield everything below the directory, each directory before what is in it; links are not followed.
 

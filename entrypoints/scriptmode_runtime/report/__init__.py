@@ -28,6 +28,7 @@ from scriptmode_runtime.failure import (
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.files import beneath
     from scriptmode_runtime.mpi.mpirun_output import RankFailure
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.report.redaction import Redaction
@@ -251,7 +252,8 @@ def _hint(environment: TrainingEnvironment, output: str, status: int, spec: Proc
 def _siblings(environment: TrainingEnvironment, folder: str) -> frozenset[str]:
     """Return the modules in a directory of the source."""
     try:
-        names = os.listdir(os.path.join(environment.path(contract.CODE_DIR), folder))
+        with _source(environment) as source, source.below(folder) as directory:
+            names = directory.names()
     except OSError:
         return frozenset()
     return frozenset(name[:-3] for name in names if name.endswith(".py") and name[:-3].isidentifier())
@@ -260,9 +262,17 @@ def _siblings(environment: TrainingEnvironment, folder: str) -> frozenset[str]:
 def _replaced_tf_config(environment: TrainingEnvironment) -> str:
     """Return the first line of the program that assigns TF_CONFIG; "" without one."""
     try:
-        with open(os.path.join(environment.path(contract.CODE_DIR), environment.program), "rb") as file:
+        with _source(environment) as source, open(source.open_file(environment.program), "rb") as file:
             lines = file.read(_LONGEST_PROGRAM).splitlines()
     except OSError:
         return ""
     number = next((number for number, line in enumerate(lines, 1) if _ASSIGNS_TF_CONFIG.search(line)), 0)
     return f"{environment.program}, line {number}," if number else ""
+
+
+def _source(environment: TrainingEnvironment) -> beneath.Directory:
+    """Open the directory of the source, where the script may have replaced every file, by a FIFO for example."""
+    from scriptmode_runtime.files import beneath
+
+    path = environment.path(contract.CODE_DIR)
+    return beneath.Directory(path, seen_as=path)
