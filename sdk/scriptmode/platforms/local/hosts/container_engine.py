@@ -129,8 +129,8 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
             "image_uri", "and entry_point are missing", "give an image, or a script to run in this project's image"
         )
     if LOCAL_GPU in spec.resources.types:
-        if (uri := _find_image_of_aws(algorithm, LOCAL_GPU, region)) is not None:
-            return uri
+        if algorithm.framework_version:
+            return _find_image_of_aws(algorithm, algorithm.py_version, LOCAL_GPU, region)
         raise invalid(
             "image_uri",
             "is missing",
@@ -146,7 +146,7 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
     with warnings.catch_warnings():
         # About an image that does not run.
         warnings.simplefilter("ignore")
-        uri = _find_image_of_aws(algorithm, "local", region)
+        uri = _similar_image_of_aws(algorithm, region)
     named = f"{uri!r}, which is AWS's and is pulled with your AWS credentials" if uri else "..."
     warn_of_others(algorithm, installed, f"For another image give image_uri={named}")
     return image
@@ -163,14 +163,19 @@ def _nearest(wanted: str | None, versions: Sequence[str]) -> str:
     return min(newest_first, key=lambda version: abs(position(version) - position(wanted or newest_first[0])))
 
 
-def _find_image_of_aws(algorithm: Algorithm, instance_type: str, region: str) -> str | None:
-    """Return the URI of AWS's image of that TensorFlow; ``None`` where AWS has none."""
+def _similar_image_of_aws(algorithm: Algorithm, region: str) -> str | None:
+    """Return the URI of AWS's image of that TensorFlow, also with another Python; ``None`` where AWS has none."""
     for python in (algorithm.py_version, None) if algorithm.framework_version else ():
         with suppress(SpecError):
-            return images.look_up_image(
-                framework_version=str(algorithm.framework_version),
-                py_version=python,
-                region=region,
-                instance_types=(instance_type,),
-            )
+            return _find_image_of_aws(algorithm, python, "local", region)
     return None
+
+
+def _find_image_of_aws(algorithm: Algorithm, python: str | None, instance_type: str, region: str) -> str:
+    """Return the URI of AWS's image of that TensorFlow and Python; raise `SpecError` where AWS has none."""
+    return images.look_up_image(
+        framework_version=str(algorithm.framework_version),
+        py_version=python,
+        region=region,
+        instance_types=(instance_type,),
+    )
