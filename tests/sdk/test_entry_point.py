@@ -297,3 +297,17 @@ def test_files_of_a_run_without_a_directory_are_removed_with_its_result(tmp_path
     assert [path.name for path in done.model.iterdir()] == ["m"]
     del done
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_without_a_directory_that_is_refused_leaves_no_files(mode, tmp_path, monkeypatch):
+    from scriptmode.testing import entry_point
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(SourceError):
+        entry_point("missing.py", mode=mode)
+    (tmp_path / "train.py").write_text("raise KeyboardInterrupt")
+    if mode == "in-process":
+        with pytest.raises(KeyboardInterrupt):
+            entry_point(tmp_path / "train.py")
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]

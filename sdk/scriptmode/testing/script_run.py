@@ -138,10 +138,15 @@ def entry_point(
     parent = None if directory is None else Path(directory).absolute()
     folder = Path(tempfile.mkdtemp(prefix="entry-point-", dir=parent))
     arguments = {"entry_point": script, **hosts.estimator_arguments, **arguments}
-    if mode == JOB:
-        run = _run_job(folder, inputs, hosts, arguments)
-    else:
-        run = _run_host(folder, inputs, hosts, mode, arguments)
+    try:
+        if mode == JOB:
+            run = _run_job(folder, inputs, hosts, arguments)
+        else:
+            run = _run_host(folder, inputs, hosts, mode, arguments)
+    except BaseException:
+        if directory is None:
+            beneath.remove_tree(folder, failed=lambda *_: None)
+        raise
     if directory is None:
         weakref.finalize(run, beneath.remove_tree, folder)
     return run
