@@ -4,12 +4,15 @@ import io
 import json
 import os
 import signal
+import socket
 import urllib.request
 from pathlib import Path
 
 import pytest
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
+
+from scriptmode.serve.object_store import remove_sockets
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +85,20 @@ def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
         stopped = sockets()
         assert all(path.is_socket() for path in stopped)
     assert not [path for path in (*killed, *stopped, *temporary.iterdir()) if path.exists()]
+
+
+def test_only_sockets_that_no_server_uses_are_removed():
+    with socket.socket() as reserved, socket.socket(socket.AF_UNIX) as server:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        path = Path(f"/tmp/seaweedfs-master-grpc-{port}.sock")
+        server.bind(str(path))
+        server.listen()
+        remove_sockets([port])
+        assert path.is_socket()
+        server.close()
+        remove_sockets([port])
+        assert not path.exists()
 
 
 def test_another_s3_server_checks_the_signatures_of_the_clients(tmp_path, s3_server):

@@ -6,6 +6,7 @@ The next server of the same data directory uses it again. A server that ends sto
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import shutil
@@ -36,7 +37,7 @@ _SERVICES = ("master", "volume", "filer", "s3")
 ENCRYPTION_HEADERS = frozenset(
     f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
 )
-_READY_SECONDS, _POLL_SECONDS = 60.0, 0.1
+_READY_SECONDS, _POLL_SECONDS, _CONNECT_SECONDS = 60.0, 0.1, 1.0
 #: Most volumes, seven of which each bucket uses, and the size at which a volume is full, in MB.
 _VOLUMES, _VOLUME_MEGABYTES = 1000, 1024
 
@@ -177,10 +178,16 @@ class ObjectStore:
 
 
 def remove_sockets(grpc_ports: Iterable[int]) -> None:
-    """Remove the sockets of a killed SeaweedFS, which have these names in /tmp whatever its options and TMPDIR are."""
+    """Remove the sockets of a killed SeaweedFS, which have these names in /tmp whatever its options and TMPDIR are.
+
+    A socket that accepts a connection belongs to another SeaweedFS, which uses the port now.
+    """
     for service, port in zip(_SERVICES, grpc_ports):
-        with suppress(OSError):
-            Path(f"/tmp/seaweedfs-{service}-grpc-{port}.sock").unlink()  # noqa: S108 - SeaweedFS's choice
+        path = f"/tmp/seaweedfs-{service}-grpc-{port}.sock"  # noqa: S108 - SeaweedFS's choice
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(_CONNECT_SECONDS)
+            if client.connect_ex(path) == errno.ECONNREFUSED:
+                Path(path).unlink()
 
 
 def _free_ports() -> list[int]:
