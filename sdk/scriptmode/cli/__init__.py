@@ -88,8 +88,8 @@ SYNONYMS = {
     **dict.fromkeys(("cancel", "kill"), "stop"),
     "delete": "rm",
 }
-#: Verbs of other tools that scriptmode does not have, and what to do instead.
 _BROWSER = "scriptmode serve shows jobs in a browser, at its URL"
+#: Verbs of other tools that scriptmode does not have, and what to do instead.
 INSTEAD = {
     "deploy": "serving is not part of scriptmode; to get the trained model, run scriptmode model download JOB",
     "ssh": "to run a command on a running host, run scriptmode exec JOB COMMAND",
