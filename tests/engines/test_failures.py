@@ -142,8 +142,8 @@ def test_an_input_that_cannot_be_read_fails_the_job_with_its_channel(jobs):
     assert (caught.value.failure.process, caught.value.failure.exit_code) == ("", None)
 
 
-#: The second host fails once the file is there; the others ignore SIGTERM.
-FAILS_AMONG_THE_DEAF = """
+#: The second host fails once the file is there.
+SECOND_HOST_FAILS_OTHERS_IGNORE_SIGTERM = """
     import os, signal, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print("up", flush=True)
@@ -166,7 +166,7 @@ def ended_soon(engine, jobs, name):
 
 @pytest.mark.prompt
 def test_the_first_host_to_fail_is_the_reason_and_ends_the_others(engine, jobs):
-    name = jobs.start(FAILS_AMONG_THE_DEAF, hosts=engine.hosts)
+    name = jobs.start(SECOND_HOST_FAILS_OTHERS_IGNORE_SIGTERM, hosts=engine.hosts)
     jobs.until_up(name)
     (jobs.job_folder(name).host("algo-2") / "checkpoints" / "go").touch()
     reason = ended_soon(engine, jobs, name)["FailureReason"]

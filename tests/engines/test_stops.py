@@ -18,7 +18,7 @@ SAVES = """
     print("up", flush=True)
     time.sleep(600)
 """
-DEAF = """
+OUTLIVES_SIGTERM = """
     import os, signal, time
     signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"signalled %f\\n" % time.monotonic()))
     with open(os.path.join(os.environ["SM_MODEL_DIR"], "kept"), "w") as file:
@@ -59,7 +59,7 @@ def test_a_stopped_script_has_the_grace_to_save_its_model(jobs):
 
 @pytest.mark.prompt
 def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(jobs):
-    name = jobs.start(DEAF, hosts=2, grace=GRACE)
+    name = jobs.start(OUTLIVES_SIGTERM, hosts=2, grace=GRACE)
     jobs.until_up(name)
     begun = time.monotonic()
     jobs.platform.stop(name)

@@ -17,7 +17,7 @@ class Rule:
     """Tests of a suite that cannot pass, for one reason.
 
     Attributes:
-        kind: ``fails``: the test runs, and its failure is a defect or a difference that is to be mended.
+        kind: ``fails``: the test runs, and its failure is a defect or a difference that is to be fixed.
             ``not applicable``: the test is not counted, because it is about another program.
     """
 
