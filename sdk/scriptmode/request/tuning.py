@@ -279,9 +279,10 @@ def training_request(tuning: Mapping[str, Any], name: str, tuned: Mapping[str, s
         **tuned,
         contract.TUNING_METRIC: objective,
     }
-    if "CheckpointConfig" in request:
-        checkpoints = request["CheckpointConfig"]
-        request["CheckpointConfig"] = {**checkpoints, "S3Uri": f"{checkpoints['S3Uri'].rstrip('/')}/{name}"}
+    # A request that is not validated yet may have something else.
+    checkpoints = request.get("CheckpointConfig", {})
+    if isinstance(uri := checkpoints.get("S3Uri"), str):
+        request["CheckpointConfig"] = {**checkpoints, "S3Uri": f"{uri.rstrip('/')}/{name}"}
     if tuning.get("Tags"):
         request["Tags"] = tuning["Tags"]
     return copy.deepcopy(request)

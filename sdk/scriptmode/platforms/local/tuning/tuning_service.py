@@ -61,12 +61,13 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        _refuse_cloud_only(request)
         # The training jobs' fields are validated as a training job's, which may be of this machine.
         found = service_model.problems(
             request, lambda field, _: field.startswith("TrainingJobDefinition."), tuning.REQUEST_SHAPE
         )
         service_model.raise_problems("the request is not valid", found)
+        _refuse_cloud_only(request)
+        _require_what_runs(request)
         self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
         definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
         objective = tuning.objective_of(request)["MetricName"]
@@ -195,8 +196,8 @@ class LocalTuning:
 
 def _refuse_cloud_only(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` for what only Amazon SageMaker executes."""
-    config = request.get("HyperParameterTuningJobConfig") or {}
-    resources = (request.get("TrainingJobDefinition") or {}).get("HyperParameterTuningResourceConfig") or {}
+    config = request["HyperParameterTuningJobConfig"]
+    resources = request.get("TrainingJobDefinition", {}).get("HyperParameterTuningResourceConfig", {})
     for field, argument in _CLOUD_ONLY.items():
         if field in request or field in config or field in resources:
             raise RequestError(
@@ -204,3 +205,12 @@ def _refuse_cloud_only(request: Mapping[str, Any]) -> None:
                 argument=argument,
                 advice="leave it out, or give the estimator an 'ml.*' instance_type",
             )
+
+
+def _require_what_runs(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for a missing field that the service takes in another place too."""
+    config = "HyperParameterTuningJobConfig"
+    if "TrainingJobDefinition" not in request:
+        raise RequestError("TrainingJobDefinition is missing", advice="add it")
+    if "HyperParameterTuningJobObjective" not in request[config]:
+        raise RequestError(f"{config}.HyperParameterTuningJobObjective is missing", advice="add it")

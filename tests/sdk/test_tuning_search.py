@@ -1,0 +1,110 @@
+"""The search of tuning jobs on this machine."""
+
+import math
+import sys
+
+import pytest
+
+from scriptmode import CategoricalParameter, ContinuousParameter, IntegerParameter, MissingPackageError
+from scriptmode.platforms.local.tuning.search import Search, require_optuna
+from scriptmode.request import tuning
+
+SEARCH_RANGES = {
+    "lr": ContinuousParameter(1e-5, 1e-1),
+    "momentum": ContinuousParameter(0.5, 0.999, "ReverseLogarithmic"),
+    "dropout": ContinuousParameter(0.0, 0.5, "Linear"),
+    "width": IntegerParameter(1, 1024, "Logarithmic"),
+    "layers": IntegerParameter(-1, 3),
+    "optimizer": CategoricalParameter(["adam", "sgd"]),
+}
+
+
+def config(strategy="Bayesian", *, jobs=20, ranges=SEARCH_RANGES, **fields):
+    return {
+        "Strategy": strategy,
+        "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+        "ResourceLimits": {"MaxNumberOfTrainingJobs": jobs, "MaxParallelTrainingJobs": 1},
+        "ParameterRanges": tuning.render_ranges(ranges, script_mode=True),
+        **fields,
+    }
+
+
+def loss(tuned):
+    return abs(math.log10(float(tuned["lr"])) + 3) + abs(float(tuned["dropout"]) - 0.2)
+
+
+def run(search, jobs):
+    """Run training jobs one after the other; return their hyperparameters."""
+    found = []
+    for number in range(jobs):
+        found.append(search.suggest())
+        search.finish(number, loss(found[-1]), is_complete=True)
+    return found
+
+
+@pytest.mark.parametrize("strategy", ["Bayesian", "Random", "Hyperband"])
+def test_values_are_within_their_ranges_and_differ(strategy):
+    found = run(Search("search", config(strategy), 1), 20)
+    for tuned in found:
+        assert set(tuned) == set(SEARCH_RANGES)
+        assert tuned["optimizer"] in ('"adam"', '"sgd"')
+        for name, given in SEARCH_RANGES.items():
+            if name != "optimizer":
+                kind = int if isinstance(given, IntegerParameter) else float
+                assert given.min_value <= kind(tuned[name]) <= given.max_value
+    assert len({tuned["lr"] for tuned in found}) == 20
+    # A logarithmic scale: half of the values are below the middle of the exponents.
+    assert 3 <= sum(float(tuned["momentum"]) > 0.95 for tuned in found) <= 17
+
+
+@pytest.mark.parametrize("strategy", ["Bayesian", "Random", "Hyperband"])
+def test_a_restored_search_goes_on_as_the_first_would_have(strategy):
+    whole = run(Search("search", config(strategy), 5), 15)
+    restored = Search("search", config(strategy), 5)
+    for number, tuned in enumerate(whole[:9]):
+        assert restored.restore(tuned) == tuned
+        restored.finish(number, loss(tuned), is_complete=True)
+    # But for the rounding of a value that is 1 less another.
+    assert {**restored.suggest(), "momentum": ""} == {**whole[9], "momentum": ""}
+
+
+def test_bayesian_search_learns_from_its_training_jobs():
+    found = [loss(tuned) for tuned in run(Search("search", config(jobs=40, RandomSeed=1), 1), 40)]
+    assert sum(found[30:]) / 10 < sum(found[:10]) / 10
+    assert min(found) < 0.5
+
+
+def test_a_grid_has_each_combination_once():
+    ranges = {"a": CategoricalParameter([1, 2, 3]), "b": CategoricalParameter(["x", "y"])}
+    given = config("Grid", ranges=ranges)
+    del given["ResourceLimits"]["MaxNumberOfTrainingJobs"]
+    search = Search("search", given, 1)
+    assert search.most_jobs == 6
+    assert len({tuple(search.suggest().values()) for _ in range(6)}) == 6
+
+
+def test_hyperband_stops_the_worse_training_jobs_early():
+    limits = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
+    search = Search("search", config("Hyperband", StrategyConfig=limits, jobs=30), 1)
+    stops = []
+    for number in range(30):
+        search.suggest()
+        stops.append(next((step for step in range(1, 10) if search.report(number, [number % 10])), None))
+        search.finish(number, number % 10, is_complete=stops[-1] is None)
+    assert None in stops
+    assert any(step is not None and step < 9 for step in stops)
+
+
+def test_a_search_goes_on_after_failed_training_jobs_and_values_that_are_not_finite():
+    search = Search("search", config(TrainingJobEarlyStoppingType="Auto"), 1)
+    for number, value in enumerate((None, float("nan"), float("inf"), 0.1)):
+        search.suggest()
+        search.report(number, [float("nan"), 0.2])
+        search.finish(number, value, is_complete=True)
+    assert search.suggest()
+
+
+def test_optuna_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(MissingPackageError, match=r"need Optuna, which is not installed; use pip install .*\[tuner\]"):
+        require_optuna()
