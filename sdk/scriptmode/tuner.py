@@ -242,7 +242,7 @@ class Tuner(LatestTuningJob):
         if not self._searches:
             job = self._job
             for part in tuning.split_requests(job.describe()):
-                request = tuning.training_request(part, job.name, {})
+                request = tuning.estimator_request(part)
                 name = part[tuning.DEFINITION].get("DefinitionName")
                 made = Tuner(
                     Estimator._of_job(request, {}, job.platform),  # noqa: SLF001

@@ -1,5 +1,6 @@
 """Tuning jobs of Amazon SageMaker: the calls, with botocore's own check of arguments and responses."""
 
+import copy
 import sys
 from datetime import datetime, timedelta, timezone
 
@@ -238,6 +239,39 @@ def test_an_attached_tuner_has_the_arguments_of_its_tuning_job(tuner, account):
         ]
     }
     assert attached.sagemaker_session == account
+
+
+HYPERPARAMETERS = {"epochs": 3, "rate": 0.1, "name": "a"}
+TUNED = {
+    "plain": ({}, {}),
+    "checkpoints": ({"checkpoint_s3_uri": "s3://b/ckpt"}, {}),
+    "autotune": ({}, {"autotune": True}),
+    "some kept static": ({}, {"autotune": True, "hyperparameters_to_keep_static": ["epochs", "name"]}),
+    "all kept static": ({}, {"autotune": True, "hyperparameters_to_keep_static": list(HYPERPARAMETERS)}),
+    "an image without script mode": (
+        {"entry_point": None, "source_dir": None},
+        {"autotune": True, "hyperparameters_to_keep_static": ["name"]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "arguments"), TUNED.values(), ids=TUNED.keys())
+def test_an_attached_tuner_sends_the_same_request_again(tuner, account, code, changes, arguments):
+    settings = {"entry_point": "train.py", "source_dir": code, "hyperparameters": HYPERPARAMETERS, **changes}
+    metrics = [{"Name": "accuracy", "Regex": "accuracy=(.*)"}]
+    estimator = Estimator("registry/img:1", ROLE, 1, "ml.m5.large", sagemaker_session=account, **settings)
+    request = Tuner(estimator, "accuracy", {"lr": ContinuousParameter(0, 1)}, metrics, **arguments).request(
+        "s3://data/train", job_name="search"
+    )
+    described = copy.deepcopy({key: each for key, each in request.items() if key != "Tags"})
+    # As the service describes it.
+    described["TrainingJobDefinition"].setdefault("StaticHyperParameters", {})["_tuning_objective_metric"] = "accuracy"
+    account.describes("Completed")
+    account.describes("Completed", **described)
+    attached = Tuner.attach("search", account)
+    assert attached.request("s3://data/train", job_name="search") == request
+    assert attached.estimator.checkpoint_s3_uri == changes.get("checkpoint_s3_uri")
+    assert not attached.estimator.additional_request_fields
 
 
 def test_an_attached_tuner_of_several_estimators_has_each(tuner, account):

@@ -94,13 +94,19 @@ def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str
         if name not in static:
             what = f"has {name!r}, which is not a hyperparameter of the estimator, or has a range"
             raise invalid("hyperparameters_to_keep_static", what, did_you_mean(name, static) or "leave it out")
-    # With another value of script mode's own hyperparameters, the job would run another script.
-    own = (contract.RESERVED_PREFIX, contract.MODEL_DIR_PARAMETER) if is_script else ()
-    kept = {*spec.kept_static, *(name for name in static if own and name.startswith(own))}
-    chosen = {name: value for name, value in static.items() if name not in kept}
+    chosen = {name: static[name] for name in _users_names(static) if name not in spec.kept_static}
     if chosen:
         ranges["AutoParameters"] = [{"Name": name, "ValueHint": value} for name, value in chosen.items()]
     return {name: value for name, value in static.items() if name not in chosen}, ranges
+
+
+def _users_names(static: Mapping[str, str]) -> list[str]:
+    """Return the names of the hyperparameters that are neither script mode's own nor the service's.
+
+    With another value of script mode's own hyperparameters, the job would run another script.
+    """
+    own = (contract.RESERVED_PREFIX, contract.MODEL_DIR_PARAMETER) if contract.PROGRAM in static else ()
+    return [name for name in static if not name.startswith((*own, contract.TUNING_METRIC))]
 
 
 def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -229,7 +235,8 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
     config, definition = tuning[_CONFIG], tuning[DEFINITION]
     limits, objective = config["ResourceLimits"], objective_of(tuning)
     ranges = config.get("ParameterRanges", {})
-    is_script = contract.PROGRAM in definition.get("StaticHyperParameters", {})
+    static, autotune = definition.get("StaticHyperParameters", {}), "Autotune" in tuning
+    is_script = contract.PROGRAM in static
     return {
         "objective_metric_name": objective["MetricName"],
         "hyperparameter_ranges": _parse_ranges(ranges, script_mode=is_script),
@@ -245,7 +252,8 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
         "completion_criteria_config": config.get("TuningJobCompletionCriteria"),
         "early_stopping_type": config.get("TrainingJobEarlyStoppingType", "Off"),
         "random_seed": config.get("RandomSeed"),
-        "autotune": "Autotune" in tuning,
+        "autotune": autotune,
+        "hyperparameters_to_keep_static": _users_names(static) if autotune else None,
     }
 
 
@@ -270,19 +278,38 @@ def training_request(tuning: Mapping[str, Any], name: str, tuned: Mapping[str, s
     ``tuned`` are the hyperparameters that the search chose, by name. The checkpoints of each job are below the
     job's name: a job must not resume from another's.
     """
-    definition = with_resource_config(tuning[DEFINITION])
-    objective = objective_of(tuning)["MetricName"]
-    request = {key: value for key, value in definition.items() if key not in _OF_TUNING}
-    request["TrainingJobName"] = name
+    request = _request_of_definition(tuning, name)
     request["HyperParameters"] = {
-        **definition.get("StaticHyperParameters", {}),
+        **request["HyperParameters"],
         **tuned,
-        contract.TUNING_METRIC: objective,
+        contract.TUNING_METRIC: objective_of(tuning)["MetricName"],
     }
     # A request that is not validated yet may have something else.
     checkpoints = request.get("CheckpointConfig", {})
     if isinstance(uri := checkpoints.get("S3Uri"), str):
         request["CheckpointConfig"] = {**checkpoints, "S3Uri": f"{uri.rstrip('/')}/{name}"}
+    return request
+
+
+def estimator_request(tuning: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the CreateTrainingJob request that a request or a description with one definition was rendered of.
+
+    It has the tuning job's name; `render_tuning_request` turns it into the request again.
+    """
+    request = _request_of_definition(tuning, tuning["HyperParameterTuningJobName"])
+    chosen = tuning[_CONFIG].get("ParameterRanges", {}).get("AutoParameters") or ()
+    given = {**request["HyperParameters"], **{each["Name"]: each["ValueHint"] for each in chosen}}
+    # The service describes the objective among the static hyperparameters.
+    request["HyperParameters"] = {name: value for name, value in given.items() if name != contract.TUNING_METRIC}
+    return request
+
+
+def _request_of_definition(tuning: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a CreateTrainingJob request with the fields and the static hyperparameters of a definition."""
+    definition = with_resource_config(tuning[DEFINITION])
+    request = {key: value for key, value in definition.items() if key not in _OF_TUNING}
+    request["TrainingJobName"] = name
+    request["HyperParameters"] = dict(definition.get("StaticHyperParameters", {}))
     if tuning.get("Tags"):
         request["Tags"] = tuning["Tags"]
     return copy.deepcopy(request)
