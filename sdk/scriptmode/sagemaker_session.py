@@ -147,8 +147,14 @@ class Session(SessionObjects):
 
     @property
     def sagemaker_runtime_client(self) -> Any:
-        """The boto3 client that invokes endpoints; scriptmode deploys none."""
-        return self._connection.client("sagemaker-runtime")
+        """The client that invokes endpoints: the wrapped session's, else boto3's; scriptmode deploys none.
+
+        The operations of a session of this machine raise `CredentialsError`.
+        """
+        own = getattr(self._given, "sagemaker_runtime_client", None)
+        if own is None and self.local_mode:
+            return _RefusingClient("sagemaker_runtime_client")
+        return own or self._connection.client("sagemaker-runtime")
 
     @property
     def sagemaker_config(self) -> Any:
@@ -312,21 +318,29 @@ class Session(SessionObjects):
         return self._connection.read_config("the config of boto_session")
 
 
-class _LocalClient:
-    """The operations of a boto3 client that a session of this machine has."""
+class _RefusingClient:
+    """A boto3 client of a session of this machine, named as the session's attribute; it refuses all operations."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __getattr__(self, operation: str) -> Any:
         """Raise the error of an operation that needs an account."""
         if operation.startswith("_"):
             raise AttributeError(operation)
         raise CredentialsError(
-            f"sagemaker_client.{operation} calls Amazon SageMaker, but this is a session of this machine",
+            f"{self._name}.{operation} calls Amazon SageMaker, but this is a session of this machine",
             advice="use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
             + HOW_TO_GIVE_CREDENTIALS,
         )
+
+
+class _LocalClient(_RefusingClient):
+    """The operations of a boto3 client that a session of this machine has."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__("sagemaker_client")
+        self._session = session
 
     def describe_training_job(self, TrainingJobName: str) -> dict[str, Any]:  # noqa: N803 - boto3's names
         """Return the description of a training job."""

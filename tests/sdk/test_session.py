@@ -29,6 +29,7 @@ from scriptmode import (
 )
 from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
 from scriptmode.aws.local_bucket import LocalBucket
+from scriptmode.sagemaker_session import wrap_session
 from scriptmode.testing import FakeSageMaker
 
 BUCKET = "s3://scriptmode_local"
@@ -71,11 +72,13 @@ def test_a_session_names_the_account_the_region_and_a_bucket_that_exists(fake):
     assert session.sagemaker_client.list_training_jobs()["TrainingJobSummaries"] == []
 
 
-def test_a_session_has_a_client_that_invokes_endpoints():
-    import boto3
-
-    boto_session = boto3.Session("key", "secret", region_name="eu-west-1")
-    assert Session(boto_session).sagemaker_runtime_client.meta.service_model.service_name == "sagemaker-runtime"
+def test_a_session_has_a_client_that_invokes_endpoints_which_this_machine_refuses(fake):
+    assert Session(fake).sagemaker_runtime_client.meta.service_model.service_name == "sagemaker-runtime"
+    theirs = SimpleNamespace(boto_session=fake, sagemaker_runtime_client=object())
+    assert wrap_session(theirs).sagemaker_runtime_client is theirs.sagemaker_runtime_client
+    client = Session(local_mode=True).sagemaker_runtime_client
+    with pytest.raises(CredentialsError, match=r"runtime_client\.invoke_endpoint calls Amazon"):
+        client.invoke_endpoint(EndpointName="a")
 
 
 def test_the_default_bucket_is_the_arguments_else_the_config_files(fake):

@@ -9,6 +9,7 @@ _ENDPOINTS = {
     "cloudwatch": "https://monitoring.{region}.{suffix}/",
     "iam": "https://iam.{suffix}/",
     "sagemaker": "https://api.sagemaker.{region}.{suffix}/",
+    "sagemaker-runtime": "https://runtime.sagemaker.{region}.{suffix}/",
 }
 _ENDPOINT = "https://{service}.{region}.{suffix}/"
 

@@ -73,9 +73,8 @@ class FakeClient:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._operations:
-            raise NotImplementedError(
-                f"the fake {self._service!r} client has no {name!r}; it has {', '.join(sorted(self._operations))}"
-            )
+            known = ", ".join(sorted(self._operations)) or "no operations"
+            raise NotImplementedError(f"the fake {self._service!r} client has no {name!r}; it has {known}")
 
         def method(**arguments: Any) -> dict[str, Any]:
             return self._call(name, arguments)

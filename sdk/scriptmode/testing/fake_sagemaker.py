@@ -58,6 +58,7 @@ class FakeSageMaker(FakeAccount):
             "logs": FakeLogs(self).operations,
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
+            "sagemaker-runtime": {},
             "sts": FakeIdentity(self).operations,
         }
 
@@ -68,7 +69,8 @@ class FakeSageMaker(FakeAccount):
         """Create a client of a service, like ``boto3.Session.client``.
 
         Args:
-            service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``.
+            service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``, or
+                ``sagemaker-runtime``, which has no operations.
             region_name: Region in the client's ``meta``, by default the session's.
             settings: Other arguments of boto3; they only appear in the client's ``meta``.
 
