@@ -19,10 +19,6 @@ from scriptmode.request import tuning
 from scriptmode.spec import arguments, names
 from scriptmode.spec.training_job import require_bool
 from scriptmode.spec.tuning_configurations import (
-    HyperbandStrategyConfig,
-    InstanceConfig,
-    StrategyConfig,
-    TuningJobCompletionCriteriaConfig,
     WarmStartConfig,
     WarmStartTypes,
     parse_configuration,
@@ -40,18 +36,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
-
-__all__ = [
-    "HyperbandStrategyConfig",
-    "HyperparameterTuner",
-    "InstanceConfig",
-    "StrategyConfig",
-    "Tuner",
-    "TuningJob",
-    "TuningJobCompletionCriteriaConfig",
-    "WarmStartConfig",
-    "WarmStartTypes",
-]
 
 _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
 #: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
