@@ -59,7 +59,7 @@ class LatestJob:
         job = self._latest_job("latest_job_tensorboard_artifacts_path()")
         return parse.monitoring_output(job.describe(), "tensorboard")
 
-    def _latest_job(self, asked: str) -> TrainingJob:
+    def _latest_job(self, requested: str) -> TrainingJob:
         if self.latest_training_job is None:
-            raise invalid("latest_training_job", f"is None, and {asked} is about it", "call fit first, or attach")
+            raise invalid("latest_training_job", f"is None, and {requested} is about it", "call fit first, or attach")
         return self.latest_training_job

@@ -21,7 +21,7 @@ def whole_number(name: str, value: object, least: int | None = None, *, hint: st
     if found is None or (least is not None and found < least):
         kind = "" if isinstance(value, (int, float, str)) else f" of type {type(value).__name__}"
         bound = "" if least is None else f" of at least {least}"
-        raise invalid(name, f"is {value!r}{kind}", _meant(value) or f"give a whole number (int){bound}{hint}")
+        raise invalid(name, f"is {value!r}{kind}", _suggest_number(value) or f"give a whole number (int){bound}{hint}")
     return found
 
 
@@ -38,7 +38,7 @@ def parse_age(text: str) -> float | None:
     return float(found[1]) * _UNITS[found[2]] if found else None
 
 
-def _meant(value: object) -> str:
+def _suggest_number(value: object) -> str:
     """Return how to write the number in a text: one in quotes, or a duration with its unit; "" for anything else."""
     if not isinstance(value, str):
         return ""
