@@ -34,6 +34,11 @@ def test_a_job_runs_and_is_described_as_it_was_asked_for(api):
     assert (api.folder / "out" / request["TrainingJobName"] / "output" / "model.tar.gz").exists()
 
 
+def test_the_reason_of_a_failure_has_no_word_of_the_text_hidden(api):
+    found = api.run("raise ValueError('no ~/.local/share/scriptmode/jobs')")
+    assert "no ~/.local/share/scriptmode/jobs" in found["FailureReason"]
+
+
 def test_instance_groups_keep_their_types(api):
     groups = [
         {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},

@@ -28,6 +28,12 @@ class AccessKey(NamedTuple):
     secret: str
 
 
+def random_key() -> AccessKey:
+    """Return a key of random characters, which no server knows yet."""
+    name = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
+    return AccessKey(_ID_PREFIX + name, secrets.token_urlsafe(_SECRET_BYTES))
+
+
 class AccessKeys:
     """The access keys of one data directory, in a file that only its user can read.
 
@@ -44,8 +50,7 @@ class AccessKeys:
 
     def create(self) -> AccessKey:
         """Create a key, which a running server accepts at once; raise `DataError`."""
-        name = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
-        key = AccessKey(_ID_PREFIX + name, secrets.token_urlsafe(_SECRET_BYTES))
+        key = random_key()
         self._write({**self.read(), key.identifier: key.secret})
         return key
 
