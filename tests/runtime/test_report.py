@@ -217,6 +217,17 @@ def test_tracebacks_name_the_files_of_the_source_and_not_the_copy_of_the_job(tmp
         assert text.endswith(f"ValueError: {code}/words.py")
 
 
+@pytest.mark.parametrize("colours", [("", ""), ("\x1b[35m", "\x1b[0m")], ids=["plain", "coloured"])
+def test_a_secret_that_is_a_word_of_the_jobs_path_leaves_the_source_file_known(tmp_path, monkeypatch, colours):
+    monkeypatch.setenv("DB_PASSWORD", "training")
+    code = tmp_path / "training-1" / "ml" / "code"
+    begin, end = colours
+    frame = f'File {begin}"{code}/train.py"{end}, line 2, in main\n    fit()'
+    output = f"Traceback (most recent call last):\n  {frame}\nOSError: no\n"
+    text = described(tmp_path / "training-1", SCRIPT, 1, output).traceback
+    assert 'File "train.py", line 2, in main\n    fit()' in text
+
+
 def test_no_field_has_a_secret(tmp_path):
     write_files(tmp_path / "own" / "ml" / "output", {"failure": "my own words, not correct-horse\n"})
     own = described(tmp_path / "own", SCRIPT, 4, "the end\n", db_password="correct-horse")

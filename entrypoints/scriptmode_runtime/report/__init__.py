@@ -137,7 +137,8 @@ def describe(
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
     # Secrets are hidden before the text is cut: a part of a secret would not be recognised.
     script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
-    text = _with_source_paths(readable(hide(script_text or output)), _base_dir(environment, host))
+    # The directory of the source is found before, where a word of its path may be a secret.
+    text = readable(hide(_with_source_paths(script_text or output, _base_dir(environment, host))))
     error = last_error(text)
     if not script_text and text and not error:
         head += _LOG_HEADING
@@ -219,7 +220,8 @@ def _with_source_paths(text: str, base_dir: str) -> str:
     code = os.path.join(base_dir or contract.DEFAULT_BASE_DIR, contract.CODE_DIR)
     # Python resolves the path of the working directory.
     for directory in (code, os.path.realpath(code)):
-        text = text.replace(f'File "{directory}/', 'File "')
+        # Python 3.13 and later colour the path.
+        text = re.sub(rf'(File (?:\x1b\[[0-9;]{{0,20}}m)?"){re.escape(directory)}/', r"\1", text)
     return text
 
 
