@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,14 +21,27 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
     from scriptmode.platforms.base import Platform
 
-#: Names of the SageMaker SDK's session that this one does not have, and what to use instead.
+#: What to use instead of the names of the SageMaker SDK's session that this one lacks, by patterns; the first counts.
 _INSTEAD = {
-    **dict.fromkeys(("train", "tune"), "use the estimator's fit()"),
-    **dict.fromkeys(("s3_client", "s3_resource"), "use boto_session.client('s3')"),
-    **dict.fromkeys(("create_model", "delete_endpoint", "endpoint_from_production_variants"), (
-        "scriptmode does not deploy models: use sagemaker_client or the sagemaker package"
-    )),
-}  # fmt: skip
+    "train|get_train_request": "use the estimator's fit() and request()",
+    "tune|create_tuning_job|wait_for_tuning_job": "use scriptmode.Tuner and its fit()",
+    "s3_client|s3_resource": "use boto_session.client('s3')",
+    ".*bucket.*": "use default_bucket(), which creates and checks the bucket",
+    "config": "leave it out: Session(local_mode=True) has no such settings",
+    **{
+        pattern: f"scriptmode does not {what}: use a client of boto_session, or the sagemaker package"
+        for pattern, what in {
+            ".*process.*": "run processing jobs",
+            ".*transform.*": "run transform jobs",
+            ".*feature.*|.*_record|.*(athena_query|query_execution).*": "use feature groups",
+            ".*monitoring.*": "monitor models",
+            ".*auto_ml.*|list_candidates": "run AutoML jobs",
+            ".*hubs?(_.*)?": "use hubs",
+            ".*(endpoint|model|inference|compil|edge|optimization).*": "deploy models",
+            ".*(tag|group|training_plan|mlflow).*|search|update_training_job": "have this operation",
+        }.items()
+    },
+}
 
 
 class Session(SessionObjects):
@@ -126,8 +140,9 @@ class Session(SessionObjects):
             wrapped = self.boto_session if self._given is None else self._given
             if hasattr(wrapped, name):
                 return getattr(wrapped, name)
-        if name in _INSTEAD:
-            raise AttributeError(f"Session has no {name!r}; {_INSTEAD[name]}")
+        for pattern, advice in _INSTEAD.items():
+            if re.fullmatch(pattern, name):
+                raise AttributeError(f"Session has no {name!r}; {advice}")
         raise AttributeError(f"'Session' object has no attribute {name!r}")
 
     @property
