@@ -51,6 +51,7 @@ RUN = {
     "a metric that does not compile": (["--metric", "loss=("], "is wrong at character 1, '(': missing )"),
     "a type with a typo": (["--instance-type", "local_proces"], "did you mean 'local_process'?"),
     "an hour": (["--max-run", "1h"], "write 3600, the seconds of 1h"),
+    "an hour as a setting": (["--set", "max_run=1h"], "--set max_run is '1h'; write 3600, the seconds of 1h"),
     "no host": (["--instance-count", "0"], "'0' is not a whole number of at least 1"),
     "5,000 hosts": (["--instance-count", "5000"], "5,000 hosts are more than this machine has ports for; use at most"),
     "a type of EC2": (["--instance-type", "m5.large"], "did you mean 'ml.m5.large'?"),

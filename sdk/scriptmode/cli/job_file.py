@@ -12,6 +12,7 @@ from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError,
 from scriptmode.cli import locations, structured_files
 from scriptmode.messages import did_you_mean, validate_keys
 from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
+from scriptmode.spec.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -110,11 +111,22 @@ def validate_argument(where: Place, key: str, value: object) -> None:
         allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"
         example = next((_TYPES[each][2] for each in types if each in _TYPES), "...")
         example = where.pair.format(key, example or where.table.format("name", '"value"'))
-        raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=f"write {allowed}, such as {example}")
+        advice = _advice_on_number(key, types, value) or f"write {allowed}, such as {example}"
+        raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=advice)
 
     if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
         allowed = f"a list of files and directories, such as {where.pair.format(key, json.dumps(['lib']))}"
         raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=f"write {allowed}")
+
+
+def _advice_on_number(key: str, types: Iterable[type], value: object) -> str:
+    """Return how the estimator advises to write a text as the number that it means; "" for any other text."""
+    if int in types and isinstance(value, str):
+        try:
+            whole_number(key, value)
+        except SpecError as error:
+            return error.advice if error.advice and error.advice.startswith("write ") else ""
+    return ""
 
 
 def is_accepted_type(types: Iterable[type], value: object) -> bool:
