@@ -45,6 +45,7 @@ class RunOptions:
         """
         path: Path | None = given["file"]
         from_file = {} if path is None else _read_file(path, has_source_dir=given["source_dir"] is not None)
+        in_file = frozenset(from_file)
         inputs, name = from_file.pop("inputs", None), from_file.pop("job_name", None)
         options = _parse_options(given)
         arguments = {**from_file, **options}
@@ -69,12 +70,16 @@ class RunOptions:
             channels = job_file.parse_channels(path, inputs, is_local=is_local, replaced=replaced)
         for channel, location in replaced.items():
             channels[channel] = locations.existing_location_uri(f"--input {channel}", location, is_local=is_local)
-        names = (*job_file.estimator_arguments(), *OPTION_NAMES)
+        overridden = {argument for argument in in_file if argument in options or given.get(argument)}
         return cls(
             arguments,
             channels or None,
             given["job_name"] or name,
-            {argument: _option(argument) for argument in names if argument not in from_file},
+            {
+                argument: str(path) if argument in in_file else _option(argument)
+                for argument in (*job_file.estimator_arguments(), *OPTION_NAMES)
+                if argument not in overridden
+            },
         )
 
     def queued(self, queue: int) -> RunOptions:
