@@ -57,6 +57,7 @@ RUN = {
     "a type of EC2": (["--instance-type", "m5.large"], "did you mean 'ml.m5.large'?"),
     "SageMaker without an image": (["--instance-type", "ml.m5.large"], "image_uri is missing"),
     "SageMaker without a Region": ([*CLOUD], "no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
+    "a role's name without a Region": (["--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i"], "set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),
     "Horovod": (["--distribution", "horovod"], "--distribution is 'horovod'; use mpi"),
     "another distribution": (["--distribution", "ring"], "use one of mpi, multi-worker-mirrored, parameter-server"),
     "ranks without MPI": (["--processes-per-host", "2"], "--processes-per-host configures a distribution, but none is enabled; add --distribution"),

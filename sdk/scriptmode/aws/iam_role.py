@@ -45,6 +45,8 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
     except JobNotFoundError as error:
         raise invalid("role", f"{role!r} is not a role of this account", "give its name or its ARN") from error
     except CredentialsError as error:
+        if error.argument == "region":  # which a job with the role's ARN needs too
+            raise
         advice = "or give the role's ARN, which is not looked up"
         raise CredentialsError(f"{error}", argument=error.argument, advice=advice) from error
     return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
