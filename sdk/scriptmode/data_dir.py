@@ -41,7 +41,7 @@ def _without_file(data_dir: Path) -> Path:
             break
     if each.exists() and not each.is_dir():
         what = "which is a file" if each == data_dir else f"but {str(each)!r} is a file"
-        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", advice="name a directory in it")
+        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", advice="set the variable to a directory")
     return data_dir
 
 

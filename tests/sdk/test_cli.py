@@ -104,7 +104,10 @@ def test_a_data_directory_that_is_a_file_is_named(words, tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(file))
     done = invoke(*words)
     assert done.exit_code == 1
-    assert done.stderr == f"scriptmode: SCRIPTMODE_DATA_DIR is '{file}', which is a file; name a directory in it\n"
+    assert (
+        done.stderr
+        == f"scriptmode: SCRIPTMODE_DATA_DIR is '{file}', which is a file; set the variable to a directory\n"
+    )
 
 
 def test_the_package_runs_as_the_command():
