@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode import DataError, Estimator, RequestError, SpecError, TrainingJob
+from scriptmode import MPI, DataError, Estimator, RequestError, SpecError, TrainingJob
 from scriptmode.aws import S3Downloader
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
@@ -128,7 +128,7 @@ def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, bel
     (tmp_path / "file").touch()
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", f"{tmp_path}/file{below}")
     for call in (TrainingJob.list, lambda: made().fit(), lambda: TrainingJob.attach("a-job")):
-        with pytest.raises(DataError, match=rf"^SCRIPTMODE_DATA_DIR is '.*/file{below}', {what}; name a directory in"):
+        with pytest.raises(DataError, match=rf"^SCRIPTMODE_DATA_DIR is '.*/file{below}', {what}; set the variable to"):
             call()
 
 
@@ -144,6 +144,7 @@ WRITTEN_OTHERWISE = {
         "distribution is 'horovod'; write MPI(), which starts Horovod's processes",
     ),
     "a distribution's name": ({"distribution": "parameter-server"}, "'parameter-server'; write ParameterServer()"),
+    "a class of distributions": ({"distribution": MPI}, "distribution.MPI'>; write MPI()"),
     "another distribution": ({"distribution": "ring"}, "distribution is 'ring'; give ParameterServer(), Multi"),
     "a preset": ({"metric_definitions": "kears"}, "metric_definitions is 'kears'; did you mean 'keras'?"),
     "a time with its unit": ({"max_run": "1h"}, "max_run is '1h'; write 3600, the seconds of 1h"),

@@ -251,6 +251,8 @@ def _advise(value: object) -> str:
     name = re.sub("[^a-z]", "", value.lower()) if isinstance(value, str) else ""
     if name in _BY_NAME:
         return f"write {_BY_NAME[name]}"
+    if isinstance(value, type) and value in (ParameterServer, MultiWorkerMirrored, MPI):
+        return f"write {value.__name__}()"
     return "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}"
 
 
