@@ -40,8 +40,11 @@ def request_of(code, tmp_path, monkeypatch):
     [
         ({"framework_version": "2.15", "py_version": "py399"}, None),
         ({"framework_version": "2.15.1", "py_version": "py3"}, None),
-        ({"framework_version": "2.19"}, "framework_version is '2.19', but {}, which has TensorFlow 2.15.1. python"),
-        ({"py_version": "py2"}, "py_version is 'py2', but {}, which has Python 3.99. python=... selects another"),
+        ({"framework_version": "2.19"}, "framework_version is '2.19', but {}, which has TensorFlow 2.15.1. platform"),
+        (
+            {"py_version": "py2"},
+            "py_version is 'py2', but {}, which has Python 3.99. platform=LocalPlatform(python=...) selects another",
+        ),
         (
             {"framework_version": "1.13", "py_version": "py37"},
             "framework_version is '1.13' and py_version is 'py37', but {}, which has TensorFlow 2.15.1 and Python 3.99"
@@ -49,7 +52,7 @@ def request_of(code, tmp_path, monkeypatch):
         ),
         (
             {"framework_version": "1.13", "tensorflow": ""},
-            "framework_version is '1.13', but {}, which has no TensorFlow. python=... selects another interpreter",
+            "framework_version is '1.13', but {}, which has no TensorFlow. platform=LocalPlatform(python=...) selects another interpreter",
         ),
     ],
     ids=["the same", "the same with a patch", "another", "another Python", "TensorFlow 1", "no TensorFlow"],
@@ -120,7 +123,7 @@ def test_a_warning_is_shown_once_whichever_lines_ask(code, tmp_path):
         warnings.simplefilter("default")
         made.request()
         made.training_image_uri()
-    assert len(caught) == 1
+    assert [each.filename for each in caught] == [__file__]
 
 
 @pytest.mark.parametrize(

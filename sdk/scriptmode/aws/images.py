@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import image_table
@@ -13,6 +12,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import suggest_similar
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode.spec.versions import version_numbers
+from scriptmode.tracebacks import warn_caller
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -128,11 +128,9 @@ def _choose_python(version: str, python: str | None, known: Collection[str]) -> 
         return next(iter(known))
     if python is None and _DEFAULT_OF_V1 in known:
         others = " or ".join(repr(each) for each in known if each != _DEFAULT_OF_V1)
-        warnings.warn(
+        warn_caller(
             f"py_version is not given: TensorFlow {version} runs with {_DEFAULT_OF_V1!r}, the default of SageMaker SDK "
-            f"v1; give py_version={others} for Python 3",
-            UserWarning,
-            stacklevel=2,
+            f"v1; give py_version={others} for Python 3"
         )
         return _DEFAULT_OF_V1
     if python is None or python not in known:

@@ -55,7 +55,7 @@ def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:
         return
     python = find_interpreter(settings.python)
     found = Installed(f"the hosts run with {python}", _tensorflow_versions(python), _python_version(python))
-    warn_of_others(algorithm, found, "python=... selects another interpreter")
+    warn_of_others(algorithm, found, "platform=LocalPlatform(python=...) selects another interpreter")
 
 
 def _python_version(python: str) -> tuple[int, int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.spec.versions import is_release_of, version_numbers
+from scriptmode.tracebacks import warn_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,8 +38,7 @@ def warn_of_others(algorithm: Algorithm, installed: Installed, advice: str) -> N
     is_older = version_numbers(algorithm.framework_version or "2") < (2,)
     is_present = any(version_numbers(each) >= (2,) for each in installed.tensorflow)
     note = _COMPATIBILITY if is_older and is_present else ""
-    # Python shows the same text from the same line once, also where a plan and then a fit warn of it.
-    warnings.warn(f"{named}, but {installed.hosts}, which has {has}{note}. {advice}", stacklevel=1)
+    warn_caller(f"{named}, but {installed.hosts}, which has {has}{note}. {advice}")
 
 
 def _others(algorithm: Algorithm, installed: Installed) -> Iterator[tuple[str, str]]:
