@@ -137,7 +137,7 @@ COMMAND_LINE_USES = {
     "platforms.local": "LocalPlatform",  # public, as a submodule
     "platforms.local.pruning": "PruneReport",
     "spec.metric_definitions": "PRESETS",
-    "spec.whole_numbers": "parse_age",
+    "spec.whole_numbers": "parse_age whole_number",
     "platforms.base": "STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
