@@ -76,6 +76,9 @@ MESSAGES = {
     "pip found no polars>=9: correct its name or version": [NO_DISTRIBUTION],
     "The job has no channel EVAL: name it in fit's inputs": ["KeyError: 'SM_CHANNEL_EVAL'"],
     "Horovod is not installed in /venv/bin/python": ["ModuleNotFoundError: No module named 'horovod'"],
+    "tensorflow is not installed in /venv/bin/python: install it there with pip install 'scriptmode[tensorflow]'": [
+        "ModuleNotFoundError: No module named 'tensorflow'"
+    ],
     "pandas is not installed in /venv/bin/python": ["ModuleNotFoundError: No module named 'pandas'"],
     "pandas was found, but it has no core: ": ["ModuleNotFoundError: No module named 'pandas.core'"],
     "unless a file of the source hides a": ["ModuleNotFoundError: No module named 'a.b'; 'a' is not a package"],

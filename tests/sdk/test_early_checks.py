@@ -2,6 +2,7 @@
 
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,8 @@ def test_a_syntax_error_is_shown_as_at_the_prompt_before_a_job_exists(made, tmp_
 SCRIPTS = {
     "not installed": ({"train.py": "import os\nimport no_such_module.part as p"}, {},
         "code/train.py:2: module 'no_such_module' is not installed for the hosts' Python, {python}; name its package in requirements"),
+    "TensorFlow": ({"train.py": "if 0:\n  pass\nimport tensorflow"}, {}, "" if find_spec("tensorflow") else
+        "is not installed for the hosts' Python, {python}; install it there: {python} -m pip install "),
     "required": ({"train.py": "import no_such_module", "requirements.txt": "# more\nNo-Such.Module>=2\n"}, {}, ""),
     "required by another name": ({"train.py": "from sklearn9 import x", "requirements.txt": "sklearn9-cpu[a]"}, {}, ""),
     "required from elsewhere": ({"train.py": "import no_such_module", "requirements.txt": "-r more.txt"}, {}, ""),

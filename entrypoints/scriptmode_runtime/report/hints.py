@@ -91,6 +91,10 @@ _TABLE = (
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     ),
     _Row(
+        r"ModuleNotFoundError: No module named 'tensorflow'",
+        "tensorflow is not installed in {python}: install it there with pip install 'scriptmode[tensorflow]'",
+    ),
+    _Row(
         r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator",
         "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
     ),

@@ -14,6 +14,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError, SpecError
+from scriptmode.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
 from scriptmode.planning.assumptions import gpu_count, vcpu_count
 from scriptmode.request.parse import parse_request
@@ -168,10 +169,10 @@ class _Script:
             elif _is_module_beside(self._path, name):
                 yield f"{what} is not in the source; {self._how_to_add(name)}"
             elif self._python and not self._is_package and not self._is_required(name):
-                yield (
-                    f"{what} is not installed for the hosts' Python, {self._python}; name its package in "
-                    f"{_REQUIREMENTS} of the source directory, or install it there"
-                )
+                step = f"name its package in {_REQUIREMENTS} of the source directory, or install it there"
+                if name == "tensorflow":
+                    step = f"install it there: {install_command('tensorflow', python=self._python)}"
+                yield f"{what} is not installed for the hosts' Python, {self._python}; {step}"
 
     def _how_to_add(self, name: str) -> str:
         if len(self._source.sizes) == 1:
