@@ -128,7 +128,7 @@ COMMAND_LINE_USES = {
     "spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
     "request.parse": "parse_description",
-    "spec.distribution": "NAMES",  # one table of names
+    "spec.distribution": "NAMES advise_name",  # one table of names
     "spec.inputs": "Channel INPUT_MODES",
     "spec.job_description": "JobDescription JobStatus",
     "spec.job_request": "JobRequest",

@@ -15,8 +15,8 @@ from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
-from scriptmode.messages import did_you_mean, suggest_similar
-from scriptmode.spec.distribution import NAMES
+from scriptmode.messages import suggest_similar
+from scriptmode.spec.distribution import NAMES, advise_name
 from scriptmode.spec.metric_definitions import PRESETS
 
 if TYPE_CHECKING:
@@ -267,10 +267,8 @@ def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) 
 
 def _parse_distribution(where: str, name: str) -> dict[str, Any]:
     kind = NAMES.get(name.replace("_", "-"))
-    if name.lower() == "horovod":
-        raise SpecError(f"{where} is {name!r}", advice="use mpi, which starts Horovod's processes")
     if kind is None:
-        raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
+        raise SpecError(f"{where} is {name!r}", advice=advise_name(name))
     return {kind: {"enabled": True}}
 
 

@@ -256,6 +256,13 @@ def _advise(value: object) -> str:
     return "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}"
 
 
+def advise_name(name: str) -> str:
+    """Return what to give instead of a name that is not one of `NAMES`."""
+    if name.lower() == "horovod":
+        return "use mpi, which starts Horovod's processes"
+    return did_you_mean(name, list(NAMES)[:3])
+
+
 def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
     if kind in UNSUPPORTED:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scriptmode.errors import invalid
-from scriptmode.spec.distribution import NAMES
+from scriptmode.spec.distribution import NAMES, advise_name
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layout:
         distribution = self.distribution
         if isinstance(distribution, str):
             if distribution not in NAMES:
-                raise invalid("distribution", f"is {distribution!r}", f"give one of {', '.join(NAMES)}")
+                raise invalid("distribution", f"is {distribution!r}", advise_name(distribution))
             distribution = {NAMES[distribution]: {"enabled": True}}
         return {
             "instance_type": "local_process",
@@ -60,6 +60,19 @@ class Layout:
     def __name__(self) -> str:
         """The ID of the test that pytest runs with this value of a parameter."""
         return str(self)
+
+
+def require_layout(hosts: object) -> None:
+    """Raise `SpecError` for a value of ``hosts`` that is not one `Layout`."""
+    if isinstance(hosts, Layout):
+        return
+    example = 'layouts("parameter-server", 2)'
+    raise invalid(
+        "hosts",
+        f"is a {type(hosts).__name__} of {len(hosts)} values" if isinstance(hosts, (list, tuple)) else f"is {hosts!r}",
+        f'give Layout("parameter-server", 2), or one of {example}; '
+        f'for a test of each: @pytest.mark.parametrize("hosts", {example})',
+    )
 
 
 def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout]:

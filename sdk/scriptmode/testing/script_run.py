@@ -16,7 +16,7 @@ from scriptmode.platforms import registry
 from scriptmode.results import artifacts
 from scriptmode.results.metrics import Metrics, to_metrics
 from scriptmode.testing import in_process
-from scriptmode.testing.host_layout import Layout
+from scriptmode.testing.host_layout import Layout, require_layout
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -130,6 +130,7 @@ def entry_point(
     """
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
+    require_layout(hosts)
     if fixed := sorted(_FIXED & arguments.keys()):
         raise SpecError(
             f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
