@@ -284,6 +284,22 @@ def test_what_cannot_run_is_refused(arguments, message, entry_point):
     assert str(refused.value) == message
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("input", "did you mean 'inputs'?"),
+        ("host", "did you mean 'hosts'?"),
+        ("hyperparameter", "did you mean 'hyperparameters'?"),
+        ("wait", "leave it out: entry_point always waits for the script's end"),
+        ("xyz", "use inputs, hosts, mode, directory or an argument of Estimator"),
+    ],
+)
+def test_an_unknown_argument_has_a_suggestion(name, advice, entry_point):
+    with pytest.raises(TypeError) as refused:
+        entry_point(__file__, **{name: None})
+    assert str(refused.value) == f"entry_point has no argument {name!r}; {advice}"
+
+
 def test_a_host_that_does_not_exist_is_refused():
     with pytest.raises(SpecError, match=r"host is 3; give the number of a host, from 1 to 2"):
         Layout("mpi", 2, host=3)

@@ -6,15 +6,18 @@ import json
 import sys
 import tempfile
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, invalid
 from scriptmode.estimator import Estimator
+from scriptmode.messages import Problem, suggest_similar
 from scriptmode.platforms import registry
 from scriptmode.results import artifacts
 from scriptmode.results.metrics import Metrics, to_metrics
+from scriptmode.spec.arguments import GONE, IGNORED, RENAMED
+from scriptmode.spec.estimator_arguments import EstimatorArguments
 from scriptmode.testing import in_process
 from scriptmode.testing.host_layout import Layout, require_layout
 from scriptmode_runtime import contract
@@ -36,6 +39,13 @@ _FIXED = frozenset(
     {"entry_point", "instance_type", "instance_count", "instance_groups", "distribution", "platform",
      "sagemaker_session", "container_entry_point", "container_arguments", "output_path", "disable_output_compression"}
 )  # fmt: skip
+#: Arguments of `entry_point` itself that have a default.
+_OWN = ("inputs", "hosts", "mode", "directory")
+#: Arguments of `Estimator.fit` that a run does not have, and why.
+_OF_FIT = {
+    "wait": "leave it out: entry_point always waits for the script's end",
+    "logs": "leave it out: the output is the result's log",
+}
 _CONFIG_FILES = (
     contract.HYPERPARAMETERS_FILE,
     contract.INPUT_DATA_CONFIG_FILE,
@@ -131,10 +141,7 @@ def entry_point(
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
     require_layout(hosts)
-    if fixed := sorted(_FIXED & arguments.keys()):
-        raise SpecError(
-            f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
-        )
+    _validate_names(arguments)
     registry.require_local_jobs()
     parent = None if directory is None else Path(directory).absolute()
     folder = Path(tempfile.mkdtemp(prefix="entry-point-", dir=parent))
@@ -151,6 +158,19 @@ def entry_point(
     if directory is None:
         weakref.finalize(run, beneath.remove_tree, folder)
     return run
+
+
+def _validate_names(arguments: Mapping[str, Any]) -> None:
+    """Raise `SpecError` for arguments that `Layout` or `entry_point` sets, and ``TypeError`` for unknown ones."""
+    if fixed := sorted(_FIXED & arguments.keys()):
+        raise SpecError(
+            f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
+        )
+    names = {each.name for each in fields(EstimatorArguments)} - _FIXED
+    for name in sorted(arguments.keys() - names - {*RENAMED, *IGNORED, *GONE}):
+        advice = _OF_FIT.get(name) or suggest_similar(name, [*_OWN, *sorted(names)])
+        advice = advice or f"use {', '.join(_OWN)} or an argument of Estimator"
+        raise TypeError(str(Problem(f"entry_point has no argument {name!r}", advice)))
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
