@@ -24,6 +24,8 @@ def entry_point(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
     from scriptmode import testing
 
     def run(script: str | os.PathLike[str], **arguments: Any) -> EntryPointRun:
+        # A wrong argument is shown at the test's own line.
+        __tracebackhide__ = True
         before = Path.cwd()
         os.chdir(request.path.parent)
         try:

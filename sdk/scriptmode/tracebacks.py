@@ -61,6 +61,8 @@ def hide_frames(kind: type[Exception]) -> Callable[[_Class], _Class]:
 def _hiding(function: Callable[..., Any], kind: type[Exception]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        # pytest leaves the frame out.
+        __tracebackhide__ = True
         handled = sys.exc_info()[1]
         try:
             return function(*args, **kwargs)

@@ -40,6 +40,7 @@ class Layout:
     @property
     def estimator_arguments(self) -> dict[str, Any]:
         """The arguments of `Estimator` for these hosts."""
+        __tracebackhide__ = True
         distribution = self.distribution
         if isinstance(distribution, str):
             if distribution not in NAMES:
@@ -64,6 +65,7 @@ class Layout:
 
 def require_layout(hosts: object) -> None:
     """Raise `SpecError` for a value of ``hosts`` that is not one `Layout`."""
+    __tracebackhide__ = True
     if isinstance(hosts, Layout):
         return
     example = 'layouts("parameter-server", 2)'
@@ -91,6 +93,7 @@ def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout
     Raises:
         SpecError: For values that cannot make a job.
     """
+    __tracebackhide__ = True
     from scriptmode.estimator import Estimator
     from scriptmode.platforms import registry
 

@@ -138,6 +138,7 @@ def entry_point(
         SourceError: For a missing script.
         DataError: For inputs that cannot be read.
     """
+    __tracebackhide__ = True
     if mode not in MODES:
         raise invalid("mode", f"is {mode!r}", f"give one of {', '.join(MODES)}")
     require_layout(hosts)
@@ -162,6 +163,7 @@ def entry_point(
 
 def _validate_names(arguments: Mapping[str, Any]) -> None:
     """Raise `SpecError` for arguments that `Layout` or `entry_point` sets, and ``TypeError`` for unknown ones."""
+    __tracebackhide__ = True
     if fixed := sorted(_FIXED & arguments.keys()):
         raise SpecError(
             f"{fixed[0]} is not an argument here", argument=fixed[0], advice="leave it out; hosts= names the hosts"
@@ -175,6 +177,7 @@ def _validate_names(arguments: Mapping[str, Any]) -> None:
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
     """Run the script as one host's process."""
+    __tracebackhide__ = True
     from scriptmode.platforms.local.one_host import OneHostPlatform
 
     platform = OneHostPlatform(data_dir=folder)
@@ -205,6 +208,7 @@ def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments:
 
 
 def _find_task(host: PreparedHost, hosts: Layout) -> ScriptProcess:
+    __tracebackhide__ = True
     for process in host.processes:
         if hosts.task in ("", process.spec.name):
             return process
@@ -237,6 +241,7 @@ def _run_process(host: PreparedHost, process: ScriptProcess) -> int:
 
 def _run_job(folder: Path, inputs: object, hosts: Layout, arguments: Mapping[str, Any]) -> EntryPointRun:
     """Run all hosts as a job in the data directory ``folder``."""
+    __tracebackhide__ = True
     from scriptmode.platforms.local import LocalPlatform
 
     platform = LocalPlatform(data_dir=folder)
