@@ -73,7 +73,8 @@ class EntryPointRun:
         metrics: The metrics in the log, as `TrainingJob.metrics` returns them.
         variables: The environment variables that the script has in addition to this process's: ``SM_*``, ``TF_CONFIG``
             and others; of a job, those on the host that ``hosts`` names.
-        exception: The exception that ended the script in this process: ``raise run.exception`` to debug it.
+        exception: The exception that ended the script in this process: ``raise run.exception`` to debug it. ``None``
+            with the modes ``"process"`` and ``"job"``, and for a script that succeeded or called ``sys.exit``.
     """
 
     exit_code: int
