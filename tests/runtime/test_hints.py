@@ -148,8 +148,9 @@ MESSAGES = {
         "AttributeError: 'Mean' object has no attribute 'reset_states'. Did you mean: 'reset_state'?",
     ],
     "import scriptmode_runtime.tensorflow.horovod instead": HOROVOD_AND_KERAS_THREE,
-    "--name value": [
+    "--name value, or -n value": [
         "train.py: error: unrecognized arguments: --lr 0.1",
+        "train.py: error: unrecognized arguments: -n 4",
         "Error: No such option: --lr",
         "FATAL Flags parsing error: Unknown command line flag 'lr'",
     ],

@@ -209,7 +209,8 @@ _TABLE = (
     ),
     _Row(
         r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag",
-        "Each hyperparameter is given to the script as --name value: let its parser take every one of them",
+        "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its "
+        "parser take every one of them",
     ),
     _Row(
         r"the following arguments are required:|Missing option ",

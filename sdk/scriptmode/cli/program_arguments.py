@@ -59,7 +59,7 @@ def arguments_after_dashes() -> tuple[str, ...]:
 
 
 def parse_hyperparameters(words: Sequence[str]) -> dict[str, str] | None:
-    """Parse a script's arguments as hyperparameters, which the script gets as ``--name value``; values stay texts.
+    """Parse a script's arguments as hyperparameters, with the options ``--name value`` and ``-n value``, as texts.
 
     Returns None for words that would not reach the script as they are: a flag without a value, a value without an
     option, an option that occurs twice, one dash before a long name. They are the job's ``arguments``.
