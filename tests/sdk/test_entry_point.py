@@ -95,7 +95,7 @@ def test_a_script_has_the_arguments_variables_and_files_of_its_host(mode, run, t
         ("import sys; sys.exit(3)", 3, {"exception": ""}),
         ("import sys; sys.exit('no data')", 1, {"traceback": "no data"}),
         ("import argparse; argparse.ArgumentParser().parse_args()", 2, {"hint": "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its parser take every one of them"}),
-        ("def f(:\n", 1, {"exception": "SyntaxError"}),
+        ("exec('def f(:')", 1, {"exception": "SyntaxError"}),
     ],
     ids=["exception", "exit code", "exit with text", "argparse", "syntax"],
 )  # fmt: skip
@@ -312,6 +312,11 @@ def test_a_shell_script_runs_as_a_process_alone(tmp_path, entry_point):
     assert entry_point(tmp_path / "train.sh", mode="process").log == "algo-1\n"
     with pytest.raises(SourceError, match="does not exist"):
         entry_point("missing.py")
+
+
+def test_a_script_that_does_not_compile_is_refused(run):
+    with pytest.raises(SourceError, match=r"cannot be compiled by the hosts' Python"):
+        run("def f(:\n")
 
 
 def test_files_of_a_run_without_a_directory_are_removed_with_its_result(tmp_path, monkeypatch):

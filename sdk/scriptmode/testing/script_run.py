@@ -136,7 +136,7 @@ def entry_point(
 
     Raises:
         SpecError: For arguments that cannot make a job, and a host that does not run the script.
-        SourceError: For a missing script.
+        SourceError: For a script that is missing, or that the hosts' Python cannot compile.
         DataError: For inputs that cannot be read.
     """
     __tracebackhide__ = True
