@@ -176,7 +176,7 @@ def test_the_cells_of_a_notebook_train_unchanged_after_load_ext(tmp_path, monkey
                                script_mode=True, hyperparameters={'epochs': 2})
         estimator.fit(inputs)
         """,
-        "from sagemaker.tensorflow.serving import Model",
+        "from sagemaker.tensorflow.serving import Model\nModel(role=role)",
     ]
     for folder in ("data/train", "src"):
         (tmp_path / folder).mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_the_cells_of_a_notebook_train_unchanged_after_load_ext(tmp_path, monkey
     # The error has the cell's line alone, and what to do instead.
     (refused,) = notebook.cells[4].outputs
     assert refused.ename == "NotIncludedError"
-    assert refused.evalue.startswith("scriptmode has no sagemaker.tensorflow.serving; serve the model with")
+    assert refused.evalue.startswith("scriptmode has no sagemaker.tensorflow.serving.Model; serve the model with")
     assert "alias.py" not in "".join(refused.traceback)
 
 

@@ -74,8 +74,8 @@ def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, t
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
-    assert f"the data directory {tmp_path}/data: it is not a directory" in lines[at]
-    assert lines[at + 1].strip() == "-> free it, or name another directory in SCRIPTMODE_DATA_DIR"
+    assert f"SCRIPTMODE_DATA_DIR is '{tmp_path}/data', which is a file" in lines[at]
+    assert lines[at + 1].strip() == "-> set the variable to a directory"
     assert lines[-3].endswith(", 1 problem")
     assert "instance_type='local_process' (see disk), " in lines[-1]
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.doctor.check import Check, ok, problem, warning
-from scriptmode.errors import ContainerError, SpecError
+from scriptmode.errors import ContainerError, DataError, SpecError
 from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
@@ -67,8 +67,10 @@ def ports() -> Iterator[Check]:
     from scriptmode.platforms.local.system.ports import Ports
 
     with tempfile.TemporaryDirectory(prefix="ports-") as spare:
-        shared = default_data_dir() / "ports"
-        # A directory that is not writable is reported by the check of the data directory.
+        # A data directory that cannot be used is reported by the check `disk`.
+        shared = Path(spare)
+        with suppress(DataError):
+            shared = default_data_dir() / "ports"
         reserved = Ports(shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(spare))
         try:
             block = reserved.reserve(["a host"])["a host"]
@@ -149,7 +151,11 @@ def jobs() -> Iterator[Check]:
     """Check for jobs that cannot be read, and for running jobs whose agents died or do not answer."""
     from scriptmode.platforms.local.store import probe
 
-    folder = default_data_dir()
+    try:
+        folder = default_data_dir()
+    except DataError:
+        yield warning("unknown, because there is no data directory", "see disk", prevents=False)
+        return
     found = probe.find_unhealthy_jobs(folder)
     if found.unreadable:
         error = next(iter(found.unreadable.values()))
