@@ -17,8 +17,15 @@ MATRIX = [
         ("eu-west-1", "cn-north-1", "nowhere-1"),
         (["ml.m5.large"], ["ml.p4d.24xlarge"], ["ml.m5.large", "ml.g5.xlarge"], ["ml.p2.xlarge"]),
     ),
+    # Without a version of Python, v2 refuses what v1 ran with Python 2.
     *product(
-        ("1.12", "1.13", "1.15", "1.15.4", "2.0.1", "2.3", "2.3.0", "2.3.1", "2.4.3"),
+        ("1.12", "1.13", "1.15", "1.15.4", "2.0.1"),
+        ("py2", "py3", "py37"),
+        ("us-west-2",),
+        (["ml.c5.large"], ["ml.p4d.24xlarge"]),
+    ),
+    *product(
+        ("2.3", "2.3.0", "2.3.1", "2.4.3"),
         ("py2", "py3", "py37", None),
         ("us-west-2",),
         (["ml.c5.large"], ["ml.p4d.24xlarge"]),
