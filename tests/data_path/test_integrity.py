@@ -220,3 +220,42 @@ def test_an_encrypted_object_is_compared_with_its_checksum(server, views, tmp_pa
     else:
         with pytest.raises(DataError, match=r"their CRC32 is .*, but S3 has .*, twice"):
             mode(server, "small", views, tmp_path)
+
+
+@MODES
+@pytest.mark.parametrize("key", ["small", "large"])
+@pytest.mark.parametrize("others", [0, 8], ids=["one object", "nine objects"])
+def test_an_object_that_is_damaged_alike_at_each_read_is_an_error(server, views, tmp_path, mode, key, others):
+    for number in range(others):
+        server.contents[f"other-{number}"] = SMALL
+        file_mode(server, f"other-{number}", views, tmp_path / f"other-{number}")
+    content = server.contents[key]
+    server.etags[key] = content, server.etag(key)
+    server.contents[key] = damaged = content[:99] + bytes([content[99] ^ 4]) + content[100:]
+    server.etags[key] = damaged, server.etags[key][1]
+    with pytest.raises(DataError, match=rf"s3://bkt/{key}: the downloaded bytes are not the object's: their MD5 is"):
+        mode(server, key, views, tmp_path)
+
+
+@MODES
+@pytest.mark.parametrize(
+    "headers",
+    [{"x-amz-server-side-encryption": "aws:kms"}, {"x-amz-server-side-encryption-customer-algorithm": "AES256"}],
+    ids=["a key of KMS", "a key of the client"],
+)
+@pytest.mark.parametrize("key", ["small", "large"])
+def test_the_etag_of_an_encrypted_object_is_not_compared(server, views, tmp_path, mode, headers, key):
+    server.headers.update(headers)
+    server.etags[key] = server.contents[key], f'"{"a" * 32}"'
+    assert mode(server, key, views, tmp_path) == server.contents[key]
+
+
+def test_an_encrypted_object_does_not_excuse_another(server, views, tmp_path):
+    store = S3Store(retry_seconds=2)
+    server.headers["x-amz-server-side-encryption"] = "aws:kms"
+    server.etags["small"] = SMALL, f'"{"a" * 32}"'
+    found = store.find("s3://bkt/small")
+    assert b"".join(store.read(found, 0, found.size)) == SMALL
+    server.headers.clear()
+    with pytest.raises(DataError, match="their MD5 is"):
+        store.read(found, 0, found.size)

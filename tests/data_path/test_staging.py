@@ -157,15 +157,6 @@ def test_an_object_that_is_damaged_in_the_store_is_an_error_where_others_are_not
         store.check(damaged, lambda: [b"\1" + bytes(999)], lambda: None)
 
 
-def test_other_etags_than_md5s_are_accepted(server, tmp_path):
-    server.contents = {f"{number}": b"content" for number in range(100)}
-    server.etags = {key: (content, f'"{"a" * 32}"') for key, content in server.contents.items()}
-    _, contents = fetched(tmp_path / "data", entries())
-    assert contents == server.contents
-    # It is found out once, not for each object.
-    assert sum(request.method == "HEAD" for request in server.asked) <= 16
-
-
 def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (

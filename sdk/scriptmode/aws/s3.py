@@ -127,10 +127,7 @@ class S3:
         with self._translated(uri):
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
-                if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
-                    raise changed_object_error(item)
-                if is_part:
-                    _check_range(item, start, end, str(answer.get("ContentRange", "")))
+                _check_answer(item, (start, end) if is_part else None, answer)
                 with suppress(FlexibleChecksumError):
                     yield from iter(lambda: body.read(STREAM_BYTES), b"")
 
@@ -315,26 +312,48 @@ def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
     return frozen.access_key, frozen.secret_key, frozen.token
 
 
-def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
-    """Raise `DataError` where a response's Content-Range is not the range that was asked for."""
+def _check_answer(item: S3Object, span: tuple[int, int] | None, answer: Mapping[str, Any]) -> None:
+    """Raise `DataError` where GetObject's response is not for ``item``, or not for the range ``span`` of its bytes."""
+    etag, told = str(answer.get("ETag", "")), str(answer.get("ContentRange", ""))
+    if item.etag and etag and etag != item.etag:
+        if etag == f"W/{item.etag}":
+            raise unexpected_answer_error(item, f"a weak ETag, {etag}", f"{item.etag} was")
+        raise changed_object_error(item, f"it has the ETag {etag} now")
+    if span is None:
+        length = answer.get("ContentLength")
+        if length not in (None, item.size):
+            raise unexpected_answer_error(item, f"{length:,} bytes, {_described(answer)},", f"{item.size:,} bytes were")
+        return
+    wanted = f"bytes {span[0]}-{span[1] - 1} were"
     found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", told)
     if found is None:
-        raise DataError(
-            f"{item.location}: S3 returned all of it where a part was asked for", advice="use another endpoint"
-        )
+        range_text = f"with the range {told!r}" if told else "without a range"
+        raise unexpected_answer_error(item, f"an answer {range_text}, {_described(answer)},", wanted)
     if found[3] not in ("*", str(item.size)):
-        raise changed_object_error(item)
-    if (int(found[1]), int(found[2])) != (start, end - 1):
-        raise DataError(
-            f"{item.location}: S3 returned the range {told!r} where bytes {start}-{end - 1} were asked for",
-            advice="use another endpoint, or another proxy",
-        )
+        raise changed_object_error(item, f"it has {int(found[3]):,} bytes now, and had {item.size:,}")
+    if (int(found[1]), int(found[2])) != (span[0], span[1] - 1):
+        raise unexpected_answer_error(item, f"the range {told!r}", wanted)
 
 
-def changed_object_error(item: S3Object) -> DataError:
-    """Return the error for an object that was changed after it was listed."""
+def _described(answer: Mapping[str, Any]) -> str:
+    """Return the status and the type of a response's content as text."""
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", "unknown")
+    kind = str(answer.get("ContentType", ""))
+    return f"status {status}" + (f" and type {kind}" if kind.startswith("text/") else "")
+
+
+def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataError:
+    """Return the error for a response that is not for the object; ``expected`` ends with ``was`` or ``were``."""
     return DataError(
-        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first)",
+        f"{item.location}: S3 returned {came} where {expected} expected",
+        advice="use another endpoint, or another proxy",
+    )
+
+
+def changed_object_error(item: S3Object, found: str) -> DataError:
+    """Return the error for an object that was changed after it was listed; ``found`` says what shows that."""
+    return DataError(
+        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first; {found})",
         advice="do not change a job's input until the job has ended",
     )
 

@@ -31,6 +31,7 @@ _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisable
 _TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
 _UNREACHABLE = "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
+_NOT_S3 = "check that AWS_ENDPOINT_URL names an S3 endpoint, and that no proxy answers in its place"
 _RETRY = "retry, and check the network to that endpoint if it happens again"
 
 
@@ -107,6 +108,8 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
         what, advice = f"{where} cannot be reached: {what}", _UNREACHABLE
     elif isinstance(error, exceptions.FlexibleChecksumError):
         what, advice = f"the bytes that came are not the object's: {what}", _RETRY
+    elif unreadable := _unreadable(error):
+        what, advice = f"the answer of {where} cannot be read: {unreadable}", _NOT_S3
     elif isinstance(error, _broken_errors()):
         what, advice = f"the connection to {where} broke: {_how(error)}", _RETRY
     elif isinstance(error, exceptions.ParamValidationError):
@@ -119,6 +122,19 @@ def _named(error: Exception, endpoint: str) -> str:
     url = str(getattr(error, "kwargs", {}).get("endpoint_url") or endpoint)
     parts = urlsplit(url)
     return f" {parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def _unreadable(error: Exception) -> str:
+    """Return why http.client could not read an answer, such as one of more than 100 headers; "" for another error.
+
+    botocore raises it as a closed connection.
+    """
+    from http.client import HTTPException, IncompleteRead, RemoteDisconnected
+
+    hidden = list(getattr(getattr(error, "kwargs", {}).get("error"), "args", ()))
+    if not hidden or isinstance(hidden[-1], (IncompleteRead, RemoteDisconnected)):
+        return ""
+    return foreign_text(hidden[-1]) if isinstance(hidden[-1], HTTPException) else ""
 
 
 def _how(error: Exception) -> str:
@@ -162,5 +178,9 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
             f"{uri}: access denied ({message or code})",
             advice="the credentials in use must be allowed to use this place",
         )
+    kind = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "")
+    if code == "500" and kind and "xml" not in kind:
+        # botocore also makes 500 of a status 200 whose body is not XML (handlers.py, ``_handle_200_error``).
+        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", advice=_NOT_S3)
     advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
     return DataError(f"{uri}: S3 answered {code}: {message}", advice=advice)

@@ -14,9 +14,10 @@ from scriptmode.terminal_text import escape_unprintable
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode import Failure, HostActivity
+    from scriptmode.platforms.base import ChannelProgress
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
@@ -36,14 +37,16 @@ def render_description(
     activity: Mapping[str, HostActivity] | None = None,
     colour_status: Callable[[str], str] = str,
     failure: Failure | None = None,
+    progress: Iterable[ChannelProgress] = (),
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
-    masked, and control characters are escaped. ``colour_status`` gets the status.
+    masked, and control characters are escaped. ``colour_status`` gets the status. ``progress``: what the channels'
+    objects were compared with.
     """
     rows: list[tuple[str, str]] = []
-    for label, value in _rows(description, activity or {}, failure):
+    for label, value in _rows(description, activity or {}, failure, progress):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
@@ -58,7 +61,10 @@ def render_description(
 
 
 def _rows(
-    description: JobDescription, activity: Mapping[str, HostActivity], failure: Failure | None
+    description: JobDescription,
+    activity: Mapping[str, HostActivity],
+    failure: Failure | None,
+    progress: Iterable[ChannelProgress],
 ) -> Iterator[tuple[str, str]]:
     """Yield the labels and values that a job has."""
     job = description.job
@@ -75,6 +81,7 @@ def _rows(
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
         "image": job.algorithm.image_uri,
         "inputs": "\n".join(map(_channel, job.channels)),
+        "data": "\n".join(f"{each.channel}: {each.verified}" for each in progress if each.verified),
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),

@@ -5,12 +5,14 @@ Independent of the HTTP client: it gets response headers and bytes. What is comp
 * The checksum of the whole object that S3 keeps (Checking object integrity, S3 user guide). It costs a request. A
   composite one, of its parts' checksums ("-3" at its end), cannot be compared.
 * The ETag of an object that was stored in one part is its content's MD5, unless it is encrypted with a key of KMS or
-  of the client's; then it looks the same (Object, S3 API). Some stores that are not S3 write other ETags. Of an object
-  of at most `MOST_MD5_BYTES` it is compared first.
+  of the client's; then it looks the same (Object, S3 API), and HeadObject names the encryption. An ETag of that form
+  that differs from the bytes is damage in every other case. Of an object of at most `MOST_MD5_BYTES` it is compared
+  first.
 
 TLS authenticates each record: a stream over it is compared with no MD5, and one of small objects not at all.
 
-A range of an object alone cannot be verified; its length and ETag are checked where it is read.
+A range of an object alone cannot be verified; its length and ETag are checked where it is read. ``on_result`` of
+`Verifier` counts what each object was compared with that was read as a whole: one without a checksum is not verified.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
 from scriptmode.errors import DataError
+from scriptmode.spec.inputs import NOT_VERIFIABLE, TLS_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +43,8 @@ MD5 = "md5"
 MOST_MD5_BYTES = 1024 * 1024
 _CRC_BYTES = {"crc64nvme": 8, "crc32c": 4, "crc32": 4}
 _MD5_ETAG = re.compile(r'"([0-9a-f]{32})"')
+#: What an object was compared with.
+RESULTS = (*ALGORITHMS, MD5, TLS_ALONE, NOT_VERIFIABLE)
 
 
 class Checksum(NamedTuple):
@@ -123,10 +128,14 @@ def checksum(headers: Mapping[str, str], etag: str) -> Checksum | None:
         value = headers.get(f"x-amz-checksum-{algorithm}", "")
         if value and "-" not in value and (algorithm not in _CRC_BYTES or _crc_function(algorithm)):
             return Checksum(algorithm, value)
-    has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
-    is_encrypted = has_own_key or headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
     simple = _MD5_ETAG.fullmatch(etag)
-    return None if simple is None or is_encrypted else Checksum(MD5, simple[1])
+    return None if simple is None or _is_encrypted(headers) else Checksum(MD5, simple[1])
+
+
+def _is_encrypted(headers: Mapping[str, str]) -> bool:
+    """Return whether an object's ETag is no MD5 because of its encryption (Object, S3 API)."""
+    has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
+    return has_own_key or headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
 
 
 class Verifier:
@@ -135,14 +144,14 @@ class Verifier:
     ``head`` returns the headers of a response about an object (HeadObject).
     """
 
-    def __init__(self, head: Callable[[StoredObject], Mapping[str, str]]) -> None:
+    def __init__(
+        self, head: Callable[[StoredObject], Mapping[str, str]], on_result: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """``on_result`` is called with one of `RESULTS` for each object that was read as a whole, from any thread."""
         self._head = head
-        #: Whether an object's ETag was its MD5 once; whether one was not: the object is encrypted, or the same bytes
-        #: came twice.
-        self._etags_are_md5s = False
-        self._etags_are_others = False
-        #: Whether such an encrypted object had a checksum.
-        self._has_checksums = False
+        self._on_result = on_result
+        #: Whether HeadObject called an object encrypted: it is asked first then, for the ETags look like MD5s.
+        self._has_encrypted = False
 
     def checksum(self, item: StoredObject, *, thorough: bool) -> Checksum | None:
         """Return the checksum of an object; the store is asked for it unless an MD5 costs less.
@@ -152,14 +161,16 @@ class Verifier:
         by_etag = checksum({}, item.version)
         if item.size <= MOST_MD5_BYTES:
             if not thorough:
+                self._on_result(TLS_ALONE)
                 return None
-            if by_etag is not None and not self._etags_are_others:
+            if by_etag is not None and not self._has_encrypted:
                 return by_etag
-            if by_etag is not None and not self._has_checksums:
-                return None
-        found = checksum(self._head(item), item.version)
-        if found is not None and found.algorithm == MD5 and (self._etags_are_others or not thorough):
+        found = self._stored_checksum(item)
+        if found is not None and found.algorithm == MD5 and not thorough:
+            self._on_result(TLS_ALONE)
             return None
+        if found is None:
+            self._on_result(NOT_VERIFIABLE)
         return found
 
     def check(
@@ -170,42 +181,49 @@ class Verifier:
         read_again: Callable[[], object],
     ) -> None:
         """Raise `DataError` unless ``content`` has the checksum; ``read_again`` is called once before."""
-        if expected is None or self._matches(expected, first := digest_of(expected.algorithm, content())):
+        if expected is None:
             return
-        if expected.algorithm == MD5 and (stored := checksum(self._head(item), item.version)) != expected:
-            # The ETag of an encrypted object looks like an MD5.
-            self._etags_are_others = self._etags_are_others or not self._etags_are_md5s
-            self._has_checksums = self._has_checksums or stored is not None
-            self.check(item, stored, content, read_again)
-            return
-        read_again()
-        second = digest_of(expected.algorithm, content())
-        if not self._matches(expected, second) and not self._is_not_md5(expected, first, second):
-            raise _damaged(item, expected, second, ", twice")
+        if digest_of(expected.algorithm, content()) != expected.value:
+            stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
+            if stored != expected:
+                if stored is None:
+                    self._on_result(NOT_VERIFIABLE)
+                self.check(item, stored, content, read_again)
+                return
+            read_again()
+            if (second := digest_of(expected.algorithm, content())) != expected.value:
+                raise _damaged(item, expected, second, ", twice")
+        self._on_result(expected.algorithm)
 
     def require_end(
         self, item: StoredObject, expected: Checksum, found: str, content: Callable[[], Iterable[Buffer]]
     ) -> None:
-        """Raise `DataError` where ``found``, of bytes that were passed on already, is not the expected value."""
-        if self._matches(expected, found):
-            return
-        # Only an ETag may be something else, and only until one was seen that is an MD5.
-        doubtful = expected.algorithm == MD5 and not self._etags_are_md5s
-        if not doubtful or not self._is_not_md5(expected, found, digest_of(MD5, content())):
-            raise _damaged(item, expected, found, "")
+        """Raise `DataError` where ``found``, of bytes that were passed on already, is not the expected value.
 
-    def _matches(self, expected: Checksum, found: str) -> bool:
+        ``content`` reads the object once more: where it has another checksum than its ETag, these bytes must have it,
+        and be those that were passed on.
+        """
         if found != expected.value:
-            return False
-        self._etags_are_md5s = self._etags_are_md5s or expected.algorithm == MD5
-        return True
+            stored = self._stored_checksum(item) if expected.algorithm == MD5 else expected
+            if stored is None:
+                self._on_result(NOT_VERIFIABLE)
+                return
+            if stored == expected:
+                raise _damaged(item, expected, found, "")
+            passed_on, compared = digest(expected.algorithm), digest(stored.algorithm)
+            for data in content():
+                passed_on.update(data)
+                compared.update(data)
+            if (passed_on.value(), compared.value()) != (found, stored.value):
+                raise _damaged(item, stored, compared.value(), "")
+            expected = stored
+        self._on_result(expected.algorithm)
 
-    def _is_not_md5(self, expected: Checksum, first: str, second: str) -> bool:
-        """Return whether the ETag is not an MD5: the same bytes came twice, and no ETag of this store was an MD5."""
-        if expected.algorithm != MD5 or first != second or self._etags_are_md5s:
-            return False
-        self._etags_are_others = True
-        return True
+    def _stored_checksum(self, item: StoredObject) -> Checksum | None:
+        """Return the checksum that HeadObject gives; None for an encrypted object without one."""
+        headers = self._head(item)
+        self._has_encrypted = self._has_encrypted or _is_encrypted(headers)
+        return checksum(headers, item.version)
 
 
 class ObjectCheck:

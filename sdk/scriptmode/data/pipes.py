@@ -15,7 +15,8 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Callable, NoReturn
 
-from scriptmode.data.shared_counters import SharedCounters
+from scriptmode.data import integrity
+from scriptmode.data.shared_counters import NamedCounters, SharedCounters
 from scriptmode.errors import DataError
 from scriptmode_runtime.files import beneath
 
@@ -40,6 +41,8 @@ class PipeCounters:
 
     def __init__(self) -> None:
         self._numbers = SharedCounters(2)
+        #: What the objects were compared with.
+        self.verification = NamedCounters(integrity.RESULTS)
         #: The producer's own copy: the shared counter is written and never read back.
         self._sent = 0
 

@@ -47,7 +47,14 @@ _T = TypeVar("_T")
 class S3Store:
     """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
 
-    def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL) -> None:
+    def __init__(
+        self,
+        *,
+        retry_seconds: float = RETRY_SECONDS,
+        stall: float = STALL,
+        on_verification: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``on_verification`` is called as ``on_result`` of `Verifier`."""
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,
@@ -61,7 +68,7 @@ class S3Store:
         self._retry_seconds = retry_seconds
         self._stall = stall
         self._answered = False
-        self._verifier = Verifier(self._headers)
+        self._verifier = Verifier(self._headers, on_verification)
 
     def prepare(self, uri: str) -> None:
         """Load boto3's client and find the credentials for a bucket, without connecting."""
@@ -111,7 +118,7 @@ class S3Store:
         try:
             return self._resume(wanted, start, end)
         except PlatformError as error:
-            if (explained := _explained(wanted, error)) is error:
+            if (explained := self._explained(wanted, error)) is error:
                 # An error that is its own cause is an endless chain.
                 raise
             raise explained from error
@@ -140,9 +147,12 @@ class S3Store:
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
-        found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
-        if item.version not in ("", found.etag):
-            raise s3.changed_object_error(_s3_object(item))
+        try:
+            found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
+        except DataNotFoundError as error:
+            raise self._explained(_s3_object(item), error) from error
+        if "" not in (item.version, found.etag) and item.version != found.etag:
+            raise s3.changed_object_error(_s3_object(item), f"it has the ETag {found.etag} now")
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
@@ -156,7 +166,7 @@ class S3Store:
             for chunk in self._s3.stream(item, start + done, end):
                 raise_if_cancelled()
                 if len(chunk) > length - done:
-                    raise s3.changed_object_error(item)
+                    raise s3.unexpected_answer_error(item, f"more than {length:,} bytes", f"{length:,} bytes were")
                 content.append(chunk)
                 done += len(chunk)
             if done != length:
@@ -168,6 +178,27 @@ class S3Store:
 
         self._retry(read_rest, lambda: done)
         return content
+
+    def _explained(self, item: s3.S3Object, error: PlatformError) -> PlatformError:
+        """Return what an error means for an object that existed when it was listed."""
+        code = s3_errors.code_of(error)
+        if code == "PreconditionFailed":
+            try:
+                etag = self._s3.head(str(item.location))[0].etag
+            except DataNotFoundError:
+                code = "NoSuchKey"
+            except PlatformError:
+                return s3.changed_object_error(item, "S3 answered 412 PreconditionFailed")
+            else:
+                if etag != item.etag:
+                    return s3.changed_object_error(item, f"it has the ETag {etag} now" if etag else "it has none now")
+                return s3.unexpected_answer_error(item, "412 PreconditionFailed", f"the object of ETag {etag} was")
+        if code == "NoSuchKey" or (isinstance(error, DataNotFoundError) and code != "NoSuchBucket"):
+            return DataNotFoundError(
+                f"{item.location}: the object was deleted while the job read its channel",
+                advice="do not change a job's input until the job has ended",
+            )
+        return error
 
     def _retry(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
         """Call ``action`` until it succeeds; raise its last error after a time without progress.
@@ -233,16 +264,3 @@ class _Bucket:
     is_encrypted: bool
     works: bool = False
     failures: int = 0
-
-
-def _explained(item: s3.S3Object, error: PlatformError) -> PlatformError:
-    """Return what an error means for an object that existed when it was listed."""
-    code = s3_errors.code_of(error)
-    if code == "PreconditionFailed":
-        return s3.changed_object_error(item)
-    if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":
-        return DataNotFoundError(
-            f"{item.location}: the object was deleted while the job read its channel",
-            advice="do not change a job's input until the job has ended",
-        )
-    return error

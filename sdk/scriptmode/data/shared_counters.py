@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import mmap
 import struct
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class SharedCounters:
@@ -18,3 +23,21 @@ class SharedCounters:
 
     def __setitem__(self, index: int, number: int) -> None:
         self._layout.pack_into(self._memory, index * self._layout.size, number)
+
+
+class NamedCounters:
+    """Counters with names, which the threads of one forked child increase."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._numbers = SharedCounters(len(self._names))
+        self._adding = Lock()
+
+    def add(self, name: str) -> None:
+        """Count one more."""
+        with self._adding:
+            self._numbers[self._names.index(name)] += 1
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts that are not 0, in the order of the names."""
+        return {name: self._numbers[index] for index, name in enumerate(self._names) if self._numbers[index]}

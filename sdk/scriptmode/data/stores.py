@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from ctypes import CDLL
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import file_uris
 from scriptmode.errors import PlatformError
@@ -24,6 +24,8 @@ class Stores:
         _share_arena()
         self._opened: dict[bool, ObjectStore] = {}
         self._opening = Lock()
+        #: Called as ``on_result`` of `integrity.Verifier`.
+        self.on_verification: Callable[[str], None] = lambda _: None
 
     def store_of(self, uri: str) -> ObjectStore:
         """Return the store of a ``file://`` or ``s3://`` URI."""
@@ -31,7 +33,7 @@ class Stores:
         with self._opening:
             store = self._opened.get(is_file)
             if store is None:
-                store = self._opened[is_file] = _opened(is_file=is_file)
+                store = self._opened[is_file] = self._open(is_file=is_file)
         return store
 
     def prepare(self, uri: str) -> None:
@@ -40,9 +42,22 @@ class Stores:
             from scriptmode.data.s3_store import S3Store
 
             with self._opening, suppress(PlatformError):
-                store = self._opened.setdefault(False, S3Store())
+                store = self._opened.setdefault(False, S3Store(on_verification=self._count))
                 if isinstance(store, S3Store):
                     store.prepare(uri)
+
+    def _open(self, *, is_file: bool) -> ObjectStore:
+        # Imported on use: a job without S3 loads no S3 client.
+        if is_file:
+            from scriptmode.data.file_store import FileStore
+
+            return FileStore()
+        from scriptmode.data.s3_store import S3Store
+
+        return S3Store(on_verification=self._count)
+
+    def _count(self, result: str) -> None:
+        self.on_verification(result)
 
 
 def _share_arena() -> None:
@@ -54,14 +69,3 @@ def _share_arena() -> None:
     # Other C libraries have no such function.
     with suppress(AttributeError):
         CDLL(None).mallopt(m_arena_max, 1)
-
-
-def _opened(*, is_file: bool) -> ObjectStore:
-    # Imported on use: a job without S3 loads no S3 client.
-    if is_file:
-        from scriptmode.data.file_store import FileStore
-
-        return FileStore()
-    from scriptmode.data.s3_store import S3Store
-
-    return S3Store()

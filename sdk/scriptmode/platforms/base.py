@@ -6,11 +6,12 @@ shapes. There are two, ``platforms.sagemaker`` and ``platforms.local``; ``platfo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import invalid
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, format_bytes
+from scriptmode.spec.inputs import NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.spec.job_description import JobStatus
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class ChannelProgress:
     """Progress of a channel: bytes staged before training in File mode, or streamed to all its hosts in Pipe mode.
 
     ``done`` and ``total`` are bytes; ``total`` is ``None`` where it is unknown. ``epoch`` counts from 0.
+    ``verification`` has the number of objects of S3 that were read as a whole (in Pipe and FastFile mode each time), by
+    what their bytes were compared with: the name of a checksum, ``"protected by TLS alone"`` or ``"not verifiable"``.
     """
 
     channel: str
@@ -118,6 +121,30 @@ class ChannelProgress:
     done: int
     total: int | None = None
     epoch: int | None = None
+    verification: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def verified(self) -> str:
+        """The counts as text: ``9 objects, 38 MB: 8 verified (CRC64NVME), 1 not verifiable``; "" without any."""
+        counts = dict(self.verification)
+        if not counts:
+            return ""
+        total = sum(counts.values())
+        # In the other modes an object may be read more than once.
+        amount = f"{total:,} {'object' if self.mode == 'File' else 'reading'}{'s' * (total > 1)}"
+        unverified = {name: counts.pop(name) for name in (TLS_ALONE, NOT_VERIFIABLE) if name in counts}
+        parts = []
+        if counts:
+            kinds = [f"{count:,} {name.upper()}" if len(counts) > 1 else name.upper() for name, count in counts.items()]
+            parts.append(f"{sum(counts.values()):,} verified ({', '.join(kinds)})")
+        parts += [f"{count:,} {name}" for name, count in unverified.items()]
+        size = f", {format_bytes(self.done)}" if self.done else ""
+        return f"{amount}{size}: {', '.join(parts)}"
+
+
+def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """Return the sums of the counts of both, by name."""
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
 @dataclass(frozen=True)

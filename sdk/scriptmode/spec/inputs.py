@@ -17,6 +17,8 @@ from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
+#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, or they came over TLS.
+NOT_VERIFIABLE, TLS_ALONE = "not verifiable", "protected by TLS alone"
 DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 #: The channel of an input that was given without a name (SageMaker SDK).

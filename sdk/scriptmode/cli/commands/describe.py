@@ -29,7 +29,8 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. A failed job
     has one more field: Failure, with host, process, exit_code, signal, exception, hint and traceback. A running job of
     this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes, silent_seconds
-    since its last output, and line, which it has not ended.
+    since its last output, and line, which it has not ended. A job of this machine with channels has Channels: of each
+    channel, mode, done and total bytes, epoch, and verification: the number of objects by what they were compared with.
 
     \b
     Example:
@@ -39,11 +40,14 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     description = job.describe()
     activity = job.activity()
     failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
+    progress = job.platform.progress(job.name)
     if as_json:
         more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
         if activity:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
+        if progress:
+            more["Channels"] = [asdict(each) for each in progress]
         output.print_json({**description, **more})
     else:
         shown = parse_description(description).queued(queue_position(job.platform, job.name))
-        output.echo(render_description(shown, activity, output.status_text, failure))
+        output.echo(render_description(shown, activity, output.status_text, failure, progress))

@@ -13,6 +13,7 @@ from scriptmode.errors import SpecError
 from scriptmode.platforms.base import LogEvent, Metric
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
+from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
 from scriptmode.platforms.local.hosts.process_host import run_to_end
@@ -107,9 +108,8 @@ class OneHostPlatform(LocalPlatform):
         sandbox = fleet.sandboxes[name]
         try:
             fleet.prepare()
-            file_mode.stage_channels(
-                job.request, [sandbox], Stores(), fleet.staging, report=_ignore, modes=("File", "FastFile")
-            )
+            progress, modes = StagingProgress(job.request), ("File", "FastFile")
+            file_mode.stage_channels(job.request, [sandbox], Stores(), fleet.staging, progress=progress, modes=modes)
             variables = job_variables.with_job_variables(fleet.environment(sandbox), job)
             try:
                 processes = script_process.prepare(str(sandbox.base), variables)
@@ -120,10 +120,6 @@ class OneHostPlatform(LocalPlatform):
             fleet.release()
             with suppress(OSError):
                 cleanup.remove_unneeded_files(folder, failed=True)
-
-
-def _ignore(_channel: int, _done: int, _total: int) -> None:
-    """Ignore the progress of a channel."""
 
 
 def planned_tasks(platform: LocalPlatform, request: Mapping[str, Any]) -> list[list[str]]:

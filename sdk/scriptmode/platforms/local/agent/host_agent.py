@@ -133,9 +133,9 @@ class HostAgent:
         def copy() -> None:
             with full_disk.translate_full_disk_errors(self._disk):
                 self._producers.check()
-                area, report = self._fleet.staging, self._staging_progress.report
+                area, progress = self._fleet.staging, self._staging_progress
                 file_mode.stage_channels(
-                    self._job.request, self._sandboxes, self._stores, area, report=report, modes=copied
+                    self._job.request, self._sandboxes, self._stores, area, progress=progress, modes=copied
                 )
 
         self._staging = self._tasks.start(copy)
@@ -190,7 +190,7 @@ class HostAgent:
         if not now and time.monotonic() < self._next_progress:
             return
         self._next_progress = time.monotonic() + _PROGRESS_SECONDS
-        progress = [*self._staging_progress.progress(), *self._producers.progress()]
+        progress = [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
         if progress != self._sent_progress:
             self._sent_progress = progress
             self._send("progress", channels=[asdict(each) for each in progress])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.failure import Failure, describe_exit_code
-from scriptmode.platforms.base import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.agent import host_messages
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, Outcome
 from scriptmode.platforms.local.store.heartbeat import SILENT_SECONDS
@@ -263,4 +263,5 @@ def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
     """Return the progress of a channel on the hosts of both."""
     total = None if one.total is None or other.total is None else one.total + other.total
     epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
-    return replace(one, done=one.done + other.done, total=total, epoch=epoch)
+    verified = add_counts(one.verification, other.verification)
+    return replace(one, done=one.done + other.done, total=total, epoch=epoch, verification=verified)

@@ -51,7 +51,7 @@ _COMMANDS: Mapping[str, object] = {
 _EVENTS: Mapping[str, object] = {
     "staged": {},
     "started": {"processes!": {"*": _IDENTITY}},
-    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int}]},
+    "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int, "verification": {"*": int}}]},
     "alive": {},
     "log": {"host!": str, "text!": str},
     "failed": {"kind!": str, "failure!": {"cause!": str}},

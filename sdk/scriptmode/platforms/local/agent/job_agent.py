@@ -111,9 +111,9 @@ class Agent:
         self._record_processes({})
         outcome = self._await_turn() or self._download() or self._pull_image()
         if outcome is None:
-            self._progress.record(now=True)
+            self._report_verification("File")
             outcome = self._train()
-            self._progress.record(now=True)
+            self._report_verification("Pipe", "FastFile")
             if outcome.secondary == "Completed":
                 self._warn_of_unread_pipes()
         self._end_processes()
@@ -426,6 +426,13 @@ class Agent:
         except OSError as error:
             # Recovery also finds them by their environment when this process is dead.
             self._log(f"the job's processes cannot be recorded: {error}")
+
+    def _report_verification(self, *modes: str) -> None:
+        """Record the progress, and write to the log what the objects of each channel in one of ``modes`` were."""
+        self._progress.record(now=True)
+        for each in self._links.progress():
+            if each.mode in modes and each.verified:
+                self._log_to_user(f"channel {each.channel!r}: {each.verified}")
 
     def _warn_of_unread_pipes(self) -> None:
         """Write a line to the log of every host for each Pipe mode channel that no host opened."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data.shared_counters import SharedCounters
+from scriptmode.data import integrity
+from scriptmode.data.shared_counters import NamedCounters, SharedCounters
 from scriptmode.platforms.base import ChannelProgress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.spec.job_request import JobRequest
 
@@ -23,9 +26,11 @@ class StagingProgress:
         self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
         # For each channel the bytes staged and their total.
         self._numbers = SharedCounters(max(1, 2 * len(self._channels)))
+        #: For each channel what its objects were compared with.
+        self.verification: Sequence[NamedCounters] = [NamedCounters(integrity.RESULTS) for _ in self._channels]
 
     def report(self, channel: int, done: int, total: int) -> None:
-        """Set the progress of a channel, as `file_mode.Report` describes."""
+        """Set the progress of a channel, as `file_mode.Progress` describes."""
         self._numbers[2 * channel], self._numbers[2 * channel + 1] = done, total
 
     def progress(self) -> list[ChannelProgress]:
@@ -34,7 +39,8 @@ class StagingProgress:
 
     def _of(self, index: int) -> ChannelProgress:
         name, mode = self._channels[index]
-        return ChannelProgress(name, mode, self._numbers[2 * index], self._numbers[2 * index + 1])
+        done, total = self._numbers[2 * index], self._numbers[2 * index + 1]
+        return ChannelProgress(name, mode, done, total, verification=self.verification[index].counts())
 
 
 class ProgressRecorder:

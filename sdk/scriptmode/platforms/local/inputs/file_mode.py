@@ -12,7 +12,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Protocol
 
 from scriptmode.data import file_uris, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
@@ -25,12 +25,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.data.channel_source import ChannelSource
+    from scriptmode.data.shared_counters import NamedCounters
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import ChannelHost, Sandbox
     from scriptmode.spec.job_request import JobRequest
 
-    #: Called with the index of a channel, the bytes that are copied, and their total.
-    Report = Callable[[int, int, int], None]
+
+class Progress(Protocol):
+    """What is told of the copying, by the index of a channel."""
+
+    #: For each channel what its objects were compared with.
+    verification: Sequence[NamedCounters]
+
+    def report(self, channel: int, done: int, total: int) -> None:
+        """Set the bytes that are copied, and their total."""
 
 
 def stage_channels(
@@ -39,7 +47,7 @@ def stage_channels(
     stores: Stores,
     area: staging.StagingArea,
     *,
-    report: Report,
+    progress: Progress,
     modes: Collection[str] = ("File",),
 ) -> None:
     """Copy the channels of these input modes to each of ``sandboxes``, the job's or those of one machine.
@@ -55,6 +63,7 @@ def stage_channels(
         # One host of several machines: what other hosts get is not copied to this machine.
         is_shard = source.is_sharded and len(hosts) == 1
         key = source.data_type, source.uri, is_shard
+        stores.on_verification = progress.verification[number].add
         with add_channel_to_errors(source):
             if key not in copies:
                 copy = area.folder / str(len(copies))
@@ -62,7 +71,7 @@ def stage_channels(
                 if area.links_files and file_uris.is_file(source.uri):
                     copies[key] = copy, staging.link(found, copy)
                 else:
-                    copies[key] = copy, staging.fetch(found, copy, partial(report, number), stores=stores)
+                    copies[key] = copy, staging.fetch(found, copy, partial(progress.report, number), stores=stores)
             _distribute(source, hosts, *copies[key], is_shard=is_shard)
 
 

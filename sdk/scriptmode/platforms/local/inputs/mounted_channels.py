@@ -5,15 +5,17 @@ Where mounts are impossible, FastFile channels are copied and read-only file sys
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import listing, mounts
+from scriptmode.data import integrity, listing, mounts
 from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.shared_counters import NamedCounters
 from scriptmode.errors import DataError
 from scriptmode.failure import Failure
+from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
@@ -56,6 +58,7 @@ class ChannelMounts:
         self._folders = folders or {}
         self._tasks = tasks
         self._mounts: dict[MountedChannel, FuseMount] = {}
+        self._verification: dict[MountedChannel, NamedCounters] = {}
         self._fast, systems = _mounted_channels(job, sandboxes)
         self._systems = [] if folders is None else systems
 
@@ -79,8 +82,20 @@ class ChannelMounts:
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")
             return frozenset({"File", "FastFile"})
         for mounted in self._fast:
-            self._mounts[mounted] = FuseMount(partial(_objects, mounted, stores, spool), mounted.path, self._tasks)
+            counters = self._verification[mounted] = NamedCounters(integrity.RESULTS)
+            make = partial(_objects, mounted, stores, spool, counters)
+            self._mounts[mounted] = FuseMount(make, mounted.path, self._tasks)
         return frozenset({"File"})
+
+    def progress(self) -> list[ChannelProgress]:
+        """Return what the objects were compared with of each channel of which some were read as a whole."""
+        found: dict[str, ChannelProgress] = {}
+        for mounted, counters in self._verification.items():
+            if counts := counters.counts():
+                name = mounted.source.name
+                before = found.get(name, ChannelProgress(name, "FastFile", 0))
+                found[name] = replace(before, verification=add_counts(before.verification, counts))
+        return list(found.values())
 
     def is_ready_or_failed(self) -> bool:
         """Return whether every mount is in place, or one has failed."""
@@ -125,7 +140,8 @@ def _mounted_channels(
     return fast, systems
 
 
-def _objects(mounted: MountedChannel, opened: Stores, spool: Path) -> ObjectTree:
+def _objects(mounted: MountedChannel, opened: Stores, spool: Path, counters: NamedCounters) -> ObjectTree:
+    opened.on_verification = counters.add
     with add_channel_to_errors(mounted.source):
         entries = listing.entries(
             mounted.source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Callable
 from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import source_of
 from scriptmode.failure import Failure
-from scriptmode.platforms.base import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_hosts
 
@@ -101,10 +101,12 @@ class PipeProducers:
                 name = stream.source.name
                 before = found.get(name, ChannelProgress(name, "Pipe", 0, epoch=0))
                 epoch = max(before.epoch or 0, counters.opened - 1)
-                found[name] = replace(before, done=before.done + counters.sent, epoch=epoch)
+                verified = add_counts(before.verification, counters.verification.counts())
+                found[name] = replace(before, done=before.done + counters.sent, epoch=epoch, verification=verified)
         return list(found.values())
 
     def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:
+        self._stores.on_verification = counters.verification.add
         with add_channel_to_errors(stream.source):
             open_epoch = partial(stream.stream, opened=self._stores, spool=self._spool)
             pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), counters)
