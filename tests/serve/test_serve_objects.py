@@ -65,7 +65,7 @@ def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
 
     def sockets():
         """Return the sockets that SeaweedFS opens at fixed paths."""
-        ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["grpc_ports"]
+        ports = json.loads((folder / "data" / "objects" / "process.json").read_text())["ports"][1::2]
         # Of other servers, which may use the same port for another service, files can be there too.
         names = zip(("master", "volume", "filer", "s3"), ports)
         return [Path(f"/tmp/seaweedfs-{service}-grpc-{port}.sock") for service, port in names]

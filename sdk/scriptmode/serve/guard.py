@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.s3_requests import is_for_s3
-from scriptmode.serve.signatures import check_signature
+from scriptmode.serve.signatures import check_signature, find_signature
+from scriptmode.serve.wsgi import LARGEST_BODY, too_large_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,16 +66,30 @@ class Guard:
         if needs_signature and not (self._is_s3_checked and is_for_s3(environ)):
             check_signature(environ, keys, time.time())
 
+    def check_headers(self, environ: Environ) -> None:
+        """Raise `ApiError` for a request that can be refused before its body is read."""
+        self._check_site(environ)
+        keys = self._keys()
+        is_s3 = is_for_s3(environ)
+        if not is_s3 and int(environ.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
+            raise too_large_error(environ)
+        if (keys or not self._is_loopback) and not (self._is_s3_checked and is_s3):
+            # Only the signature of a request for S3 has nothing of the body.
+            (check_signature(environ, keys, time.time()) if is_s3 else find_signature(environ, keys))
+
     def check_sender(self, environ: Environ) -> None:
         """Raise `ApiError` for a request of another site's page, or one too many; needs no signature."""
+        self._check_site(environ)
+        if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
+            raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
+
+    def _check_site(self, environ: Environ) -> None:
         host = environ.get("HTTP_HOST", "")
         if self._is_loopback and not is_loopback(_name(host)):
             raise ApiError("AccessDeniedException", f"The server is not {host!r}: it listens at {self._host}.", 403)
         origin = environ.get("HTTP_ORIGIN")
         if origin and urlsplit(origin).netloc != host:
             raise ApiError("AccessDeniedException", f"Pages of {origin!r} cannot use the server.", 403)
-        if self._rate and not self._is_allowed(str(environ.get("REMOTE_ADDR", ""))):
-            raise ApiError("ThrottlingException", f"Rate exceeded: {self._rate:g} requests in a second.")
 
     def _is_allowed(self, client: str) -> bool:
         most, now = self._rate * _BURST_SECONDS, self._clock()

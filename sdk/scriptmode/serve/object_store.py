@@ -2,6 +2,8 @@
 
 Its process has a session of its own and outlives the server, because jobs read and write objects while no server runs.
 The next server of the same data directory uses it again. A server that ends stops it, unless jobs are in progress.
+While a server runs, a SeaweedFS that ended is started again, at the same ports, which jobs know. `store_access` says
+who may use its ports; its sockets can be opened by its user alone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -23,14 +26,16 @@ from scriptmode.data import regular_files
 from scriptmode.data_dir import make_private
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.serve.store_access import StoreAccess
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 PROGRAM = "weed"
 _HOST = "127.0.0.1"
+_LOCAL_SOCKETS = ("filer.sock", "s3.sock")
 #: Each has a port for HTTP and then one for gRPC.
 _SERVICES = ("master", "volume", "filer", "s3")
 #: Headers that ask for encryption by keys of AWS KMS, which SeaweedFS does not have: with them it stores nothing.
@@ -38,6 +43,8 @@ ENCRYPTION_HEADERS = frozenset(
     f"x-amz-server-side-encryption{part}" for part in ("", "-aws-kms-key-id", "-context", "-bucket-key-enabled")
 )
 _READY_SECONDS, _POLL_SECONDS, _CONNECT_SECONDS = 60.0, 0.1, 1.0
+#: Seconds between two looks at the program, doubled up to the second number while it ends each time.
+_WATCH_SECONDS, _LONGEST_PAUSE = 0.5, 30.0
 #: Most volumes, seven of which each bucket uses, and the size at which a volume is full, in MB.
 _VOLUMES, _VOLUME_MEGABYTES = 1000, 1024
 
@@ -62,8 +69,11 @@ class ObjectStore:
         self._program = program
         self._process: ProcessIdentity | None = None
         self._child: subprocess.Popen[bytes] | None = None
-        self._master_port = 0
-        self._grpc_ports: list[int] = []
+        self._ports: list[int] = []
+        self._is_stopped = threading.Event()
+        self._watcher: threading.Thread | None = None
+        #: Who may use the program's ports, known once it was started.
+        self.access: StoreAccess
         #: The URL of S3, known once it was started.
         self.url = ""
 
@@ -75,33 +85,63 @@ class ObjectStore:
         """Start the program, unless it runs; it is ready some seconds later. Raises `PlatformError`."""
         try:
             make_private(self._folder, self._data_dir)
-            if self._find_running():
-                return
-            ports = _free_ports()
-            self.url, self._master_port, self._grpc_ports = f"http://{_HOST}:{ports[6]}", ports[0], ports[1::2]
-            with (self._folder / "log").open("wb") as log:
-                self._child = subprocess.Popen(
-                    self._command(ports),
-                    cwd=self._folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            self._process = process_tree.identify(self._child.pid)
-            if self._process is not None:
-                content = {
-                    "url": self.url,
-                    "master_port": self._master_port,
-                    "grpc_ports": self._grpc_ports,
-                    "process": self._process._asdict(),
-                }
-                replace_file(self._record, json.dumps(content).encode())
+            self.access = StoreAccess(self._folder)
+            if not self._find_running():
+                # The ports that jobs in progress know, unless another program has one of them by now.
+                self._launch(self._ports if self._ports and _are_free(self._ports) else _free_ports())
+            self.url = f"http://{_HOST}:{self._ports[6]}"
         except OSError as error:
             raise PlatformError(
                 f"the S3 server {self._program} cannot be started: {error}",
                 advice="correct that, or keep objects in memory: --s3 memory",
             ) from error
+
+    def _launch(self, ports: list[int]) -> None:
+        """Start the program at these ports, and record it; raise ``OSError``."""
+        remove_sockets(ports[1::2])
+        self._ports = ports
+        with (self._folder / "log").open("wb") as log:
+            self._child = subprocess.Popen(
+                # Its sockets, and its directories, are for its user alone.
+                ("/bin/sh", "-c", 'umask 077; exec "$@"', "sh", *self._command(ports)),
+                cwd=self._folder,
+                env=self.access.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._process = process_tree.identify(self._child.pid)
+        if self._process is not None:
+            content = {"ports": ports, "process": self._process._asdict()}
+            replace_file(self._record, json.dumps(content).encode())
+
+    def watch(self, report: Callable[[str], None]) -> None:
+        """Start the program again whenever it has ended, until `stop` or `leave`; ``report`` is called then."""
+
+        def run() -> None:
+            pause = _WATCH_SECONDS
+            while not self._is_stopped.wait(pause):
+                if self._process is None or process_tree.is_running(self._process):
+                    pause = _WATCH_SECONDS
+                    continue
+                pause = min(_LONGEST_PAUSE, 2 * pause)
+                if self._child is not None:
+                    self._child.wait()
+                report("the S3 server ended, and is started again")
+                try:
+                    self._launch(self._ports)
+                except OSError as error:
+                    report(f"the S3 server cannot be started again: {error}")
+
+        self._watcher = threading.Thread(target=run, name="S3 server", daemon=True)
+        self._watcher.start()
+
+    def leave(self) -> None:
+        """End `watch`; the program runs on."""
+        self._is_stopped.set()
+        if self._watcher is not None:
+            self._watcher.join()
 
     def wait_until_ready(self) -> None:
         """Wait until the program can read its objects; raise `PlatformError` if it ended, or is not ready in time."""
@@ -116,35 +156,39 @@ class ObjectStore:
     def _is_ready(self) -> bool:
         """Return whether S3 accepts connections, and the volume server has told the master what it has."""
         try:
-            with closing(http.client.HTTPConnection(_HOST, self._master_port, timeout=_READY_SECONDS)) as master:
+            connection = http.client.HTTPSConnection(
+                _HOST, self._ports[0], timeout=_READY_SECONDS, context=self.access.context()
+            )
+            with closing(connection) as master:
                 master.request("GET", "/dir/status")
                 topology = json.load(master.getresponse())["Topology"]
-            with socket.create_connection((_HOST, int(self.url.rpartition(":")[2])), _READY_SECONDS):
+            with socket.create_connection((_HOST, self._ports[6]), _READY_SECONDS):
                 return int(topology["Max"]) > 0
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
             return False
 
     def stop(self) -> None:
         """Kill the program: after SIGTERM it takes half a minute to end, and what it stored is on disk."""
+        self.leave()
         if self._process is not None:
             process_tree.send_signal(self._process, signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
-        remove_sockets(self._grpc_ports)
-        with suppress(OSError):
-            self._record.unlink()
+        remove_sockets(self._ports[1::2])
+        for path in (self._record, *(self._folder / name for name in ("log", *_LOCAL_SOCKETS))):
+            with suppress(OSError):
+                path.unlink()
 
     def _find_running(self) -> bool:
         try:
             content = regular_files.read_json(self._record)
             process = ProcessIdentity(**content["process"])
-            self.url, self._master_port = str(content["url"]), int(content["master_port"])
-            self._grpc_ports = list(map(int, content.get("grpc_ports", ())))
+            self._ports = list(map(int, content["ports"]))
         except (OSError, ValueError, TypeError, KeyError):
             return False
         self._process = process if process_tree.is_running(process) else None
         if self._process is None:
-            remove_sockets(self._grpc_ports)
+            remove_sockets(self._ports[1::2])
         return self._process is not None
 
     def _command(self, ports: list[int]) -> tuple[str, ...]:
@@ -164,11 +208,14 @@ class ObjectStore:
             "filer.port": ports[4],
             "filer.port.grpc": ports[5],
             # In the working directory: the path of a socket has 107 characters at most (unix(7)).
-            "filer.localSocket": "filer.sock",
+            "filer.localSocket": _LOCAL_SOCKETS[0],
+            "filer.allowedOrigins": "none",
             "s3": "true",
             "s3.port": ports[6],
             "s3.port.grpc": ports[7],
-            "s3.localSocket": "s3.sock",
+            "s3.localSocket": _LOCAL_SOCKETS[1],
+            "s3.config": str(self.access.configuration),
+            "s3.allowedOrigins": "none",
             "s3.port.iceberg": 0,
             "s3.port.lance": 0,
             "s3.iam": "false",
@@ -188,6 +235,17 @@ def remove_sockets(grpc_ports: Iterable[int]) -> None:
             client.settimeout(_CONNECT_SECONDS)
             if client.connect_ex(path) == errno.ECONNREFUSED:
                 Path(path).unlink()
+
+
+def _are_free(ports: list[int]) -> bool:
+    for port in ports:
+        with socket.socket() as each:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                each.bind((_HOST, port))
+            except OSError:
+                return False
+    return True
 
 
 def _free_ports() -> list[int]:

@@ -1,24 +1,36 @@
-"""Forwards S3 requests to another server as they are: their signatures are valid there if the client's keys are."""
+"""Forwards S3 requests to another server: as they are, so that it checks their signatures, or signed with its key."""
 
 from __future__ import annotations
 
 import http.client
-import shutil
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape, unescape
 
 from scriptmode.errors import invalid
-from scriptmode.serve.wsgi import respond
+from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from scriptmode.serve.access_keys import AccessKey
     from scriptmode.serve.wsgi import Environ, StartResponse
 
 _SECONDS = 60.0
 _CHUNK = 1024 * 1024
 #: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
+_BODY_HASH = "x-amz-content-sha256"
+#: Parameters of a presigned URL, also of Signature Version 2; headers of a signature, and of a page in a browser.
+_SIGNED_URL = frozenset(
+    {
+        *(f"x-amz-{name}" for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature")),
+        *("x-amz-security-token", "awsaccesskeyid", "signature", "expires"),
+    }
+)
+_SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
+_LONGEST_LINE = 1024
 
 
 class S3Proxy:
@@ -28,10 +40,16 @@ class S3Proxy:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
         without: Headers that the server is not sent.
+        key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
     """
 
     def __init__(
-        self, url: str, wait_until_ready: Callable[[], None] = lambda: None, *, without: frozenset[str] = frozenset()
+        self,
+        url: str,
+        wait_until_ready: Callable[[], None] = lambda: None,
+        *,
+        without: frozenset[str] = frozenset(),
+        key: AccessKey | None = None,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -42,10 +60,15 @@ class S3Proxy:
         self._host, self._port = parts.hostname, parts.port
         self._wait_until_ready = wait_until_ready
         self._without = _OF_CONNECTION | without
+        self._key = key
         self._is_ready = False
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
+        if self._key is not None and (refusal := _refusal(environ)):
+            code, message, status = refusal
+            content = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>".encode()
+            return respond(start_response, content, status=status, content_type="application/xml")
         if not self._is_ready:
             self._wait_until_ready()
             self._is_ready = True
@@ -63,23 +86,106 @@ class S3Proxy:
         return _body(connection, answer)
 
     def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
-        # The target as it was sent: a signature is of that spelling.
-        connection.putrequest(
-            environ["REQUEST_METHOD"], environ["REQUEST_URI"], skip_host=True, skip_accept_encoding=True
-        )
-        for name, value in environ.items():
-            header = name[len("HTTP_") :].replace("_", "-").lower()
-            if name.startswith("HTTP_") and header not in self._without:
-                connection.putheader(header, value)
+        headers = {
+            name[len("HTTP_") :].replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_")
+        }
+        headers = {name: value for name, value in headers.items() if name not in self._without}
         if environ.get("CONTENT_TYPE"):
-            connection.putheader("content-type", environ["CONTENT_TYPE"])
-        size = environ.get("CONTENT_LENGTH")
+            headers["content-type"] = environ["CONTENT_TYPE"]
+        size, body = environ.get("CONTENT_LENGTH"), _read(environ)
+        # The target as it was sent: a signature is of that spelling.
+        target = environ["REQUEST_URI"]
+        if self._key is not None:
+            if headers.get(_BODY_HASH, "").startswith("STREAMING-AWS4"):
+                # Each chunk has a signature of the client's, which the server cannot check.
+                size, body = headers.pop("x-amz-decoded-content-length", "0"), _without_chunks(environ)
+                headers |= {_BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
+            target, headers = self._signed(environ["REQUEST_METHOD"], target, headers)
+        connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
         if size:
             connection.putheader("content-length", size)
         connection.endheaders()
         if size and int(size):
-            with connection.sock.makefile("wb") as target:
-                shutil.copyfileobj(environ["wsgi.input"], target, _CHUNK)
+            for data in body:
+                connection.send(data)
+
+    def _signed(self, method: str, target: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """Return the target and the headers without the client's signature, and with one by the server's key."""
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        if self._key is None:
+            raise AssertionError
+        body_hash = headers.get(_BODY_HASH, "UNSIGNED-PAYLOAD")
+
+        class Signer(S3SigV4Auth):  # type: ignore[misc]
+            def payload(self, _request: object) -> str:
+                return body_hash
+
+        path, _, query = target.partition("?")
+        kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in _SIGNED_URL)
+        # The server signs the path in this spelling.
+        target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
+        sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
+        sent["host"] = f"{self._host}:{self._port}"
+        request = AWSRequest(method, f"http://{sent['host']}{target}", headers=sent)
+        Signer(Credentials(self._key.identifier, self._key.secret), "s3", "us-east-1").add_auth(request)
+        return target, dict(request.headers.items())
+
+
+def _refusal(environ: Environ) -> tuple[str, str, int] | None:
+    """Return code, message and status for a request with a key that SeaweedFS would change; None for any other.
+
+    It makes ``a/b`` of ``a//b``, another object, so no object has such a key.
+    """
+    method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
+    parameters = parse_qs(query, keep_blank_values=True)
+    if "delete" in parameters and method == "POST":
+        body = read_body(environ)
+        keys = [unescape(each.decode("utf-8", "replace")) for each in re.findall(rb"<Key>([^<]*)</Key>", body)]
+    else:
+        keys = [unquote(path[1:]).partition("/")[2], *parameters.get("prefix", ())]
+    source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
+    if source and not _is_kept(source):
+        return "NoSuchKey", "The specified key does not exist.", 404
+    changed = next((each for each in keys if each and not _is_kept(each)), None)
+    if changed is None:
+        return None
+    if method in ("GET", "HEAD") and "prefix" not in parameters:
+        return "NoSuchKey", "The specified key does not exist.", 404
+    text = f"The S3 of this server keeps no key with an empty part or a part of dots, such as {changed!r}"
+    return "InvalidArgument", f"{text}; give another key", 400
+
+
+def _is_kept(key: str) -> bool:
+    # One slash at the end is that of a directory.
+    return not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
+
+
+def _read(environ: Environ) -> Iterator[bytes]:
+    while data := environ["wsgi.input"].read(_CHUNK):
+        yield data
+
+
+def _without_chunks(environ: Environ) -> Iterator[bytes]:
+    """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks")."""
+    body = environ["wsgi.input"]
+    while left := int(body.readline(_LONGEST_LINE).partition(b";")[0].strip() or b"0", 16):
+        while left and (data := body.read(min(left, _CHUNK))):
+            yield data
+            left -= len(data)
+        body.readline(_LONGEST_LINE)
+
+
+def _encoding(headers: Mapping[str, str]) -> str:
+    """Return the encoding of the content itself."""
+    names = (each.strip() for each in headers.get("content-encoding", "").split(","))
+    return ", ".join(each for each in names if each and each != "aws-chunked")
 
 
 def _body(connection: http.client.HTTPConnection, answer: http.client.HTTPResponse) -> Iterator[bytes]:

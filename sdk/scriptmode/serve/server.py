@@ -121,7 +121,7 @@ class Server:
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
-        self._http = create_http_server(self._respond, *inside)
+        self._http = create_http_server(self._respond, *inside, self._check_headers)
         self._tls: TlsRelay | None = None
         if settings.tls:
             self._tls = TlsRelay(settings.tls, settings.host, settings.port, (DEFAULT_HOST, self._http.effective_port))
@@ -130,6 +130,12 @@ class Server:
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
         jobs = self._training_jobs(settings)
+        self._guard = Guard(
+            settings.host,
+            rate=settings.rate,
+            keys=self._accepted_keys,
+            is_s3_checked=settings.s3 not in ("disk", "memory"),
+        )
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings, jobs),
@@ -137,14 +143,14 @@ class Server:
                 page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values).operations,
             },
             CloudWatch(self._metrics, others),
-            Guard(
-                settings.host,
-                rate=settings.rate,
-                keys=self._keys.read,
-                is_s3_checked=settings.s3 not in ("disk", "memory"),
-            ),
+            self._guard,
             report,
         )
+
+    def _accepted_keys(self) -> dict[str, str]:
+        """Return the access keys, and that of the S3 server, which jobs use."""
+        keys = self._keys.read()
+        return {**keys, **dict([self._objects.access.key])} if keys and self._objects else keys
 
     def _training_jobs(self, settings: Settings) -> TrainingJobs:
         return TrainingJobs(
@@ -163,6 +169,10 @@ class Server:
             **TuningJobs(tuning, settings.table, Slurm, allowed=settings.allowed).operations,
             **TagOperations(self._platform, tuning).operations,
         }
+
+    def _check_headers(self, environ: Environ) -> None:
+        if self._application:
+            self._guard.check_headers(environ)
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         client = self._tls.find_client(environ.get("REMOTE_PORT", "")) if self._tls else None
@@ -188,6 +198,8 @@ class Server:
         for name, value in self._job_settings():
             os.environ[name] = value
         self._watch.start()
+        if self._objects:
+            self._objects.watch(self._report)
         if self._tls:
             self._tls.start()
         try:
@@ -203,6 +215,7 @@ class Server:
             return
         if any(job["TrainingJobStatus"] not in ENDED for job in self._platform.list()):
             self._report("jobs are in progress: the S3 server runs on for them")
+            self._objects.leave()
         else:
             self._objects.stop()
 
@@ -210,6 +223,13 @@ class Server:
         """Yield the variables with which jobs, and the server itself, find the services."""
         yield "AWS_ENDPOINT_URL", self._inner_url
         yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._s3_url == "memory" else self._s3_url
+        if self._objects:
+            # Its objects are for whoever has its key.
+            for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+                os.environ.pop(name, None)
+            yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier
+            yield "AWS_SECRET_ACCESS_KEY", self._objects.access.key.secret
+            return
         environment: Mapping[str, str] = os.environ
         if not any(name in environment for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE")):
             # Without keys any is accepted; a word would be hidden as a secret wherever a job's texts have it.
@@ -254,5 +274,5 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    proxy = S3Proxy(store.url, store.wait_until_ready, without=object_store.ENCRYPTION_HEADERS)
+    proxy = S3Proxy(store.url, store.wait_until_ready, without=object_store.ENCRYPTION_HEADERS, key=store.access.key)
     return store, OtherServices(proxy)

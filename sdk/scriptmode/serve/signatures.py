@@ -57,11 +57,7 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
         keys: Secrets by the identifiers of the keys.
         now: Seconds since the epoch.
     """
-    found = _parse(environ)
-    if found is None:
-        raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
-    if found.key not in keys:
-        raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
+    found = find_signature(environ, keys)
     _require_signed_parts(environ, found)
     try:
         signed = datetime.strptime(found.time, _TIME).replace(tzinfo=timezone.utc).timestamp()
@@ -78,6 +74,16 @@ def check_signature(environ: Environ, keys: Mapping[str, str], now: float) -> No
             "Access Key and signing method.",
             403,
         )
+
+
+def find_signature(environ: Environ, keys: Mapping[str, str]) -> _Signature:
+    """Return what a request says of its signature; raise `ApiError` where it has none of one of the keys."""
+    found = _parse(environ)
+    if found is None:
+        raise ApiError("MissingAuthenticationTokenException", "The request is not signed.", 403)
+    if found.key not in keys:
+        raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
+    return found
 
 
 def _require_signed_parts(environ: Environ, found: _Signature) -> None:

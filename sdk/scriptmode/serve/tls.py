@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Seconds in which a client has to finish the handshake.
 _HANDSHAKE_SECONDS = 10.0
 _CHUNK = 256 * 1024
+_MOST_CONNECTIONS = 1000
 
 
 def load_certificate(certificate: Path | None, key: Path | None) -> ssl.SSLContext | None:
@@ -95,6 +96,9 @@ class TlsRelay:
         await server.serve_forever()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._clients) >= _MOST_CONNECTIONS:
+            writer.close()
+            return
         with suppress(OSError):
             answers, requests = await asyncio.open_connection(*self._target)
             port = str(requests.get_extra_info("sockname")[1])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CBOR_TYPE = "application/cbor"
 #: Bytes of a request's body. A CreateTrainingJob request with 100 hyperparameters of 2,500 characters has 0.3 MB.
-_LARGEST_BODY = 4 * 1024 * 1024
+LARGEST_BODY = 4 * 1024 * 1024
 
 
 def respond(
@@ -36,11 +36,17 @@ def respond(
     return [content]
 
 
+def too_large_error(environ: Environ) -> ApiError:
+    """Return the error for a request whose body has more than `LARGEST_BODY` bytes."""
+    text = f"The request has {int(environ['CONTENT_LENGTH']):,} bytes; the most are {LARGEST_BODY:,}."
+    return ApiError("RequestEntityTooLarge", text, 413)
+
+
 def read_body(environ: Environ) -> bytes:
     """Return the body of a request for a service of this server, which can be read again; raise `ApiError`."""
     size = int(environ.get("CONTENT_LENGTH") or 0)
-    if size > _LARGEST_BODY:
-        raise ApiError("RequestEntityTooLarge", f"The request has {size:,} bytes; the most are {_LARGEST_BODY:,}.", 413)
+    if size > LARGEST_BODY:
+        raise too_large_error(environ)
     body: bytes = environ["wsgi.input"].read(size)
     environ["wsgi.input"] = io.BytesIO(body)
     return body
