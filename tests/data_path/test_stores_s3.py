@@ -104,7 +104,8 @@ def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, 
     item = store.find(f"s3://{bucket}/changing")
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"other")
     with pytest.raises(
-        DataError, match=r"changing: the object was changed while the job read it \(ETag .* at first; it has the ETag .* now\); do not"
+        DataError,
+        match=r"changing: the object was changed while the job read it \(ETag .* at first; it has the ETag .* now\); do not",
     ):
         store.read(item, 0, 5)
     s3_server.client.delete_object(Bucket=bucket, Key="changing")

@@ -1,0 +1,284 @@
+"""Every port and socket that `scriptmode serve` opens: who may talk to it, and how long somebody may who shows nothing."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from fakes.processes import processes_naming, until
+from notebooks.jupyter_lab import browser_page
+from serve.conftest import serving
+
+from scriptmode.serve.access_keys import AccessKeys
+
+pytestmark = pytest.mark.slow
+
+#: What the front door answers without a key: every user of this machine may use a server that has none.
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+
+#: A user without rights tries each port: over HTTP, and over TLS without a certificate. It prints what was answered.
+STRANGER = r"""
+import http.client, json, socket, ssl, sys
+found = {}
+for port in map(int, sys.argv[1].split(",")):
+    for kind in ("http", "https"):
+        context = ssl._create_unverified_context()
+        for method, path in (("GET", "/"), ("PUT", "/data/stolen"), ("GET", "/data/x"), ("GET", "/dir/assign")):
+            try:
+                connection = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) if kind == "http"
+                              else http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context))
+                connection.request(method, path, b"x" if method == "PUT" else None, {"Origin": "http://evil.example"})
+                answer = connection.getresponse()
+                told = [answer.status, answer.getheader("Access-Control-Allow-Origin"), answer.read(300).decode("latin-1")]
+            except (OSError, http.client.HTTPException) as error:
+                told = [0, None, type(error).__name__]
+            found[f"{port} {kind} {method} {path}"] = told
+for path in sys.argv[2:]:
+    with socket.socket(socket.AF_UNIX) as each:
+        try:
+            each.connect(path)
+            found[path] = [200, None, "connected"]
+        except OSError as error:
+            found[path] = [0, None, str(error)]
+print(json.dumps(found))
+"""
+
+
+def listening(processes):
+    """Return the TCP ports and the sockets at which processes listen."""
+    inodes = set()
+    for process in processes:
+        for link in Path(f"/proc/{process}/fd").iterdir():
+            target = ""
+            with suppress(OSError):
+                target = str(link.readlink())
+            inodes |= {target[8:-1]} if target.startswith("socket:[") else set()
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    ports = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
+    addresses = {row[1].rpartition(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+    unix = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return ports, addresses, {row[7] for row in unix if len(row) > 7 and row[6] in inodes}
+
+
+def client(api, key=None, **settings):
+    names = (key.identifier, key.secret) if key else ("any", "thing")
+    config = Config(retries={"total_max_attempts": 1}, signature_version="s3v4", read_timeout=20)
+    return boto3.Session(*names, region_name="us-east-1").client(
+        "s3", endpoint_url=api.server.url, config=config, **settings
+    )
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("has_key", [True, False], ids=["with a key", "without a key"])
+def test_another_user_reaches_the_front_door_alone(tmp_path, has_key):
+    tmp_path.chmod(0o755)
+    key = AccessKeys(tmp_path / "data").create() if has_key else None
+    with serving(tmp_path) as api:
+        s3 = client(api, key)
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="x", Body=b"secret content")
+        front = int(api.server.url.rpartition(":")[2])
+        processes = [api.server.process.pid, *processes_naming(f"{tmp_path}/data/objects")]
+        ports, addresses, sockets = listening(processes)
+        assert front in ports
+        assert (len(ports), addresses) == (9, {"0100007F"})
+        paths = [path if path.startswith("/") else str(tmp_path / "data/objects" / path) for path in sockets]
+        assert len(paths) == 6
+        nobody = (
+            ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+            if shutil.which("setpriv")
+            else pytest.skip("needs setpriv")
+        )
+        command = [*nobody, sys.executable, "-c", STRANGER, ",".join(map(str, ports)), *paths]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd="/")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        for what, (status, origin, text) in found.items():
+            assert "secret content" not in text, what
+            # SeaweedFS lets any page read that the list of buckets is refused.
+            assert origin is None or (status, what.partition(" ")[2]) == (403, "http GET /"), what
+            if not what.startswith(f"{front} http "):
+                assert status in (0, 400, 403), (what, status, text)
+        # The page of the front door has no data; a page of another origin gets nothing at all.
+        assert {told[0] for what, told in found.items() if what.startswith(f"{front} http ")} == {403}
+        assert [each["Key"] for each in s3.list_objects_v2(Bucket="data")["Contents"]] == ["x"]
+
+
+def test_what_the_s3_server_needs_is_for_its_user_alone(tmp_path):
+    with serving(tmp_path) as api:
+        client(api).create_bucket(Bucket="data")
+        folder = tmp_path / "data" / "objects"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        for name in ("key.pem", "s3.json", "process.json"):
+            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+
+
+def test_a_page_of_another_origin_reads_and_writes_nothing(tmp_path):
+    other = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    threading.Thread(target=other.serve_forever, daemon=True).start()
+    (tmp_path / "browser").mkdir()
+    with closing(other.socket), serving(tmp_path) as api, browser_page(tmp_path / "browser", os.environ) as page:
+        s3 = client(api)
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="x", Body=b"content")
+        ports, _, _ = listening([api.server.process.pid, *processes_naming(f"{tmp_path}/data/objects")])
+        # An error is a page of this origin, too.
+        page.open(f"http://127.0.0.1:{other.server_port}/")
+        for port in ports:
+            for method in ("GET", "PUT", "DELETE"):
+                asked = (
+                    f"fetch('http://127.0.0.1:{port}/data/x', {{method: {method!r}}})"
+                    ".then(answer => answer.text().then(text => answer.status + text), error => 'refused')"
+                )
+                assert page.value(asked) == "refused", (port, method)
+            # Without a preflight, whose answer the page cannot read.
+            page.value(
+                f"fetch('http://127.0.0.1:{port}/data/x', {{method: 'POST', mode: 'no-cors', body: 'y'}}).then(() => 0, () => 0)"
+            )
+        assert s3.get_object(Bucket="data", Key="x")["Body"].read() == b"content"
+
+
+def test_keys_in_the_shell_of_the_server_change_nothing(tmp_path):
+    shell = {"AWS_ACCESS_KEY_ID": "AKIAOFTHESHELL", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
+    with serving(tmp_path, environment=shell) as api:
+        s3 = client(api)
+        s3.create_bucket(Bucket="data")
+        assert [each["Name"] for each in s3.list_buckets()["Buckets"]] == ["data"]
+        ended = api.run("print(1)", OutputDataConfig={"S3OutputPath": "s3://data/out"})
+        assert ended["TrainingJobStatus"] == "Completed"
+
+
+def test_an_s3_server_that_was_killed_comes_back_and_a_server_that_ends_leaves_nothing(tmp_path):
+    with serving(tmp_path) as api:
+        s3 = client(api)
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="x", Body=b"content")
+        (process,) = processes_naming(f"{tmp_path}/data/objects")
+        ports, _, sockets = listening([process])
+        os.kill(process, signal.SIGKILL)
+
+        def read():
+            try:
+                return s3.get_object(Bucket="data", Key="x")["Body"].read()
+            except ClientError as error:
+                statuses.add(error.response["ResponseMetadata"]["HTTPStatusCode"])
+                return None
+
+        statuses = set()
+
+        assert until(read) == b"content"
+        # What every client of AWS tries again.
+        assert statuses <= {500, 503}
+        (process,) = processes_naming(f"{tmp_path}/data/objects")
+        assert listening([process])[0] == ports
+        s3.put_object(Bucket="data", Key="y", Body=b"more")
+    until(lambda: not processes_naming(f"{tmp_path}/data/objects"))
+    assert not [path for path in sockets if path.startswith("/") and Path(path).exists()]
+    assert not [
+        path.name for path in (tmp_path / "data/objects").iterdir() if path.suffix in (".sock", "") and path.is_file()
+    ]
+
+
+@pytest.mark.parametrize("s3", ["disk", "memory"])
+def test_an_unsigned_body_is_not_read(tmp_path, s3):
+    AccessKeys(tmp_path / "data").create()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with serving(tmp_path, "--s3", s3, environment={"TMPDIR": str(temporary)}) as api:
+        host, port = api.server.url[len("http://") :].split(":")
+        for path in ("/data/x", "/"):
+            with socket.create_connection((host, int(port)), timeout=60) as each:
+                head = f"PUT {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 600000000\r\n\r\n"
+                each.sendall(head.encode())
+                sent = 0
+                with suppress(OSError):
+                    while sent < 600_000_000:
+                        sent += each.send(bytes(1_000_000))
+                # What the kernel holds for a connection.
+                assert sent < 64_000_000
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", 400),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", 400),
+        ("Content-Length: 5\r\nContent-Length: 6", 400),
+        ("Transfer-Encoding: gzip", 501),
+        ("Content-Length: 99999999", 413),
+        ("Expect: 100-continue\r\nContent-Length: 0", 200),
+    ],
+)
+def test_headers_that_two_readers_understand_differently_are_refused(api, headers, status):
+    host, port = api.server.url[len("http://") :].split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as each:
+        target = "X-Amz-Target: SageMaker.ListTrainingJobs\r\n" if status == 413 else ""
+        path = "/a-bucket-of-doors" if status == 200 else "/"
+        each.sendall(f"PUT {path} HTTP/1.1\r\nHost: {host}:{port}\r\n{target}{headers}\r\n\r\n".encode())
+        each.sendall(b"" if status in (200, 413) else b"0\r\n\r\n")
+        assert each.recv(1000).split()[1] == str(status).encode()
+
+
+def test_half_sent_requests_do_not_block_others(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        host, port = api.server.url[len("http://") :].split(":")
+        half = []
+        try:
+            for _ in range(1100):
+                each = socket.socket()
+                each.settimeout(0)
+                each.connect_ex((host, int(port)))
+                half.append(each)
+            for each in half:
+                with suppress(OSError):
+                    each.send(f"GET / HTTP/1.1\r\nHost: {host}".encode())
+            began = time.monotonic()
+            assert api.client("sagemaker").list_training_jobs()["TrainingJobSummaries"] == []
+            assert time.monotonic() - began < 20
+        finally:
+            for each in half:
+                each.close()
+
+
+@pytest.mark.parametrize("key", ["a//b", "a/./b", "/a/b", "a/../a/b", ".", "..", "a/b//"])
+def test_a_key_that_the_s3_server_would_change_is_refused(served, key):
+    s3 = client(served)
+    bucket = f"kept-keys-{time.time_ns()}"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="a/b", Body=b"first")
+    for change in (
+        lambda: s3.put_object(Bucket=bucket, Key=key, Body=b"other"),
+        lambda: s3.delete_object(Bucket=bucket, Key=key),
+        lambda: s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key}]}),
+        lambda: s3.copy_object(Bucket=bucket, Key=key, CopySource=f"{bucket}/a/b"),
+        lambda: s3.list_objects_v2(Bucket=bucket, Prefix=key),
+    ):
+        with pytest.raises(ClientError, match="keeps no key with an empty part or a part of dots"):
+            change()
+    for read in (
+        lambda: s3.get_object(Bucket=bucket, Key=key),
+        lambda: s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": key}),
+    ):
+        with pytest.raises(ClientError, match="NoSuchKey"):
+            read()
+    assert s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"first"
+
+
+def test_an_empty_object_is_stored_as_any(served):
+    s3 = client(served)
+    s3.create_bucket(Bucket="empty-objects")
+    s3.put_object(Bucket="empty-objects", Key="empty", Body=b"")
+    assert s3.get_object(Bucket="empty-objects", Key="empty")["Body"].read() == b""
