@@ -63,6 +63,8 @@ RUNTIME_NAMES = {
         "sdk/scriptmode/platforms/local/hosts/process_fleet.py",
         "sdk/scriptmode/platforms/slurm/fleet.py",  # a host's agent has a directory of the same kind on its node
     ),
+    # One rule of what is removed from the text of a failure.
+    "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/agent/host_failure.py",),
     "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/fleet.py",),
 }
 #: Distributions, and the modules that import them.
@@ -85,7 +87,7 @@ DISTRIBUTIONS = {
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
-    "waitress": ("sdk/scriptmode/serve/http_server.py",),
+    "waitress": ("sdk/scriptmode/serve/http_server.py", "sdk/scriptmode/serve/checked_request.py"),
     "moto": ("sdk/scriptmode/serve/other_services.py",),
 }
 #: Modules that start processes.
@@ -138,7 +140,7 @@ COMMAND_LINE_USES = {
     "platforms.local.pruning": "PruneReport",
     "spec.metric_definitions": "PRESETS",
     "spec.whole_numbers": "parse_age whole_number",
-    "platforms.base": "STATUSES suggest_status",
+    "platforms.base": "ChannelProgress STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",

@@ -1,4 +1,4 @@
-"""Every port and socket that `scriptmode serve` opens: who may talk to it, and how long somebody may who shows nothing."""
+"""Every port and socket that `scriptmode serve` opens: which users and pages reach it, and what is bounded before."""
 
 import json
 import os

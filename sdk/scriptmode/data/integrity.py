@@ -133,7 +133,7 @@ def checksum(headers: Mapping[str, str], etag: str) -> Checksum | None:
 
 
 def _is_encrypted(headers: Mapping[str, str]) -> bool:
-    """Return whether an object's ETag is no MD5 because of its encryption (Object, S3 API)."""
+    """Return whether an object's ETag is not an MD5 because of its encryption (Object, S3 API)."""
     has_own_key = "x-amz-server-side-encryption-customer-algorithm" in headers
     return has_own_key or headers.get("x-amz-server-side-encryption", "").startswith("aws:kms")
 
@@ -147,7 +147,7 @@ class Verifier:
     def __init__(
         self, head: Callable[[StoredObject], Mapping[str, str]], on_result: Callable[[str], None] = lambda _: None
     ) -> None:
-        """``on_result`` is called with one of `RESULTS` for each object that was read as a whole, from any thread."""
+        """Call ``on_result`` with one of `RESULTS` for each object that was read as a whole, from any thread."""
         self._head = head
         self._on_result = on_result
         #: Whether HeadObject called an object encrypted: it is asked first then, for the ETags look like MD5s.

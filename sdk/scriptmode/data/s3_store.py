@@ -54,7 +54,7 @@ class S3Store:
         stall: float = STALL,
         on_verification: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``on_verification`` is called as ``on_result`` of `Verifier`."""
+        """Call ``on_verification`` as `Verifier` calls its ``on_result``."""
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,

@@ -6,18 +6,12 @@ bounded in seconds and, where the server has too many, in number.
 
 from __future__ import annotations
 
-import copy
 import logging
 import re
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError
-from scriptmode.serve import aws_json
-from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.s3_requests import is_for_s3
-from scriptmode.serve.wsgi import LARGEST_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,21 +39,23 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
     from waitress.server import create_server
     from waitress.task import WSGITask
 
+    from scriptmode.serve.checked_request import CheckedRequest
+
     class Task(WSGITask):  # type: ignore[misc]
         def build_response_header(self) -> bytes:
             return _METADATA.sub(lambda found: found[0].lower(), super().build_response_header())
 
     class Channel(HTTPChannel):  # type: ignore[misc]
         task_class = Task
-        parser_class = _parser_class(check)
+        parser_class = staticmethod(partial(CheckedRequest, check))
 
         def send_continue(self) -> None:
-            # waitress would wait for the body of a request that has none.
+            # waitress waits for the body of a request that has none.
             if not self.request.completed:
                 super().send_continue()
 
-    # A full queue of requests is not worth a warning.
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    # A full queue of requests is not worth a warning, nor are too many connections.
+    logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
         server = create_server(
             application,
@@ -78,69 +74,16 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             f"the server cannot listen at {host}:{port}: {error}",
             advice="end the other server, or give another --listen ADDRESS:PORT",
         ) from error
-    # A name with several addresses has a listener for each.
-    for each in (server, *getattr(server, "map", {}).values()):
-        if hasattr(each, "channel_class"):
-            each.channel_class = Channel
-            each.maintenance = partial(_close_connections, each)
+    _configure(server, Channel)
     return server
 
 
-def _parser_class(check: Callable[[Environ], None]) -> Any:
-    from waitress.parser import HTTPRequestParser, ParsingError
-    from waitress.utilities import Error
-
-    class RefusedError(Error):  # type: ignore[misc]
-        def __init__(self, error: ApiError) -> None:
-            super().__init__("")
-            self._error = error
-
-        def to_response(self, ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:  # noqa: ARG002
-            content = aws_json.render_error(self._error)
-            return f"{self._error.status} Refused", [("Content-Type", aws_json.CONTENT_TYPE)], content
-
-    class Parser(HTTPRequestParser):  # type: ignore[misc]
-        def __init__(self, adjustments: Any) -> None:
-            super().__init__(adjustments)
-            #: When its first byte came.
-            self.began = time.time()
-            self.adj: Any = adjustments
-            self.completed: bool
-
-        def parse_header(self, header_plus: bytes) -> None:
-            super().parse_header(header_plus)
-            if self.chunked and "CONTENT_LENGTH" in self.headers:
-                # Two readers would find two ends of it (RFC 9112, 6.3).
-                raise ParsingError("Content-Length beside Transfer-Encoding")
-
-        def received(self, data: bytes) -> int:
-            is_first = not self.headers_finished
-            consumed: int = super().received(data)
-            if is_first and self.headers_finished and not self.completed:
-                environ = _headers(self)
-                try:
-                    check(environ)
-                except ApiError as error:
-                    self.error, self.completed = RefusedError(error), True
-                if not is_for_s3(environ):
-                    # Of a body in chunks the length is not known before.
-                    self.adj = copy.copy(self.adj)
-                    self.adj.max_request_body_size = LARGEST_BODY
-            return consumed
-
-    return Parser
-
-
-def _headers(request: Any) -> Environ:
-    """Return what is known of a request whose body has not been read."""
-    named = ("CONTENT_TYPE", "CONTENT_LENGTH")
-    return {
-        "REQUEST_METHOD": request.command.upper(),
-        "PATH_INFO": request.path,
-        "REQUEST_URI": request.request_uri,
-        "QUERY_STRING": request.query,
-        **{name if name in named else f"HTTP_{name}": value for name, value in request.headers.items()},
-    }
+def _configure(server: Any, channel_class: type) -> None:
+    """Set the class of the connections, and what closes them; a name with several addresses has a listener for each."""
+    for each in (server, *getattr(server, "map", {}).values()):
+        if hasattr(each, "channel_class"):
+            each.channel_class = channel_class
+            each.maintenance = partial(_close_connections, each)
 
 
 def _close_connections(server: Any, now: float) -> None:

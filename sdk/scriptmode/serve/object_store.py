@@ -138,7 +138,7 @@ class ObjectStore:
         self._watcher.start()
 
     def leave(self) -> None:
-        """End `watch`; the program runs on."""
+        """Stop `watch`; the program runs on."""
         self._is_stopped.set()
         if self._watcher is not None:
             self._watcher.join()

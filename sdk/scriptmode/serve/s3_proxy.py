@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 from scriptmode.errors import invalid
+from scriptmode.serve.signatures import BODY_HASH, sign_for_s3
 from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ _SECONDS = 60.0
 _CHUNK = 1024 * 1024
 #: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
-_BODY_HASH = "x-amz-content-sha256"
 #: Parameters of a presigned URL, also of Signature Version 2; headers of a signature, and of a page in a browser.
 _SIGNED_URL = frozenset(
     {
@@ -98,10 +98,10 @@ class S3Proxy:
         # The target as it was sent: a signature is of that spelling.
         target = environ["REQUEST_URI"]
         if self._key is not None:
-            if headers.get(_BODY_HASH, "").startswith("STREAMING-AWS4"):
+            if headers.get(BODY_HASH, "").startswith("STREAMING-AWS4"):
                 # Each chunk has a signature of the client's, which the server cannot check.
                 size, body = headers.pop("x-amz-decoded-content-length", "0"), _without_chunks(environ)
-                headers |= {_BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
+                headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
             target, headers = self._signed(environ["REQUEST_METHOD"], target, headers)
         connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -115,27 +115,15 @@ class S3Proxy:
 
     def _signed(self, method: str, target: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
         """Return the target and the headers without the client's signature, and with one by the server's key."""
-        from botocore.auth import S3SigV4Auth
-        from botocore.awsrequest import AWSRequest
-        from botocore.credentials import Credentials
-
         if self._key is None:
             raise AssertionError
-        body_hash = headers.get(_BODY_HASH, "UNSIGNED-PAYLOAD")
-
-        class Signer(S3SigV4Auth):  # type: ignore[misc]
-            def payload(self, _request: object) -> str:
-                return body_hash
-
         path, _, query = target.partition("?")
         kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in _SIGNED_URL)
         # The server signs the path in this spelling.
         target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
         sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
         sent["host"] = f"{self._host}:{self._port}"
-        request = AWSRequest(method, f"http://{sent['host']}{target}", headers=sent)
-        Signer(Credentials(self._key.identifier, self._key.secret), "s3", "us-east-1").add_auth(request)
-        return target, dict(request.headers.items())
+        return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, self._key)
 
 
 def _refusal(environ: Environ) -> tuple[str, str, int] | None:

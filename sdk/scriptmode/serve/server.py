@@ -130,12 +130,8 @@ class Server:
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
         jobs = self._training_jobs(settings)
-        self._guard = Guard(
-            settings.host,
-            rate=settings.rate,
-            keys=self._accepted_keys,
-            is_s3_checked=settings.s3 not in ("disk", "memory"),
-        )
+        is_s3_checked = settings.s3 not in ("disk", "memory")
+        self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings, jobs),
@@ -224,7 +220,7 @@ class Server:
         yield "AWS_ENDPOINT_URL", self._inner_url
         yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._s3_url == "memory" else self._s3_url
         if self._objects:
-            # Its objects are for whoever has its key.
+            # It accepts no other key.
             for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
                 os.environ.pop(name, None)
             yield "AWS_ACCESS_KEY_ID", self._objects.access.key.identifier

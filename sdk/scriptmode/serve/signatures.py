@@ -17,6 +17,7 @@ from scriptmode.serve.wsgi import read_body
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.serve.access_keys import AccessKey
     from scriptmode.serve.wsgi import Environ
 
 _HEADER = re.compile(
@@ -30,7 +31,7 @@ _S3 = "s3"
 #: A target whose path is the same to every reader: to some, what follows ``//`` is a host, and what follows ``#`` not
 #: a part of it.
 _TARGET = re.compile(r"/(?!/)[^#]*")
-_BODY_HASH = "x-amz-content-sha256"
+BODY_HASH = "x-amz-content-sha256"
 #: Digits of the seconds for which a URL is signed, at most a week.
 _LONGEST_NUMBER = 6
 
@@ -137,15 +138,32 @@ def _sign(environ: Environ, found: _Signature, secret: str) -> str:
     url = f"http://{environ.get('HTTP_HOST', '')}{path}{'?' if query else ''}{query}"
     headers = {name: _header(environ, name) for name in found.headers}
     body = b"" if found.service == _S3 else read_body(environ)
-    if _BODY_HASH in headers and found.service != _S3:
+    if BODY_HASH in headers and found.service != _S3:
         # The signer takes the hash from the header: it must be that of this body.
-        headers[_BODY_HASH] = hashlib.sha256(body).hexdigest()
+        headers[BODY_HASH] = hashlib.sha256(body).hexdigest()
     request = AWSRequest(environ["REQUEST_METHOD"], url, headers=headers, data=body)
     request.context["timestamp"] = found.time
     signer = kind(Credentials(found.key, secret), found.service, found.region)
     text = signer.string_to_sign(request, signer.canonical_request(request))
     signature: str = signer.signature(text, request)
     return signature
+
+
+def sign_for_s3(method: str, url: str, headers: Mapping[str, str], key: AccessKey) -> dict[str, str]:
+    """Return the headers of a request for S3 with a signature of now; one without a hash of its body has none."""
+    from botocore.auth import S3SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    body_hash = headers.get(BODY_HASH, "UNSIGNED-PAYLOAD")
+
+    class Signer(S3SigV4Auth):  # type: ignore[misc]
+        def payload(self, _request: object) -> str:
+            return body_hash
+
+    request = AWSRequest(method, url, headers=headers)
+    Signer(Credentials(key.identifier, key.secret), _S3, "us-east-1").add_auth(request)
+    return dict(request.headers.items())
 
 
 def _header(environ: Environ, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Who may use SeaweedFS: whoever can read a directory of the data directory, which its user alone can.
+"""Who may use SeaweedFS: processes that can read a directory of the data directory, which its user alone can.
 
 It listens at loopback addresses, which every user of the machine and every page in a browser reaches. Each of its ports
 but that of S3 demands a certificate that is made here (mutual TLS), and S3 a signature with a key that is made here.
@@ -69,7 +69,7 @@ class StoreAccess:
         return key
 
     def _create_certificate(self) -> None:
-        """Create a certificate that is its own authority: whoever has it and its key is let in."""
+        """Create a certificate that is its own authority: clients that have it and its key are accepted."""
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,0 +1,85 @@
+"""A request that is checked as soon as its headers have come: waitress has read whole bodies before."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import TYPE_CHECKING, Any
+
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.utilities import Error
+
+from scriptmode.serve import aws_json
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.s3_requests import is_for_s3
+from scriptmode.serve.wsgi import LARGEST_BODY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scriptmode.serve.wsgi import Environ
+
+_NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
+
+
+class _RefusedError(Error):  # type: ignore[misc]
+    """An answer that waitress sends without the application; it closes the connection after it."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__("")
+        self._error = error
+
+    def to_response(self, ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:  # noqa: ARG002
+        content = aws_json.render_error(self._error)
+        return f"{self._error.status} Refused", [("Content-Type", aws_json.CONTENT_TYPE)], content
+
+
+class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
+    """A request as it arrives.
+
+    Args:
+        check: Called with the headers of a request that has a body; raises `ApiError` to refuse it.
+        adjustments: waitress's settings.
+    """
+
+    def __init__(self, check: Callable[[Environ], None], adjustments: Any) -> None:
+        super().__init__(adjustments)
+        self._check = check
+        #: When its first byte came, in seconds since the epoch.
+        self.began = time.time()
+        self.adj: Any = adjustments
+        self.completed: bool
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Parse the headers; raise waitress's ``ParsingError``."""
+        super().parse_header(header_plus)
+        if self.chunked and "CONTENT_LENGTH" in self.headers:
+            # Two readers may find two ends of it (RFC 9112, 6.3).
+            raise ParsingError("Content-Length beside Transfer-Encoding")
+
+    def received(self, data: bytes) -> int:
+        """Parse bytes that have come, and return how many belong to this request."""
+        is_new = not self.headers_finished
+        consumed: int = super().received(data)
+        if is_new and self.headers_finished and not self.completed:
+            environ = self._headers()
+            try:
+                self._check(environ)
+            except ApiError as error:
+                self.error, self.completed = _RefusedError(error), True
+            if not is_for_s3(environ):
+                # The length of a body in chunks is not known before.
+                self.adj = copy.copy(self.adj)
+                self.adj.max_request_body_size = LARGEST_BODY
+        return consumed
+
+    def _headers(self) -> Environ:
+        """Return what is known before the body has come, in WSGI's terms."""
+        headers = {name if name in _NOT_PREFIXED else f"HTTP_{name}": value for name, value in self.headers.items()}
+        return {
+            "REQUEST_METHOD": self.command.upper(),
+            "PATH_INFO": self.path,
+            "REQUEST_URI": self.request_uri,
+            "QUERY_STRING": self.query,
+            **headers,
+        }
