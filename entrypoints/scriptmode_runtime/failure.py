@@ -30,7 +30,9 @@ _NOT_COMPILED = re.compile(
 )
 _ELIDED = "[...]"
 #: What an excerpt begins with: without and with the first line of the traceback whose first frames it lacks.
-_CUT, _CUT_FRAMES = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n"
+_CUT, _CUT_FRAMES, _FRAMES_CUT = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n", f"  {_ELIDED}\n"
+#: A frame of the source, whose files have relative paths, and its line of code.
+_SOURCE_FRAME = re.compile(r'^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [^\n]*\n)?', re.MULTILINE)
 #: Characters shown of the beginning of a long last message, which has the name of the error.
 _MESSAGE_START = 200
 #: Characters of the type of an exception.
@@ -107,6 +109,22 @@ def excerpt(output: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     message = last_error(text)
+    found = _cut(text, message, limit)
+    frame = _source_frame(text[: len(text) - len(message)]) if _is_after_frames(message) else ""
+    if not frame or frame in found or 2 * len(frame) + len(_CUT_FRAMES) > limit:
+        return found
+    # The library that raised the error has so many frames that the source's own would be cut.
+    head = f"{_CUT_FRAMES}{frame}\n"
+    return head + _cut(text, message, limit - len(head)).replace(_CUT_FRAMES, _FRAMES_CUT, 1)
+
+
+def _source_frame(text: str) -> str:
+    """Return the last frame of the source in the last traceback, whose files have relative paths; "" for none."""
+    frames = _SOURCE_FRAME.findall(text, max(0, text.rfind(TRACEBACK)))
+    return str(frames[-1]).rstrip("\n") if frames else ""
+
+
+def _cut(text: str, message: str, limit: int) -> str:
     if len(message) + len(_CUT) > limit:
         return _around_error(text, len(text) - len(message), limit)
     end = _whole_lines(text[len(_CUT_FRAMES) - limit :], len(message))

@@ -29,6 +29,7 @@ ScriptmodeError
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ if TYPE_CHECKING:
 
 
 _Error = TypeVar("_Error", bound="ScriptmodeError")
+#: A quoted value that is too long for a message, and the characters that are kept of it.
+_LONG_VALUE = re.compile(r"(?<=')[^'\n]{400,}(?=')|(?<=\")[^\"\n]{400,}(?=\")")
+_VALUE_START, _VALUE_END = 200, 60
+
+
+def _with_short_values(text: str) -> str:
+    def shorten(found: re.Match[str]) -> str:
+        return f"{found[0][:_VALUE_START]}[...]{found[0][-_VALUE_END:]}"
+
+    return _LONG_VALUE.sub(shorten, text)
 
 
 class ScriptmodeError(Exception):
@@ -50,10 +61,10 @@ class ScriptmodeError(Exception):
     """
 
     def __init__(self, message: object, *, argument: str | None = None, advice: str | None = None) -> None:
-        self.message = str(message)
+        self.message = _with_short_values(str(message))
         self.argument = argument
-        self.advice = advice or None
-        super().__init__(f"{message}; {advice}" if advice else self.message)
+        self.advice = _with_short_values(advice) if advice else None
+        super().__init__(f"{self.message}; {self.advice}" if advice else self.message)
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show: the caller's own lines and the text."""

@@ -25,9 +25,24 @@ _SOURCE_FRAME = re.compile(r'^[ |]*(File "[^"/<\n][^"\n]*", line \d+[^\n]*)(?:\n
 #: An exception of a group, without its frames.
 _IN_GROUP = re.compile(r"^ +\| (?!Traceback|Exception Group Traceback)(\S[^\n]*)", re.MULTILINE)
 #: A line of a program such as argparse or pip that names its error.
-_ERROR_LINE = re.compile(r"^[^\n]*\berror: \S[^\n]*$", re.MULTILINE | re.IGNORECASE)
+_ERROR_LINE = re.compile(r"(?:\S+: )?(?:fatal |FATAL )?error: \S[^\n]*", re.IGNORECASE)
+#: What faulthandler writes, and the frame of the source in its stack, whose newest frame is the first.
+_FATAL = re.compile(r"^Fatal Python error: [^\n]*$", re.MULTILINE)
+_FATAL_FRAME = re.compile(r'^ +(File "[^"/<\n][^"\n]*", line \d+ in [^\n]*)$', re.MULTILINE)
+#: The line between an exception and the one that was raised from it.
+_FROM = "\nThe above exception was the direct cause of the following exception:\n"
 #: Lines and characters of an error that are repeated below a log that has all of it.
 _SUMMARY_LINES, _SUMMARY_CHARACTERS = 4, 600
+#: Lines at the end of output without a traceback that are searched for the name of an error.
+_LAST_LINES = 8
+#: What stands in a long message of TensorFlow or Keras around its cause: where the graph's node was defined, its name,
+#: and the arguments of the call.
+_AROUND_CAUSE = re.compile(
+    r"^\s*(?:Detected at node|Original stack trace|<stack traces unavailable>|Node: |Arguments received by"
+    r"|Call arguments|\d+ (?:successful operations|derived errors ignored)|\(\d+\) [A-Z_]+:\s*$|\[\[\{\{node|File \"|•)"
+)
+#: Names of nodes and operations in TensorFlow's messages.
+_NAMES = re.compile(r"\{\{function_node [^}\n]*\}\} ?| \[Op:\w+\](?: name: ?)?$", re.MULTILINE)
 #: Exceptions that the same program raises again: it has to be corrected.
 _REPEATED = {
     "SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError", "NameError",
@@ -109,25 +124,54 @@ def may_succeed_again(failure: Failure) -> bool:
 def summarize_error(failure: Failure) -> str:
     """Return the last frame of the source and the error, in a few lines.
 
-    Without a traceback it is the last line that names an error, as argparse and pip write it, or "".
+    Without a traceback it is the last line that names an error, as argparse and pip write it, or else the last lines.
     """
     text = failure.traceback
     frames = list(_SOURCE_FRAME.finditer(text))
     if error := last_error(text):
         if error.startswith("  | "):
             error = "\n  ".join(_IN_GROUP.findall(error))
-        frame = [f"  {frames[-1][1]}", f"    {frames[-1][2]}"] if frames else []
-        return _shorten("\n".join(frame), error)
+        cause = last_error(text.rpartition(_FROM)[0]).partition("\n")[0]
+        raised_from = f"\n  from {cause[:_SUMMARY_CHARACTERS]}" if cause not in ("", error.partition("\n")[0]) else ""
+        return _shorten(_last_frame(frames), error) + raised_from
     # A program that Python cannot compile has no traceback.
     if frames and failure.exception:
         return _shorten("", text[frames[-1].start() :])
-    named = _ERROR_LINE.findall(text)
-    return _shorten("", named[-1]) if named else ""
+    if fatal := _FATAL.search(text):
+        at = _FATAL_FRAME.search(text, fatal.end())
+        return _shorten(f"  {at[1]}" if at else "", fatal[0])
+    lines = [line for line in text.split("\n") if line.strip()][-_LAST_LINES:]
+    named = [line for line in lines if _ERROR_LINE.fullmatch(line)]
+    return _shorten("", named[-1] if named else "\n".join(lines[-_SUMMARY_LINES:]))
+
+
+def _last_frame(frames: list[re.Match[str]]) -> str:
+    """Return the last frame and its line of code; TensorFlow's messages name frames without it."""
+    if not frames:
+        return ""
+    code = next((each[2] for each in reversed(frames) if each[1] == frames[-1][1] and each[2]), "")
+    return f"  {frames[-1][1]}" + (f"\n    {code}" if code else "")
 
 
 def _shorten(frame: str, error: str) -> str:
-    lines = error.split("\n")
-    text = "\n".join(lines[:_SUMMARY_LINES])
-    if len(lines) > _SUMMARY_LINES or len(text) > _SUMMARY_CHARACTERS:
-        text = f"{text[:_SUMMARY_CHARACTERS]} [...]"
+    """Return a frame and an error, of whose message the cause stands first, or last behind what TensorFlow adds."""
+    lines = [line for line in _NAMES.sub("", error).split("\n") if line.strip()]
+    if len(lines) > _SUMMARY_LINES:
+        lines = lines[:1] + _without_frames(lines[1:])
+    if len(lines) > _SUMMARY_LINES:
+        half = _SUMMARY_LINES // 2
+        lines = [*lines[:half], "[...]", *lines[-half:]]
+    most = _SUMMARY_CHARACTERS // len(lines) if len("\n".join(lines)) > _SUMMARY_CHARACTERS else _SUMMARY_CHARACTERS
+    text = "\n".join(line if len(line) <= most else f"{line[:most]} [...]" for line in lines)
     return f"{frame}\n{text}" if frame else text
+
+
+def _without_frames(lines: list[str]) -> list[str]:
+    """Return the lines of a message without those around its cause, and without the code below a frame's line."""
+    kept, before = [], ""
+    for line in lines:
+        is_code = before.lstrip().startswith('File "') and line.startswith(" ")
+        if not is_code and not _AROUND_CAUSE.match(line):
+            kept.append(line)
+        before = line
+    return kept

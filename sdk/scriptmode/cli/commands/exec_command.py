@@ -43,6 +43,6 @@ def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
         raise click.UsageError(f"JOB is {job!r}, but --last selects a job too; remove one of them", context)
     if job is None and not last:
         raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", context)
-    if not command:
+    if not command or not command[0]:
         raise click.UsageError("COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l", context)
     return execute_on_local_host(job or newest_job_name("local"), command, host=host)

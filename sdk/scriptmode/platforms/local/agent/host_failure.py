@@ -11,6 +11,7 @@ from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.state import failure_from_json
 from scriptmode.platforms.local.system import full_disk
+from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], name: str, code: int) -> Outcome:
     """Return the end of a job whose host ``name`` failed with this exit code, ``-n`` for signal n."""
     exit_code = code if code >= 0 else 128 - code
-    text = sandboxes[name].read_failure()
+    # Without what a terminal would obey, and NULs.
+    text = readable(sandboxes[name].read_failure())
     if not foreign_failure.lacks_reason(text):
         return Outcome("Failed", algorithm_error(text, exit_code), _read_record(sandboxes, name, exit_code))
-    log = logs.last_lines(folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS)
+    log = readable(logs.last_lines(folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS))
     reason, failure = foreign_failure.describe_foreign_failure(name, code, text, log)
     disk = folder.path.parent.parent
     if not log and not full_disk.has_space(disk):

@@ -331,7 +331,7 @@ class JobFolder:
         """Return the error for a job that another process deleted."""
         return JobNotFoundError(
             f"there is no training job {self.name!r} any more: its folder {self.path} was removed",
-            advice="start it again, or look at those that are left: scriptmode list",
+            advice="look at those that are left: scriptmode list",
         )
 
 
