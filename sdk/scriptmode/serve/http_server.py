@@ -49,12 +49,11 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
         task_class = Task
         parser_class = staticmethod(partial(CheckedRequest, check))
 
-        def send_continue(self) -> None:
-            # waitress waits for the body of a request that has none.
-            if not self.request.completed:
-                super().send_continue()
+        def send_continue(self) -> Any:
+            # waitress waits for a body that there is not.
+            return None if self.request.completed else super().send_continue()
 
-    # A full queue of requests is not worth a warning, nor are too many connections.
+    # It warns of each full queue, and of too many connections.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
         server = create_server(
