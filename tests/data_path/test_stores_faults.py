@@ -89,6 +89,29 @@ def test_a_slow_connection_is_not_a_stall(server):
     assert server.gets == 1
 
 
+@pytest.mark.prompt
+@pytest.mark.parametrize("rate", [10, 400])
+def test_a_connection_that_trickles_counts_as_broken(server, rate):
+    server.fault = first(10_000, Fault(rate=rate))
+    began = time.monotonic()
+    with pytest.raises(
+        DataError, match=r"is too slow: \d+ bytes came in 1 s, and at least 1,024 a second were expected"
+    ):
+        read(S3Store(retry_seconds=2, stall=0.5))
+    soon(time.monotonic() - began, 6)
+
+
+def test_a_download_that_trickles_for_a_time_is_completed_after_the_bytes_that_came(server):
+    server.contents["x"] = content = random.Random(3).randbytes(3_000_000)
+    server.fault = first(1, Fault(cut=True, at=2_200_000))
+    trickles = iter([Fault(rate=10)])
+    cut = server.fault
+    server.fault = lambda request: cut(request) or (next(trickles, None) if request.span else None)
+    assert read(S3Store(stall=0.5)) == content
+    spans = [request.span for request in server.asked if request.is_get]
+    assert int(spans[-1].partition("=")[2].partition("-")[0]) > 1_000_000
+
+
 @pytest.mark.parametrize("heeds_if_match", [True, False])
 def test_an_object_that_changes_between_two_requests_is_an_error(server, heeds_if_match):
     server.heeds_if_match = heeds_if_match

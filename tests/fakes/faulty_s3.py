@@ -38,6 +38,17 @@ class Fault:
     resize: int = 0
     #: Number of bytes sent beyond Content-Length.
     excess: int = 0
+    #: Another ETag, "" for none.
+    etag: str | None = None
+    #: A page of this text with status 200 instead of the object.
+    page: bytes = b""
+    #: Number of further headers.
+    headers: int = 0
+    #: Send no Content-Length: the body ends where the connection does.
+    endless: bool = False
+    #: Send a range without Content-Range; or ignore the Range and send the whole object with status 200.
+    without_range: bool = False
+    ignores_range: bool = False
     #: Do this to the server before answering.
     act: Callable[[], object] | None = None
 
@@ -143,6 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
             fault.act()
         if fault.status:
             self._refuse(fault.status, fault.code)
+        elif fault.page and request.is_get:
+            self._refuse(200, "", fault.page)
         elif (fault.cut or fault.stall) and fault.at is None:
             self._break(fault)
         elif not key:
@@ -156,8 +169,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _give(self, key, fault):
         content, etag = self._begin(key, fault)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("ETag", etag)
+        if fault.endless:
+            self.close_connection = True
+        else:
+            self.send_header("Content-Length", str(len(content)))
+        if told := etag if fault.etag is None else fault.etag:
+            self.send_header("ETag", told)
+        for number in range(fault.headers):
+            self.send_header(f"X-More-{number}", "1")
         self.send_header("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
         for name, value in self.server_of.headers.items():
             self.send_header(name, value)
@@ -165,9 +184,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         if fault.rate:
-            for start in range(0, len(content), 1000):
-                self.wfile.write(content[start : start + 1000])
-                time.sleep(1000 / fault.rate)
+            size = max(1, min(1000, fault.rate // 10))
+            for start in range(0, len(content), size):
+                self.wfile.write(content[start : start + size])
+                time.sleep(size / fault.rate)
         elif fault.at is None:
             self.wfile.write(content)
             self.wfile.write(b"?" * fault.excess)
@@ -178,13 +198,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _begin(self, key, fault):
         """Send the status and what it says of the content; give what is to be sent, and the ETag."""
         content, etag = self.server_of.contents[key], self.server_of.etag(key)
-        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", "" if fault.ignores_range else self.headers.get("Range", ""))
         whole, first = len(content), int(span[1]) + fault.shift if span else 0
         if fault.flip is not None:
             content = content[: fault.flip] + bytes([content[fault.flip] ^ 4]) + content[fault.flip + 1 :]
         if span:
             content = content[first : int(span[2]) + 1 + fault.shift]
         self.send_response(206 if span else 200)
+        if span and fault.without_range:
+            return content, etag
         if span:
             self.send_header("Content-Range", f"bytes {first}-{first + len(content) - 1}/{whole + fault.resize}")
         elif self.headers.get("x-amz-checksum-mode") == "ENABLED":
@@ -197,13 +219,12 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.stall:
             self.server_of._ended.wait(30)
 
-    def _refuse(self, status, code):
-        body = (
-            b"" if self.command == "HEAD" else f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
-        )
+    def _refuse(self, status, code, page=b""):
+        error = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+        body = b"" if self.command == "HEAD" else page or error
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Type", "text/html" if page else "application/xml")
         self.end_headers()
         self.wfile.write(body)
 

@@ -6,6 +6,7 @@ import pytest
 
 from scriptmode.display import html_card
 from scriptmode.display.collector import ChannelRates, Collector
+from scriptmode.display.formatting import format_channel
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, HostActivity, LogEvent
@@ -126,6 +127,17 @@ def test_a_rate_is_an_average_over_steps():
     for second in range(60):
         rates.add([ChannelProgress("train", "File", 40 * (second // 2), 20_000)], float(second))
     assert rates.statuses()[0].rate == pytest.approx(20, rel=0.1)
+
+
+def test_the_rate_that_fails_a_download_is_shown_below_it():
+    rates = ChannelRates()
+    for second in range(8):
+        channels = [ChannelProgress("train", "File", second, 20), ChannelProgress("pipe", "Pipe", second)]
+        rates.add(channels, float(second))
+    assert [format_channel(each) for each in rates.statuses()] == [
+        "staged 7 of 20 bytes (35%), 1 bytes/s (a download of less than 1.0 kB/s fails), 13 s left",
+        "streamed 7 bytes, 1 bytes/s",
+    ]
 
 
 def test_a_rate_needs_some_time_and_a_complete_channel_has_none():

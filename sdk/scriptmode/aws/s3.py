@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing, contextmanager, suppress
+import socket
+import time
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.messages import correct_scheme
+from scriptmode.spec.inputs import LEAST_RATE
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -113,12 +116,13 @@ class S3:
             found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
         return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
 
-    def stream(self, item: S3Object, start: int, end: int) -> Iterator[bytes]:
+    def stream(self, item: S3Object, start: int, end: int, *, window: float) -> Iterator[bytes]:
         """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one.
 
-        Raises `DataError` for another range or ETag; comparing checksums is the caller's.
+        Raises `DataError` for another range or ETag, and for fewer than `LEAST_RATE` bytes per second in ``window``
+        seconds; comparing checksums is the caller's.
         """
-        from botocore.exceptions import FlexibleChecksumError
+        from botocore.exceptions import IncompleteReadError
 
         uri = str(item.location)
         asked: dict[str, str] = {"IfMatch": item.etag} if item.etag else {}
@@ -128,8 +132,16 @@ class S3:
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
                 _check_answer(item, (start, end) if is_part else None, answer)
-                with suppress(FlexibleChecksumError):
-                    yield from iter(lambda: body.read(STREAM_BYTES), b"")
+                began, before, done = time.monotonic(), 0, 0
+                while data := _read_some(body):
+                    yield data
+                    done += len(data)
+                    if (seconds := time.monotonic() - began) >= window:
+                        if done - before < LEAST_RATE * seconds:
+                            raise _slow_connection_error(item, done - before, seconds) from TimeoutError()
+                        began, before = time.monotonic(), done
+                if done < end - start:
+                    raise IncompleteReadError(actual_bytes=done, expected_bytes=end - start)
 
     def bucket_settings(self, bucket: str) -> BucketSettings:
         """Return how boto3 reads a bucket, for another client."""
@@ -310,6 +322,32 @@ def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
     with translate_s3_errors(uri):
         frozen = credentials.get_frozen_credentials()
     return frozen.access_key, frozen.secret_key, frozen.token
+
+
+def _read_some(body: Any) -> bytes:
+    """Return the next bytes of a response's body once any have come, b"" at its end; raise what botocore's read raises.
+
+    botocore's own read waits for as many as it was asked for, however slowly they come.
+    """
+    from botocore.exceptions import ReadTimeoutError, ResponseStreamingError
+    from urllib3 import exceptions
+
+    raw = body._raw_stream  # noqa: SLF001 - the only way to bytes as they come
+    try:
+        # urllib3 1.26, botocore's for Python 3.9, has no read1; http.client's response has.
+        return bytes(raw.read1(STREAM_BYTES) if hasattr(raw, "read1") else raw._fp.read1(STREAM_BYTES))  # noqa: SLF001
+    except (exceptions.ReadTimeoutError, socket.timeout) as error:
+        raise ReadTimeoutError(endpoint_url=getattr(error, "url", None), error=error) from error
+    except (exceptions.ProtocolError, OSError) as error:
+        raise ResponseStreamingError(error=error) from error
+
+
+def _slow_connection_error(item: S3Object, come: int, seconds: float) -> DataError:
+    return DataError(
+        f"{item.location}: the connection to the S3 endpoint is too slow: {come:,} bytes came in {seconds:.0f} s, "
+        f"and at least {LEAST_RATE:,} a second were expected",
+        advice="check the network to it",
+    )
 
 
 def _check_answer(item: S3Object, span: tuple[int, int] | None, answer: Mapping[str, Any]) -> None:

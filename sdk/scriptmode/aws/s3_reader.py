@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: Retries of one read, which begin after the bytes that have come. None begins after the time without a byte that
 #: counts as broken.
 RETRIES = 3
+#: Time limit of a whole response, in times without a byte that count as broken.
+RESPONSE_STALLS = 4
 #: A longer body is read in parts of about this size, so that the read can be aborted between two of them.
 PART_BYTES = 1024 * 1024
 #: obstore asks for credentials again when they expire in 5 minutes. botocore renews those that expire in 10 (botocore
@@ -77,7 +79,8 @@ class S3Reader:
     def read(self, key: str, start: int, end: int, *, size: int, etag: str) -> Sequence[bytes | memoryview] | None:
         """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any), in parts.
 
-        Return None where obstore cannot read them, or the object has changed.
+        Return what came of them where the connection broke or was slow, and None where obstore cannot read them, or the
+        object has changed.
         """
         import obstore
         from obstore.exceptions import BaseError
@@ -88,19 +91,19 @@ class S3Reader:
         options: dict[str, Any] = {"if_match": etag} if etag else {}
         if (start, end) != (0, size):
             options["range"] = (start, end)
+        parts: list[bytes | memoryview] = []
         # OSError and ValueError: a missing object, and settings that obstore rejects.
         with suppress(BaseError, OSError, ValueError):
             found = obstore.get(self._opened(), key, options=options)
             meta = found.meta
             # Not every endpoint honours If-Match.
             is_same = meta["size"] == size and etag in ("", meta["e_tag"] or etag)
-            if is_same and found.range == (start, end):
-                return self._body(found, end - start)
-        return None
+            if is_same and found.range == (start, end) and not self._read_body(found, end - start, parts):
+                return None
+        return parts or None
 
-    def _body(self, found: GetResult, length: int) -> Sequence[bytes | memoryview] | None:
-        """Return a response's body if it has that length."""
-        parts: list[bytes | memoryview] = []
+    def _read_body(self, found: GetResult, length: int, parts: list[bytes | memoryview]) -> bool:
+        """Append a response's body to ``parts``; return whether it has no more than that length."""
         if length <= PART_BYTES:
             parts.append(memoryview(found.bytes()))
         else:
@@ -109,9 +112,9 @@ class S3Reader:
                 self._raise_if_cancelled()
                 left -= len(part)
                 if left < 0:
-                    return None
+                    return False
                 parts.append(part)
-        return parts if sum(map(len, parts)) == length else None
+        return sum(map(len, parts)) <= length
 
     def _opened(self) -> S3Store:
         with self._creating:
@@ -124,15 +127,14 @@ class S3Reader:
 
         settings = self._settings
         client: dict[str, Any] = {"allow_http": True, "connect_timeout": f"{int(self._connect_seconds * 1000)}ms"}
+        # The whole response has a time limit, too: boto3 reads the rest of a slow one, and finds out how slow it is.
+        client["timeout"] = f"{int(self._stall * RESPONSE_STALLS * 1000)}ms"
         config: dict[str, Any] = {"endpoint": settings.url, "region": settings.region}
         stall = f"{int(self._stall * 1000)}ms"
         if _IS_RECENT:
             # AWS_ENDPOINT_URL_S3 would win against `endpoint`.
             config["aws_endpoint_url_s3"] = settings.url
-            client |= {"read_timeout": stall, "timeout": "1day"}
-        else:
-            # Only the whole response has a time limit: a slow one is resumed.
-            client["timeout"] = f"{int(self._stall * 4000)}ms"
+            client["read_timeout"] = stall
         if settings.proxy:
             client["proxy_url"] = settings.proxy
         if settings.authorities and settings.url.startswith("https:"):

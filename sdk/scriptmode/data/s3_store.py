@@ -5,8 +5,9 @@ reason.
 
 **This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
 times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
-(`s3_errors.is_transient`) with exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte, or
-`FIRST_RETRY_SECONDS` where S3 has not answered yet; each attempt starts after the bytes that have come.
+(`s3_errors.is_transient`) with exponential backoff and jitter until `RETRY_SECONDS` pass without progress, which is
+`LEAST_RATE` bytes per second, or `FIRST_RETRY_SECONDS` where S3 has not answered yet; each attempt starts after the
+bytes that have come.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from scriptmode.aws.s3_reader import S3Reader
 from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
-from scriptmode.errors import DataError, DataNotFoundError, PlatformError, with_suffix
+from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
+from scriptmode.spec.inputs import IN_PARTS, LEAST_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from scriptmode.data.integrity import Checksum
 
 CONNECT_SECONDS = 10
-#: Seconds without a byte after which a connection counts as broken.
+#: Seconds without a byte, or with fewer than `LEAST_RATE` per second, after which a connection counts as broken.
 STALL = 15.0
 #: Seconds without progress after which retrying ends; fewer before S3 has answered for the first time.
 RETRY_SECONDS = 60.0
@@ -69,6 +71,7 @@ class S3Store:
         self._stall = stall
         self._answered = False
         self._verifier = Verifier(self._headers, on_verification)
+        self._on_verification = on_verification
 
     def prepare(self, uri: str) -> None:
         """Load boto3's client and find the credentials for a bucket, without connecting."""
@@ -107,16 +110,17 @@ class S3Store:
 
     def read_unverified(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return bytes as `read`, whose caller compares the checksum by `check`."""
-        wanted = _s3_object(item)
+        wanted, began = _s3_object(item), time.monotonic()
         bucket = self._bucket(wanted.location.bucket)
+        content: list[Buffer] = []
         if bucket.works or bucket.failures < FAILURES:
-            content = bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version)
-            if content is not None:
+            content += bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version) or ()
+            if sum(map(len, content)) == end - start:
                 bucket.works = self._answered = True
                 return content
             bucket.failures += 1
         try:
-            return self._resume(wanted, start, end)
+            return self._resume(wanted, start, end, content, began)
         except PlatformError as error:
             if (explained := self._explained(wanted, error)) is error:
                 # An error that is its own cause is an endless chain.
@@ -141,6 +145,10 @@ class S3Store:
 
         return ObjectCheck(item, self._verifier, ask, chunks)
 
+    def count_in_parts(self) -> None:
+        """Count an object that was not read as a whole, or not in order."""
+        self._on_verification(IN_PARTS)
+
     def _is_thorough(self, item: StoredObject) -> bool:
         """Return whether a stream's bytes are compared at any cost: not over TLS, which authenticates each record."""
         return not self._bucket(s3.parse_s3_uri(item.uri).bucket).is_encrypted
@@ -156,27 +164,23 @@ class S3Store:
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
-    def _resume(self, item: s3.S3Object, start: int, end: int) -> Sequence[Buffer]:
-        """Read through boto3, with retries; each attempt starts after the bytes that have come."""
-        content: list[Buffer] = []
-        done, length = 0, end - start
+    def _resume(self, item: s3.S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
+        """Read through boto3, with retries; each attempt starts after the bytes that have come.
+
+        ``content`` is what has come since ``began``.
+        """
+        done, length = sum(map(len, content)), end - start
 
         def read_rest() -> None:
             nonlocal done
-            for chunk in self._s3.stream(item, start + done, end):
+            for chunk in self._s3.stream(item, start + done, end, window=self._stall):
                 raise_if_cancelled()
                 if len(chunk) > length - done:
                     raise s3.unexpected_answer_error(item, f"more than {length:,} bytes", f"{length:,} bytes were")
                 content.append(chunk)
                 done += len(chunk)
-            if done != length:
-                raise DataError(
-                    f"{item.location}: the connection to the S3 endpoint broke: it was closed after {done} of "
-                    f"{length} bytes",
-                    advice="retry, and check the network to it",
-                ) from ConnectionResetError()
 
-        self._retry(read_rest, lambda: done)
+        self._retry(read_rest, lambda: done, began)
         return content
 
     def _explained(self, item: s3.S3Object, error: PlatformError) -> PlatformError:
@@ -200,23 +204,26 @@ class S3Store:
             )
         return error
 
-    def _retry(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
+    def _retry(
+        self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0, began: float | None = None
+    ) -> _T:
         """Call ``action`` until it succeeds; raise its last error after a time without progress.
 
         The time is the constructor's ``retry_seconds``, `RETRY_SECONDS` by default, and at most `FIRST_RETRY_SECONDS`
         as long as S3 has not answered this store. Only transient errors are retried, with exponential backoff and
-        jitter. ``progress`` returns the bytes that have come: when it grows, the time limit and the backoff start
-        again. A thread whose result is not needed any more stops retrying (`cancellation`).
+        jitter. ``progress`` returns the bytes that have come since ``began``, by default now: when `LEAST_RATE` per
+        second came, the time limit and the backoff start again. A thread whose result is not needed any more stops
+        retrying (`cancellation`).
         """
-        backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
-        attempts = 0
+        backoff, before, attempts = FIRST_BACKOFF, 0, 0
+        began = time.monotonic() if began is None else began
         while True:
             raise_if_cancelled()
             attempts += 1
             try:
                 done = action()
             except PlatformError as error:
-                if progress() != before:
+                if progress() - before >= max(1, LEAST_RATE * (time.monotonic() - began)):
                     backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
                 limit = self._retry_seconds if self._answered else min(self._retry_seconds, FIRST_RETRY_SECONDS)
                 if not s3_errors.is_transient(error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode import messages
+from scriptmode.spec.inputs import LEAST_RATE
 
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus
@@ -37,6 +38,8 @@ def format_channel(status: ChannelStatus) -> str:
         text += f", epoch {progress.epoch}"
     if status.rate is not None:
         text += f", {format_rate(status.rate)}"
+        if progress.mode != "Pipe" and status.rate < LEAST_RATE:
+            text += f" (a download of less than {format_rate(LEAST_RATE)} fails)"
     if status.left is not None:
         text += f", {messages.format_duration(status.left)} left"
     return text

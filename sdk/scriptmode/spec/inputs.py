@@ -17,8 +17,11 @@ from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
-#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, or they came over TLS.
-NOT_VERIFIABLE, TLS_ALONE = "not verifiable", "protected by TLS alone"
+#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
+#: FastFile mode read not all of them, or not in order.
+NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
+#: Bytes per second below which a download counts as stalled, whatever trickles in.
+LEAST_RATE = 1024
 DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 #: The channel of an input that was given without a name (SageMaker SDK).

@@ -7,7 +7,7 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Downloading: the hosts' agents stage the inputs, and a forked task copies an earlier job's checkpoints.
 - Training: the hosts' agents run the hosts, which are under `supervision` here, and a forked task copies checkpoints.
-- Stopping: a stop was requested, or MaxRuntimeInSeconds passed.
+- Stopping: a stop was requested, or MaxRuntimeInSeconds passed in Downloading or in Training.
 - Interrupted: the engine ends the hosts, and queues the agent again (`interruption`); the next agent is Starting.
 - Uploading: a forked task packs and delivers the artifacts.
 - Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
@@ -16,10 +16,11 @@ The agent does all that happens once in a job; `host_agent` does what happens wh
 the connection to it.
 
 What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
-agent), the time limit of Training, an error of an agent itself (Failed with InternalServerError), and the removal of
-the job's directory (everything is killed, nothing is recorded). The loop wakes at the end of a child, at an event of a
-host's agent and at least every `supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no
-time limit; a stop kills the first two. The agent has no threads, because it forks.
+agent), the time limit, which Downloading and Training have each, an error of an agent itself (Failed with
+InternalServerError), and the removal of the job's directory (everything is killed, nothing is recorded). The loop wakes
+at the end of a child, at an event of a host's agent and at least every `supervision.POLL_SECONDS`, and writes the
+heartbeat. Image and upload have no time limit; a stop kills the first, and the download. The agent has no threads,
+because it forks.
 """
 
 from __future__ import annotations
@@ -194,6 +195,8 @@ class Agent:
         self._enter("Downloading")
         self._links.send("stage")
         restoring = self._tasks.start(self._restore_checkpoints) if self._checkpoints else None
+        limit = self._request.limits.max_run
+        deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
             if self._stop_requested():
                 self._enter("Stopping")
@@ -202,6 +205,9 @@ class Agent:
                 return failure
             if restoring and restoring.poll() and restoring.error:
                 break
+            if time.monotonic() > deadline:
+                self._enter("Stopping", f"Stopping: the inputs were not there after MaxRuntimeInSeconds, {limit:g} s")
+                return Outcome("MaxRuntimeExceeded")
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
         return _client_error(f"Data download failed: {restoring.error}") if restoring and restoring.error else None
