@@ -7,6 +7,7 @@ import tarfile
 import zlib
 
 import pytest
+from fakes.command_line import program
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
 from fakes.processes import until
@@ -204,3 +205,46 @@ def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, faulty, monke
         assert description["TrainingJobStatus"] == "Failed"
         told = description["FailureReason"] + "\n".join(jobs.lines(name))
         assert f"s3://bkt/train/x: the connection to the S3 endpoint {faulty.endpoint} broke: it was closed" in told
+
+
+#: What a job of each mode compares of one object whose ETag is an MD5, and one that was uploaded in parts.
+VERIFIED = {
+    "File": "2 objects, 1.0 MB: 1 verified (MD5), 1 not verifiable",
+    "Pipe": "2 readings, 1.0 MB: 1 verified (MD5), 1 not verifiable",
+    "FastFile": "2 readings: 1 verified (MD5), 1 not verified (read in parts)",
+}
+IN_PARTS = """
+    import os
+    root = os.environ["SM_CHANNEL_TRAIN"]
+    open(root + "/x", "rb").read()
+    with open(root + "/y", "rb", buffering=0) as file:
+        file.seek(5_000_000)
+        file.read(1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("jobs_of_the_command")
+@pytest.mark.parametrize("mode", VERIFIED)
+def test_what_was_compared_is_in_the_log_and_in_describe(jobs, faulty, mode):
+    faulty.contents["train/y"] = b"y" * (6_000_000 if mode == "FastFile" else 1_000)
+    faulty.etags["train/y"] = faulty.contents["train/y"], f'"{"a" * 32}-2"'
+    script = IN_PARTS if mode == "FastFile" else READS[mode]
+    name = jobs.start(script, channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
+    jobs.completed(name)
+    assert f"algo-1: scriptmode: channel 'train': {VERIFIED[mode]}" in jobs.lines(name)
+    assert f"train: {VERIFIED[mode]}" in program("describe", name).stdout
+    found = json.loads(program("describe", name, "--json").stdout)["Channels"]
+    other = "not verified (read in parts)" if mode == "FastFile" else "not verifiable"
+    assert [(each["channel"], each["mode"], each["verification"]) for each in found] == [
+        ("train", mode, {"md5": 1, other: 1})
+    ]
+
+
+@pytest.mark.slow
+def test_a_download_that_takes_longer_than_max_run_ends_the_job(jobs, faulty):
+    faulty.fault = lambda request: Fault(rate=5_000) if request.is_get else None
+    description = jobs.run(READS["File"], channels=[channel("train", "s3://bkt/train/")], max_run=2)
+    assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+    messages = [each["StatusMessage"] for each in description["SecondaryStatusTransitions"]]
+    assert "Stopping: the inputs were not there after MaxRuntimeInSeconds, 2 s" in messages

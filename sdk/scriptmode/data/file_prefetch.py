@@ -114,6 +114,12 @@ class Prefetcher:
         store = self._store_of(item.uri)
         return store.object_check(item) if isinstance(store, Verifying) else None
 
+    def count_in_parts(self, item: StoredObject) -> None:
+        """Count an object that cannot be compared with its checksum, if its store has checksums."""
+        store = self._store_of(item.uri)
+        if isinstance(store, Verifying):
+            store.count_in_parts()
+
     def reserve(self, size: int, file: PrefetchedFile) -> bool:
         """Return whether the budget has ``size`` more bytes for ``file``; idle files lose their chunks for it."""
         while self._total + size > self._budget:
@@ -144,6 +150,8 @@ class PrefetchedFile:
         self._offset = 0
         #: Verifies the object while it is read in sequence from its first byte on.
         self._check: ObjectCheck | None = None
+        #: Whether some of it was read, and whether the object was compared with its checksum, or cannot be.
+        self._was_read = self._was_compared = False
 
     def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
         """Call ``answer`` with the bytes from ``start`` on, up to the object's end, once they are ready."""
@@ -159,14 +167,19 @@ class PrefetchedFile:
             chunks = [self._prefetcher.fetch(self._item, start, end)]
         for chunk in chunks:
             chunk.is_needed = True
+            # The store itself verifies an object that is read as a whole.
+            self._was_compared = self._was_compared or chunk.end - chunk.start == self._item.size
+        self._was_read = True
         self._offset = end
         if self._chunks:
             self._prefetch()
         _when_ready(chunks, lambda: answer(_cut(chunks, start, end)))
 
     def close(self) -> None:
-        """Drop all chunks."""
+        """Drop all chunks, and count the object if it was not compared with its checksum."""
         self.drop()
+        if self._was_read and not self._was_compared and self._item not in self._prefetcher.damaged:
+            self._prefetcher.count_in_parts(self._item)
 
     def drop(self) -> None:
         """Drop all chunks; reads that wait for one still get it."""
@@ -176,6 +189,7 @@ class PrefetchedFile:
         self._chunks.clear()
         if self._check is not None:
             self._damage()
+            self._was_compared = self._was_compared or self._check.is_counted
             self._check.stop()
             self._check = None
         self._prefetcher.account(self, 0)

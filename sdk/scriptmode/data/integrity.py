@@ -12,7 +12,7 @@ Independent of the HTTP client: it gets response headers and bytes. What is comp
 TLS authenticates each record: a stream over it is compared with no MD5, and one of small objects not at all.
 
 A range of an object alone cannot be verified; its length and ETag are checked where it is read. ``on_result`` of
-`Verifier` counts what each object was compared with that was read as a whole: one without a checksum is not verified.
+`Verifier` counts what each object that was read was compared with: one without a checksum is not verified.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
 from scriptmode.errors import DataError
-from scriptmode.spec.inputs import NOT_VERIFIABLE, TLS_ALONE
+from scriptmode.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ MOST_MD5_BYTES = 1024 * 1024
 _CRC_BYTES = {"crc64nvme": 8, "crc32c": 4, "crc32": 4}
 _MD5_ETAG = re.compile(r'"([0-9a-f]{32})"')
 #: What an object was compared with.
-RESULTS = (*ALGORITHMS, MD5, TLS_ALONE, NOT_VERIFIABLE)
+RESULTS = (*ALGORITHMS, MD5, TLS_ALONE, NOT_VERIFIABLE, IN_PARTS)
 
 
 class Checksum(NamedTuple):
@@ -147,7 +147,7 @@ class Verifier:
     def __init__(
         self, head: Callable[[StoredObject], Mapping[str, str]], on_result: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Call ``on_result`` with one of `RESULTS` for each object that was read as a whole, from any thread."""
+        """Call ``on_result`` with one of `RESULTS` for each object that was read, from any thread."""
         self._head = head
         self._on_result = on_result
         #: Whether HeadObject called an object encrypted: it is asked first then, for the ETags look like MD5s.
@@ -250,6 +250,8 @@ class ObjectCheck:
         self._offset = 0
         self._kept: dict[int, Sequence[Buffer]] = {}
         self._ended = False
+        #: Whether the result was counted: the object came to its end, or cannot be compared.
+        self.is_counted = False
         #: Set where the object differs from its checksum.
         self.error: DataError | None = None
 
@@ -261,7 +263,7 @@ class ObjectCheck:
             if self._expected is None:
                 self._expected = self._ask()
                 if self._expected is None:
-                    self._ended = True
+                    self._ended = self.is_counted = True
                     return
                 self._digest = digest(self._expected.algorithm)
             self._kept[start] = data
@@ -278,7 +280,7 @@ class ObjectCheck:
                 self._digest.update(buffer)
                 self._offset += len(buffer)
         if self._digest is not None and self._offset == self._item.size:
-            self._ended = True
+            self._ended = self.is_counted = True
             try:
                 self._verifier.require_end(self._item, expected, self._digest.value(), self._content)
             except DataError as error:
@@ -292,6 +294,9 @@ class Verifying(Protocol):
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return the check of an object that is read in chunks."""
+
+    def count_in_parts(self) -> None:
+        """Count an object that was not read as a whole, or not in order."""
 
 
 def _damaged(item: StoredObject, expected: Checksum, found: str, times: str) -> DataError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import invalid
 from scriptmode.messages import did_you_mean, format_bytes
-from scriptmode.spec.inputs import NOT_VERIFIABLE, TLS_ALONE
+from scriptmode.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.spec.job_description import JobStatus
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class ChannelProgress:
     """Progress of a channel: bytes staged before training in File mode, or streamed to all its hosts in Pipe mode.
 
     ``done`` and ``total`` are bytes; ``total`` is ``None`` where it is unknown. ``epoch`` counts from 0.
-    ``verification`` has the number of objects of S3 that were read as a whole (in Pipe and FastFile mode each time), by
-    what their bytes were compared with: the name of a checksum, ``"protected by TLS alone"`` or ``"not verifiable"``.
+    ``verification`` has the number of objects of S3 that were read (in Pipe and FastFile mode each time), by what their
+    bytes were compared with: the name of a checksum, or one of `IN_PARTS`, `NOT_VERIFIABLE` and `TLS_ALONE`.
     """
 
     channel: str
@@ -132,7 +132,7 @@ class ChannelProgress:
         total = sum(counts.values())
         # In the other modes an object may be read more than once.
         amount = f"{total:,} {'object' if self.mode == 'File' else 'reading'}{'s' * (total > 1)}"
-        unverified = {name: counts.pop(name) for name in (TLS_ALONE, NOT_VERIFIABLE) if name in counts}
+        unverified = {name: counts.pop(name) for name in (TLS_ALONE, NOT_VERIFIABLE, IN_PARTS) if name in counts}
         parts = []
         if counts:
             kinds = [f"{count:,} {name.upper()}" if len(counts) > 1 else name.upper() for name, count in counts.items()]

@@ -88,7 +88,7 @@ class ChannelMounts:
         return frozenset({"File"})
 
     def progress(self) -> list[ChannelProgress]:
-        """Return what the objects were compared with of each channel of which some were read as a whole."""
+        """Return what the objects were compared with of each channel of which some were read."""
         found: dict[str, ChannelProgress] = {}
         for mounted, counters in self._verification.items():
             if counts := counters.counts():
