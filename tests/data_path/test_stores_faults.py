@@ -101,6 +101,33 @@ def test_a_connection_that_trickles_counts_as_broken(server, rate):
     soon(time.monotonic() - began, 6)
 
 
+@pytest.mark.prompt
+@pytest.mark.parametrize(
+    ("method", "ask", "trickle"),
+    [
+        ("HEAD", read, Fault(headers=90, rate=5)),
+        ("GET", read, Fault(headers=90, rate=5)),
+        ("GET", lambda store: list(store.objects("s3://bkt/")), Fault(rate=10)),
+    ],
+    ids=["HeadObject", "GetObject", "ListObjectsV2"],
+)
+def test_an_answer_that_trickles_counts_as_broken(server, method, ask, trickle):
+    server.fault = lambda request: trickle if request.method == method else None
+    began = time.monotonic()
+    with pytest.raises(DataError, match=r"is too slow: the answer was not complete after 1.2 s; check the network"):
+        ask(S3Store(retry_seconds=1, stall=0.3))
+    soon(time.monotonic() - began, 6)
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda store: list(store.objects("s3://bkt/")), lambda store: store.find("s3://bkt/x")]
+)
+def test_a_page_in_place_of_s3_is_an_error_that_names_its_type(server, ask):
+    server.fault = lambda _: Fault(page=b"<html>Log in</html>")
+    with pytest.raises(DataError, match=r"^s3://bkt/x?: S3's answer is text/html, 19 bytes, where an? .* was expected"):
+        ask(S3Store(retry_seconds=0.5))
+
+
 def test_a_download_that_trickles_for_a_time_is_completed_after_the_bytes_that_came(server):
     server.contents["x"] = content = random.Random(3).randbytes(3_000_000)
     server.fault = first(1, Fault(cut=True, at=2_200_000))

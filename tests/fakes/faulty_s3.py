@@ -154,12 +154,12 @@ class _Handler(BaseHTTPRequestHandler):
             fault.act()
         if fault.status:
             self._refuse(fault.status, fault.code)
-        elif fault.page and request.is_get:
+        elif fault.page:
             self._refuse(200, "", fault.page)
         elif (fault.cut or fault.stall) and fault.at is None:
             self._break(fault)
         elif not key:
-            self._list({name: values[0] for name, values in parse_qs(url.query).items()})
+            self._list({name: values[0] for name, values in parse_qs(url.query).items()}, fault.rate)
         elif key not in server.contents:
             self._refuse(404, "NoSuchKey")
         elif server.heeds_if_match and self.headers.get("If-Match", server.etag(key)) != server.etag(key):
@@ -177,23 +177,28 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("ETag", told)
         for number in range(fault.headers):
             self.send_header(f"X-More-{number}", "1")
+            if fault.rate:
+                self.flush_headers()
+                time.sleep(1 / fault.rate)
         self.send_header("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
         for name, value in self.server_of.headers.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "HEAD":
             return
-        if fault.rate:
-            size = max(1, min(1000, fault.rate // 10))
-            for start in range(0, len(content), size):
-                self.wfile.write(content[start : start + size])
-                time.sleep(size / fault.rate)
-        elif fault.at is None:
-            self.wfile.write(content)
+        if fault.at is None:
+            self._write(content, fault.rate)
             self.wfile.write(b"?" * fault.excess)
         else:
             self.wfile.write(content[: fault.at])
             self._break(fault)
+
+    def _write(self, content, rate):
+        size = max(1, min(1000, rate // 10)) if rate else len(content) or 1
+        for start in range(0, len(content), size):
+            self.wfile.write(content[start : start + size])
+            if rate:
+                time.sleep(size / rate)
 
     def _begin(self, key, fault):
         """Send the status and what it says of the content; give what is to be sent, and the ETag."""
@@ -223,12 +228,12 @@ class _Handler(BaseHTTPRequestHandler):
         error = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
         body = b"" if self.command == "HEAD" else page or error
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(page or body)))
         self.send_header("Content-Type", "text/html" if page else "application/xml")
         self.end_headers()
         self.wfile.write(body)
 
-    def _list(self, query):
+    def _list(self, query, rate):
         server, prefix, after = self.server_of, query.get("prefix", ""), query.get("continuation-token", "")
         known = sorted(server.contents, key=str.encode)
         page = [key for key in known if key.startswith(prefix) and key > after][:1000]
@@ -248,4 +253,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Content-Type", "application/xml")
         self.end_headers()
-        self.wfile.write(body)
+        self._write(body, rate)

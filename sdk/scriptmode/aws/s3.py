@@ -6,13 +6,15 @@ import os
 import re
 import socket
 import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translate_s3_errors
+from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, translate_s3_errors
 from scriptmode.aws.s3_reader import BucketSettings
 from scriptmode.errors import (
     CredentialsError,
@@ -37,8 +39,13 @@ SMALL_OBJECT = 8 * 1024 * 1024
 STREAM_BYTES = 256 * 1024
 #: Times that a small object is read before a connection that breaks is an error.
 READ_ATTEMPTS = 3
+#: Time limit of an answer without its object's bytes, in times without a byte that count as broken.
+ANSWER_STALLS = 4
 #: Another process of this account makes the bucket at the same moment, or has just made it.
 _BEING_MADE = ("BucketAlreadyOwnedByYou", "OperationAborted")
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,9 @@ class S3:
         token = {"ContinuationToken": after} if after else {}
         with self._translated(prefix):
             page = self._connected(prefix).list_objects_v2(Bucket=location.bucket, Prefix=location.key, **token)
+        if not page.keys() & {"Contents", "IsTruncated", "KeyCount", "Name"}:
+            # botocore parses any XML, also a proxy's page, as a listing of nothing.
+            raise _foreign_answer_error(prefix, page, "a listing")
         found = page.get("Contents", ())
         return [
             S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]), item.get("ETag", ""))
@@ -114,6 +124,9 @@ class S3:
         mode = {"ChecksumMode": "ENABLED"} if checksum else {}
         with self._translated(uri):
             found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
+        if "ETag" not in found and str(found.get("ContentType", "")).startswith("text/html"):
+            # Each object of S3 has an ETag; a proxy's page has none.
+            raise _foreign_answer_error(uri, found, "an object with an ETag")
         return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
 
     def stream(self, item: S3Object, start: int, end: int, *, window: float) -> Iterator[bytes]:
@@ -129,7 +142,8 @@ class S3:
         is_part = (start, end) != (0, item.size)
         asked.update({"Range": f"bytes={start}-{end - 1}"} if is_part else {})
         with self._translated(uri):
-            answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
+            named = {"Bucket": item.location.bucket, "Key": item.location.key}
+            answer = within(uri, ANSWER_STALLS * window, lambda: self._connected(uri).get_object(**named, **asked))
             with closing(answer["Body"]) as body:
                 _check_answer(item, (start, end) if is_part else None, answer)
                 began, before, done = time.monotonic(), 0, 0
@@ -324,6 +338,29 @@ def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
     return frozen.access_key, frozen.secret_key, frozen.token
 
 
+def within(uri: str, seconds: float, call: Callable[[], _T]) -> _T:
+    """Return what ``call`` returns; raise `DataError` where it takes longer, and leave its thread behind.
+
+    A client's own time-outs start again with each byte.
+    """
+    answer: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(call())
+        except Exception as error:  # noqa: BLE001 - raised in the thread that waits
+            answer.set_exception(error)
+
+    Thread(target=run, name="s3", daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except FutureTimeoutError:
+        raise DataError(
+            f"{uri}: the connection to the S3 endpoint is too slow: the answer was not complete after {seconds:g} s",
+            advice="check the network to it",
+        ) from TimeoutError()
+
+
 def _read_some(body: Any) -> bytes:
     """Return the next bytes of a response's body once any have come, b"" at its end; raise what botocore's read raises.
 
@@ -378,6 +415,16 @@ def _described(answer: Mapping[str, Any]) -> str:
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", "unknown")
     kind = str(answer.get("ContentType", ""))
     return f"status {status}" + (f" and type {kind}" if kind.startswith("text/") else "")
+
+
+def _foreign_answer_error(uri: str, answer: Mapping[str, Any], expected: str) -> DataError:
+    """Return the error for a successful response that is not S3's."""
+    headers = answer["ResponseMetadata"]["HTTPHeaders"]
+    came = f"{headers.get('content-type', 'of no type')}, {headers.get('content-length', 'unknown')} bytes"
+    return DataError(
+        f"{uri}: S3's answer is {came}, where {expected} was expected",
+        advice=NOT_S3,
+    )
 
 
 def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataError:

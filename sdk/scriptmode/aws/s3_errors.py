@@ -31,7 +31,7 @@ _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisable
 _TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
 _TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
 _UNREACHABLE = "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
-_NOT_S3 = "check that AWS_ENDPOINT_URL names an S3 endpoint, and that no proxy answers in its place"
+NOT_S3 = "check that AWS_ENDPOINT_URL names an S3 endpoint, and that no proxy answers in its place"
 _RETRY = "retry, and check the network to that endpoint if it happens again"
 
 
@@ -109,7 +109,7 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
     elif isinstance(error, exceptions.FlexibleChecksumError):
         what, advice = f"the bytes that came are not the object's: {what}", _RETRY
     elif unreadable := _unreadable(error):
-        what, advice = f"the answer of {where} cannot be read: {unreadable}", _NOT_S3
+        what, advice = f"the answer of {where} cannot be read: {unreadable}", NOT_S3
     elif isinstance(error, _broken_errors()):
         what, advice = f"the connection to {where} broke: {_how(error)}", _RETRY
     elif isinstance(error, exceptions.ParamValidationError):
@@ -181,6 +181,6 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
     kind = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "")
     if code == "500" and kind and "xml" not in kind:
         # botocore also makes 500 of a status 200 whose body is not XML (handlers.py, ``_handle_200_error``).
-        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", advice=_NOT_S3)
+        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", advice=NOT_S3)
     advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
     return DataError(f"{uri}: S3 answered {code}: {message}", advice=advice)

@@ -81,7 +81,7 @@ class S3Store:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
-            found, after = self._retry(partial(self._s3.page, prefix, after=after or ""))
+            found, after = self._ask(prefix, partial(self._s3.page, prefix, after=after or ""))
             for item in found:
                 # Consoles create such a key, without content, for a directory.
                 if not item.location.key.endswith("/"):
@@ -89,7 +89,7 @@ class S3Store:
 
     def find(self, uri: str) -> StoredObject:
         """Return the object of exactly that key; raise `DataNotFoundError`."""
-        found, _ = self._retry(lambda: self._s3.head(uri))
+        found, _ = self._ask(uri, lambda: self._s3.head(uri))
         return StoredObject(uri, found.size, found.etag)
 
     def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
@@ -156,13 +156,17 @@ class S3Store:
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
         try:
-            found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
+            found, response = self._ask(item.uri, lambda: self._s3.head(item.uri, checksum=True))
         except DataNotFoundError as error:
             raise self._explained(_s3_object(item), error) from error
         if "" not in (item.version, found.etag) and item.version != found.etag:
             raise s3.changed_object_error(_s3_object(item), f"it has the ETag {found.etag} now")
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
+
+    def _ask(self, uri: str, call: Callable[[], _T]) -> _T:
+        """Return an answer that has no object's bytes, with retries."""
+        return self._retry(lambda: s3.within(uri, s3.ANSWER_STALLS * self._stall, call))
 
     def _resume(self, item: s3.S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
         """Read through boto3, with retries; each attempt starts after the bytes that have come.
