@@ -113,7 +113,7 @@ class ChannelProgress:
 
     ``done`` and ``total`` are bytes; ``total`` is ``None`` where it is unknown. ``epoch`` counts from 0.
     ``verification`` has the number of objects of S3 that were read (in Pipe and FastFile mode each time), by what their
-    bytes were compared with: the name of a checksum, or one of `IN_PARTS`, `NOT_VERIFIABLE` and `TLS_ALONE`.
+    bytes were compared with: the name of a checksum, or a text of the guide to input data.
     """
 
     channel: str
