@@ -242,6 +242,15 @@ def test_what_was_compared_is_in_the_log_and_in_describe(jobs, faulty, mode):
 
 
 @pytest.mark.slow
+def test_channels_that_share_their_copies_have_a_line_each(jobs, faulty):
+    channels = [channel(name, "s3://bkt/train/") for name in ("train", "eval")]
+    name = jobs.start("pass", channels=channels)
+    jobs.completed(name)
+    for each in ("train", "eval"):
+        assert f"algo-1: scriptmode: channel '{each}': 1 object, 1.0 MB: 1 verified (MD5)" in jobs.lines(name)
+
+
+@pytest.mark.slow
 def test_a_download_that_takes_longer_than_max_run_ends_the_job(jobs, faulty):
     faulty.fault = lambda request: Fault(rate=5_000) if request.is_get else None
     description = jobs.run(READS["File"], channels=[channel("train", "s3://bkt/train/")], max_run=2)

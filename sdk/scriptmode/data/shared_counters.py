@@ -33,10 +33,10 @@ class NamedCounters:
         self._numbers = SharedCounters(len(self._names))
         self._adding = Lock()
 
-    def add(self, name: str) -> None:
-        """Count one more."""
+    def add(self, name: str, count: int = 1) -> None:
+        """Count one more, or as many as ``count``."""
         with self._adding:
-            self._numbers[self._names.index(name)] += 1
+            self._numbers[self._names.index(name)] += count
 
     def counts(self) -> dict[str, int]:
         """Return the counts that are not 0, in the order of the names."""

@@ -33,6 +33,12 @@ class StagingProgress:
         """Set the progress of a channel, as `file_mode.Progress` describes."""
         self._numbers[2 * channel], self._numbers[2 * channel + 1] = done, total
 
+    def repeat(self, channel: int, first: int) -> None:
+        """Set the progress of a channel whose copies are those of ``first``."""
+        self.report(channel, self._numbers[2 * first], self._numbers[2 * first + 1])
+        for name, count in self.verification[first].counts().items():
+            self.verification[channel].add(name, count)
+
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of every channel whose staging began."""
         return [each for each in map(self._of, range(len(self._channels))) if each.total]

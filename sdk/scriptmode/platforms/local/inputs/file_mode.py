@@ -40,6 +40,9 @@ class Progress(Protocol):
     def report(self, channel: int, done: int, total: int) -> None:
         """Set the bytes that are copied, and their total."""
 
+    def repeat(self, channel: int, first: int) -> None:
+        """Set the progress of a channel whose copies are those of ``first``."""
+
 
 def stage_channels(
     job: JobRequest,
@@ -55,6 +58,7 @@ def stage_channels(
     ``area`` gets the copies. Raises `DataError` naming channel, URI and cause.
     """
     copies: dict[tuple[str, str, bool], tuple[Path, list[str]]] = {}
+    first: dict[tuple[str, str, bool], int] = {}
     for number, channel in enumerate(job.channels):
         source = source_of(job, channel)
         hosts = channel_hosts(job, channel, sandboxes)
@@ -65,7 +69,9 @@ def stage_channels(
         key = source.data_type, source.uri, is_shard
         stores.on_verification = progress.verification[number].add
         with add_channel_to_errors(source):
-            if key not in copies:
+            if first.setdefault(key, number) != number:
+                progress.repeat(number, first[key])
+            else:
                 copy = area.folder / str(len(copies))
                 found = _entries(source, stores, copy, hosts[0] if is_shard else None)
                 if area.links_files and file_uris.is_file(source.uri):
