@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from scriptmode.job import TrainingJob
     from scriptmode.job_comparison import compare
     from scriptmode.planning import Plan
-    from scriptmode.platforms.base import HostActivity, LogEvent
+    from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent
     from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
@@ -76,6 +76,7 @@ else:
         "compare": "job_comparison",
         "Plan": "planning",
         "HostActivity": "platforms.base",
+        "JobEvent": "platforms.base",
         "LogEvent": "platforms.base",
         "Slurm": "platforms.slurm.slurm_platform",
         "get_execution_role": "aws.iam_role",
@@ -187,6 +188,7 @@ __all__ = [
     "InstanceConfig",
     "InstanceGroup",
     "IntegerParameter",
+    "JobEvent",
     "JobExistsError",
     "JobNotFoundError",
     "LogEvent",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from scriptmode.display.job_list import JobList
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import HostActivity, LogEvent, Platform
+    from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent, Platform
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
@@ -173,6 +173,13 @@ class TrainingJob(JobResults):
 
         return dict(find_activity(self._description(), self.platform))
 
+    @property
+    def events(self) -> tuple[JobEvent, ...]:
+        """What the job lost or did again, such as lines of a log on a full disk; of jobs of this machine and Slurm."""
+        from scriptmode.results.activity import find_events
+
+        return find_events(self.name, self.platform)
+
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
         return job_inputs(self.describe())
@@ -306,6 +313,7 @@ class TrainingJob(JobResults):
             raise
         if not is_told:
             log_lines.ended(description)
+        log_lines.warn(f"warning: {each}" for each in map(str, self.events))
         return dict(description.response)
 
     def _has_ended(self) -> bool:

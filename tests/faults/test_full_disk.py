@@ -168,6 +168,34 @@ def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(
     assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
 
 
+def test_lines_that_a_full_disk_lost_are_counted_in_the_job(jobs):
+    script = """
+        import os, pathlib, time
+        print("up", flush=True)
+        while not pathlib.Path("go").exists():
+            time.sleep(0.02)
+        for number in range(20_000):
+            print(f"line {number:06} of a long log", flush=number % 1000 == 0)
+        print("written", flush=True)
+        while not pathlib.Path("end").exists():
+            time.sleep(0.02)
+    """
+    name = jobs.start(script)
+    jobs.until_line(name, "up")
+    code = jobs.job_folder(name).host("algo-1") / "code"
+    (code / "go").touch()
+    filler = fill(jobs.folder)
+    time.sleep(3.0)
+    filler.unlink()
+    (code / "end").touch()
+    assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
+    kept = sum("of a long log" in line for line in jobs.lines(name))
+    assert kept < 20_000
+    (event,) = [each for each in jobs.platform.events(name) if each.reason == "LogLost"]
+    assert int(event.message.split()[0].replace(",", "")) >= 20_000 - kept
+    assert (event.host, event.is_loss) == ("algo-1", True)
+
+
 def test_a_job_is_stopped_on_a_full_disk(jobs, tmp_path_factory):
     full = tmp_path_factory.mktemp("elsewhere") / "full"
     then = f"fill(os.environ['SM_OUTPUT_DATA_DIR']); pathlib.Path({str(full)!r}).touch(); time.sleep(600)"

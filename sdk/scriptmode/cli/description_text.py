@@ -16,7 +16,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scriptmode import Failure, HostActivity
+    from scriptmode import Failure, HostActivity, JobEvent
     from scriptmode.platforms.base import ChannelProgress
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
@@ -38,17 +38,22 @@ def render_description(
     colour_status: Callable[[str], str] = str,
     failure: Failure | None = None,
     progress: Iterable[ChannelProgress] = (),
+    events: Iterable[JobEvent] = (),
 ) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     ``activity`` is what the hosts do now, ``failure`` why the job failed, by default its FailureReason. Secrets are
     masked, and control characters are escaped. ``colour_status`` gets the status. ``progress``: what the channels'
-    objects were compared with.
+    objects were compared with. ``events``: what the job lost and did again.
     """
+    warnings = "\n".join(map(str, events))
     rows: list[tuple[str, str]] = []
     for label, value in _rows(description, activity or {}, failure, progress):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
+    if warnings:
+        first, *others = warnings.splitlines()
+        rows += [("warning", first), *(("", each) for each in others)]
     width = max(len(label) for label, _ in rows)
     lines = [
         escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows

@@ -13,14 +13,14 @@ from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, 
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import FAILED, HostActivity
 from scriptmode.request.parse import parse_description
-from scriptmode.results.activity import find_activity
+from scriptmode.results.activity import find_activity, find_events
 from scriptmode.results.outcome import find_failure
 from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scriptmode.platforms.base import Metric, Platform
+    from scriptmode.platforms.base import JobEvent, Metric, Platform
     from scriptmode.spec.job_description import JobDescription
 
 _T = TypeVar("_T")
@@ -36,6 +36,7 @@ def query_snapshot(
     Raises what `Platform.describe` raises; every other failure is a note.
     """
     notes: list[str] = []
+    nothing: tuple[JobEvent, ...] = ()
 
     def query(call: Callable[[], _T], instead: _T) -> _T:
         try:
@@ -61,6 +62,7 @@ def query_snapshot(
         metrics = _summarize_metrics(query(lambda: platform.metrics(response), []), description.hosts)
     observed = Observations(hosts, rates.statuses(), metrics)
     failure = find_failure(description, platform, source_dir)
+    notes += [f"warning: {each}" for each in query(lambda: find_events(name, platform), nothing)]
     snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty

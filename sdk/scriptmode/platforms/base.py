@@ -147,6 +147,38 @@ def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, in
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
+#: Reasons of events whose subject is missing from what the job has left.
+LOSSES = frozenset({"LogLost", "OutputLeftOut", "CheckpointsNotCopied"})
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """Something that a job lost or did again, in the terms of events of Kubernetes.
+
+    Attributes:
+        reason: Its kind: ``LogLost``, ``OutputLeftOut``, ``CheckpointsNotCopied`` or ``Interrupted``.
+        message: What happened, in one sentence.
+        host: The host that it is about; "" where it is about the job.
+        count: How often it happened.
+        time: When it happened last, in seconds since the epoch.
+    """
+
+    reason: str
+    message: str
+    host: str = ""
+    count: int = 1
+    time: float = 0.0
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether something is missing, as opposed to something that was done again."""
+        return self.reason in LOSSES
+
+    def __str__(self) -> str:
+        again = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.message}{again}"
+
+
 @dataclass(frozen=True)
 class HostActivity:
     """What a host of a running job does at this moment.
@@ -266,6 +298,9 @@ class Platform(Protocol):
 
         Raises `JobNotFoundError`. Optional: of jobs of a platform without it only complete log lines are known.
         """
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what a job lost and did again so far; raise `JobNotFoundError`. Optional, as `activity`."""
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the location of the complete log of each host, by host; hosts without a log are left out.

@@ -1,4 +1,4 @@
-"""What the hosts of a running job do, as far as its platform knows."""
+"""What the hosts of a running job do, and what it lost, as far as its platform knows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import HostActivity, Platform
+    from scriptmode.platforms.base import HostActivity, JobEvent, Platform
     from scriptmode.spec.job_description import JobDescription
+
+
+def find_events(name: str, platform: Platform) -> tuple[JobEvent, ...]:
+    """Return what a job lost and did again; nothing where its platform does not know."""
+    return platform.events(name) if hasattr(platform, "events") else ()
 
 
 def find_activity(description: JobDescription, platform: Platform) -> Mapping[str, HostActivity]:

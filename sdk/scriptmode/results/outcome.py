@@ -22,6 +22,7 @@ from scriptmode.errors import (
 from scriptmode.failure import NO_REASON, Failure, may_succeed_again, parse_failure_reason, summarize_error
 from scriptmode.messages import still_running
 from scriptmode.request.parse import parse_description
+from scriptmode.results.activity import find_events
 from scriptmode.spec.job_description import JobStatus
 from scriptmode.terminal_text import sanitize
 
@@ -120,6 +121,9 @@ def _failed(
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint)] if failure.hint else []
     rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
+    # The outcome is reported without them.
+    with suppress(ScriptmodeError):
+        rows += [("warning", str(each)) for each in find_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         note = " (the same source)" if description.job.source_uri else ""

@@ -20,6 +20,7 @@ from scriptmode.serve.aws_json import not_found_error, validation_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from scriptmode.platforms.base import JobEvent
     from scriptmode.serve.job_metrics import MetricValue
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, StartResponse
@@ -37,18 +38,32 @@ class PageOperations:
     Args:
         rerun: Starts a job again, and returns the new job's name.
         values: Returns the values of a job's metrics by their names.
+        events: Returns what a job lost and did again.
     """
 
-    def __init__(self, rerun: Callable[[str], str], values: Callable[[str], Mapping[str, list[MetricValue]]]) -> None:
+    def __init__(
+        self,
+        rerun: Callable[[str], str],
+        values: Callable[[str], Mapping[str, list[MetricValue]]],
+        events: Callable[[str], Sequence[JobEvent]] = lambda _: (),
+    ) -> None:
         self._rerun = rerun
+        self._events = events
         self._values = values
         self.operations: dict[str, Operation] = {
             "RerunTrainingJob": self._rerun_job,
             "GetTrainingJobMetrics": self._metrics,
+            "GetTrainingJobEvents": self._list_events,
         }
 
     def _rerun_job(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"TrainingJobName": self._rerun(_name(arguments))}
+
+    def _list_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return {"Events": [str(each) for each in self._events(_name(arguments))]}
+        except JobNotFoundError as error:
+            raise not_found_error() from error
 
     def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -136,7 +136,7 @@ class Server:
             {
                 "SageMaker": self._sagemaker(settings, jobs),
                 "Logs_20140328": Logs(self._platform, self._watch).operations,
-                page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values).operations,
+                page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events).operations,
             },
             CloudWatch(self._metrics, others),
             self._guard,

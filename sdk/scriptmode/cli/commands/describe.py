@@ -31,6 +31,7 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes, silent_seconds
     since its last output, and line, which it has not ended. A job of this machine with channels has Channels: of each
     channel, mode, done and total bytes, epoch, and verification: the number of objects by what they were compared with.
+    One that lost something or started again has Events: reason, message, host, count, time and is_loss.
 
     \b
     Example:
@@ -47,7 +48,9 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
         if progress:
             more["Channels"] = [asdict(each) for each in progress]
+        if job.events:
+            more["Events"] = [{**asdict(each), "is_loss": each.is_loss} for each in job.events]
         output.print_json({**description, **more})
     else:
         shown = parse_description(description).queued(queue_position(job.platform, job.name))
-        output.echo(render_description(shown, activity, output.status_text, failure, progress))
+        output.echo(render_description(shown, activity, output.status_text, failure, progress, job.events))

@@ -45,7 +45,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.platforms.base import (
+        ChannelProgress,
+        HostActivity,
+        JobEvent,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
@@ -292,12 +300,13 @@ class LocalPlatform:
     def failure(self, description: Mapping[str, object]) -> Failure | None:
         """Return why a described job failed, as its runtime and its agent recorded it; None if neither did.
 
-        Raises:
-            JobNotFoundError: There is no such job.
-            UnreadableJobError: A file of the job is damaged.
-
+        Raises what `describe` raises.
         """
         return self._store.find(str(description["TrainingJobName"])).read_state().failure
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what a job lost and did again so far; raise `JobNotFoundError`."""
+        return self._store.find(name).read_state().events
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""

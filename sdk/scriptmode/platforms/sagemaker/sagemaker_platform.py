@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from scriptmode.aws.config import SageMakerConfig
     from scriptmode.clock import Clock
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.platforms.base import (
+        ChannelProgress,
+        HostActivity,
+        JobEvent,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
     from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -212,6 +220,10 @@ class SageMakerPlatform:
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
         return {}
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the service does not say what was lost."""
+        return ()
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the service does not tell."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
 from scriptmode.failure import Failure
+from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
@@ -98,6 +99,7 @@ def begin_next_run(folder: JobFolder, lock: int) -> None:
             for name in _OF_ONE_RUN:
                 directory.remove_tree(name)
         message = state.transitions[-1].message
+        state = state.with_event(JobEvent("Interrupted", f"the job started again: {message}", time=time.time()))
         why = "" if message == MESSAGES["Interrupted"] else f": {message}"
         for log in folder.log("host").parent.iterdir():
             logs.append_line(log, f"scriptmode: the job starts again, as it was interrupted{why}")

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
+from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.host_link import HostLinks
@@ -296,6 +297,7 @@ class Agent:
                 self._wait(supervision.POLL_SECONDS)
             if task.error:
                 self._log_to_user(f"checkpoints were not copied: {task.error}")
+                self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
         self._sync_logs()
         self._enter("Interrupted", reason)
         self._fleet.release()
@@ -322,22 +324,7 @@ class Agent:
         if outcome.secondary == "Completed":
             self._enter("Uploading")
         with_model = outcome.secondary != "Failed"
-        sandboxes = list(self._sandboxes.values())
-
-        def publish() -> str:
-            if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
-                message = self._fleet.no_model_message
-                if text := missing_model.describe_missing_model(self._request, sandboxes[0], message):
-                    self._log_to_user(text)
-            with full_disk.translate_full_disk_errors(self._disk):
-                uri = artifacts.publish_artifacts(
-                    self._request, sandboxes, self._folder.output, with_model=with_model, say=self._log_to_user
-                )
-                if self._checkpoints:
-                    self._checkpoints.finish(self._log_to_user)
-                return uri
-
-        task = self._tasks.start(publish)
+        task = self._tasks.start(lambda: self._publish(outcome, with_model=with_model))
         while not task.poll():
             self._wait(supervision.POLL_SECONDS)
         if task.error:
@@ -345,13 +332,39 @@ class Agent:
             if with_model:
                 location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
                 return _client_error(f"Artifact upload failed: {task.error}; {location}")
-        self._state = replace(self._state, artifacts=str(task.value or ""))
+        published = task.value or {"uri": "", "notes": []}
+        self._state = replace(self._state, artifacts=str(published["uri"]))
+        for note in published["notes"]:
+            self._add_event("OutputLeftOut", note)
         return outcome
+
+    def _publish(self, outcome: Outcome, *, with_model: bool) -> dict[str, object]:
+        """Deliver the artifacts and the last checkpoints; return the model's URI, and what was left out."""
+        sandboxes, notes = list(self._sandboxes.values()), list[str]()
+
+        def say(text: str) -> None:
+            notes.append(text)
+            self._log_to_user(text)
+
+        if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
+            message = self._fleet.no_model_message
+            if text := missing_model.describe_missing_model(self._request, sandboxes[0], message):
+                self._log_to_user(text)
+        with full_disk.translate_full_disk_errors(self._disk):
+            uri = artifacts.publish_artifacts(
+                self._request, sandboxes, self._folder.output, with_model=with_model, say=say
+            )
+            if self._checkpoints:
+                self._checkpoints.finish(say)
+        return {"uri": uri, "notes": notes}
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
         self._fleet.release()
         self._sync_logs()
+        for name in self._sandboxes:
+            if text := logs.describe_loss(self._folder.log(name), name):
+                self._add_event("LogLost", text, name)
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
@@ -445,6 +458,10 @@ class Agent:
         read = {each.channel for each in self._links.progress()}
         for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
             self._log_to_host(host, text)
+
+    def _add_event(self, reason: str, message: str, host: str = "") -> None:
+        """Add an event to the state, which is written with the next status."""
+        self._state = self._state.with_event(JobEvent(reason, message, host, time=time.time()))
 
     def _log(self, text: str) -> None:
         """Write a line to the agent's log; `main` made ``sys.stderr`` a stream whose writes never fail."""

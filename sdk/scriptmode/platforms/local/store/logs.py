@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import mmap
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.data.regular_files import open_regular, open_to_append
+from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +18,11 @@ if TYPE_CHECKING:
 
 #: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
 CHUNK = 1024 * 1024
+#: The line that the runtime's `log_backlog` leaves where lines are missing.
+_LOSS = re.compile(
+    rb"(?m)^scriptmode: (\d{1,18}) lines? \((\d{1,18}) bytes\) of this log could not be written "
+    rb"and are missing here: (.*)$"
+)
 #: Bytes read of an unfinished line: some drawings of a progress bar.
 _UNFINISHED = 8 * 1024
 
@@ -26,6 +34,23 @@ def append_line(path: Path, line: str) -> None:
         log.seek(max(0, size - 1))
         start = b"" if log.read(1) in (b"", b"\n") else b"\n"
         log.write(start + line.encode("utf-8", "replace") + b"\n")
+
+
+def describe_loss(path: Path, host: str) -> str:
+    """Return what of a log could not be written, from the notices that the launcher left in it; "" for a whole log."""
+    lines = count = 0
+    reason = ""
+    # A log that is empty, or not a regular file, cannot be mapped.
+    with suppress(OSError, ValueError), open_regular(path) as file, _mapped(file) as log:
+        for notice in _LOSS.finditer(log):
+            lines, count = lines + int(notice[1]), count + int(notice[2])
+            reason = notice[3].decode("utf-8", "replace").strip()
+    amount = f"{lines:,} line{'s' * (lines != 1)} ({format_bytes(count)})"
+    return f"{amount} of the log of {host} could not be written: {reason}" if count else ""
+
+
+def _mapped(file: BinaryIO) -> mmap.mmap:
+    return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 
 
 class LogReader:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from scriptmode.failure import MOST_EXIT_CODE, Failure
-from scriptmode.platforms.base import ENDED
+from scriptmode.platforms.base import ENDED, JobEvent
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr, validate_shape
 from scriptmode_runtime import contract
 
@@ -35,6 +35,8 @@ STATUS_OF = {
 #: A request to stop changes a job only while it is in one of these.
 STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Interrupted"})
 
+#: The most events of a job, the characters of each, and the message of the last one if there are more.
+MOST_EVENTS, _EVENT_CHARACTERS, _MORE = 50, 500, "more of this kind happened"
 #: A job has no hosts in one of these.
 _WITHOUT_HOSTS = frozenset({"Pending", "Starting", "Interrupted"})
 
@@ -111,6 +113,8 @@ class JobState:
     artifacts: str = ""
     #: Why the job failed, where more is known than ``reason``.
     failure: Failure | None = None
+    #: What the job lost and did again, at most `MOST_EVENTS`.
+    events: tuple[JobEvent, ...] = ()
     #: A problem that the reading process found, such as a silent agent; never written to the file.
     note: str = ""
     #: Position in its engine's queue, from 1 on, which the reading process found; never written to the file.
@@ -192,6 +196,18 @@ class JobState:
         current = replace(self.transitions[-1], message=message)
         return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
 
+    def with_event(self, event: JobEvent) -> JobState:
+        """Return the state with an event, which counts with an earlier one of its reason, host and message."""
+        for index, each in enumerate(self.events):
+            if (each.reason, each.host, each.message) == (event.reason, event.host, event.message):
+                again = replace(each, count=each.count + event.count, time=event.time)
+                return replace(self, events=(*self.events[:index], again, *self.events[index + 1 :]))
+        kept, last = self.events, replace(event, message=contract.shorten(event.message, _EVENT_CHARACTERS))
+        if len(kept) >= MOST_EVENTS:
+            more = kept[-1].count + 1 if kept[-1].message == _MORE else 2
+            kept, last = kept[: MOST_EVENTS - 1], replace(event, message=_MORE, host="", count=more)
+        return replace(self, events=(*kept, last))
+
     def to_json(self) -> dict[str, Any]:
         """Return the content of the state file."""
         content = asdict(self)
@@ -215,9 +231,16 @@ def state_from_json(content: Any) -> JobState:
     for transition in transitions:
         if transition.status not in STATUS_OF:
             raise ValueError(f"'status' is {transition.status!r}")
+    events = tuple(_event_from_json(each) for each in fields.get("events") or ())
     failure = fields.get("failure")
     found_failure = None if failure is None else failure_from_json(failure)
-    return JobState(**{**fields, "transitions": transitions, "failure": found_failure})
+    return JobState(**{**fields, "transitions": transitions, "failure": found_failure, "events": events})
+
+
+def _event_from_json(content: Any) -> JobEvent:
+    shape = {"reason!": str, "message!": str, "host!": str, "count!": int, "time!": float}
+    validate_shape(content, shape, "event")
+    return JobEvent(**content)
 
 
 def failure_from_json(content: Any) -> Failure:

@@ -1,0 +1,138 @@
+"""What a job lost is told wherever its outcome is: describe, its JSON, the last lines of run, the card, and the errors."""
+
+import json
+
+import pytest
+from fakes.command_line import program
+
+from scriptmode import TrainingJob
+from scriptmode.errors import TrainingJobFailed
+from scriptmode.platforms.base import JobEvent
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
+from scriptmode.serve.page import PageOperations
+
+DEEP = """
+    import os
+    place = os.environ["SM_MODEL_DIR"]
+    open(os.path.join(place, "whole"), "w").write("1")
+    for _ in range(205):
+        place = os.path.join(place, "d")
+        os.mkdir(place)
+    open(os.path.join(place, "lost"), "w").write("2")
+"""
+REPLACED = """
+    import os, pathlib, shutil
+    folder = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "whole").write_text("1")
+    shutil.rmtree(folder)
+    folder.write_text("a file")
+"""
+SAME_NAME = """
+    import os, pathlib
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "weights").write_text(os.environ["SM_CURRENT_HOST"])
+"""
+
+
+def told(platform, name):
+    """What each view says of a job's losses."""
+    job = TrainingJob(name, platform)
+    described = json.loads(program("describe", name, "--json").stdout)
+    page = PageOperations(lambda _: "", lambda _: {}, platform.events).operations["GetTrainingJobEvents"]
+    return {
+        "python": [str(each) for each in job.events],
+        "json": [each["message"] for each in described.get("Events", ())],
+        "text": program("describe", name).stdout,
+        "card": job._repr_html_().replace("&#x27;", "'"),
+        "page": page({"TrainingJobName": name})["Events"],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "hosts", "words"),
+    [
+        (DEEP, 1, "is left out: its files more than 200 directories deep"),
+        (REPLACED, 1, "are left out: the directory was replaced by a link or a file"),
+        (SAME_NAME, 2, "model: algo-2's 'weights' is left out: algo-1 has 'weights' too"),
+    ],
+    ids=["a deep directory", "a directory that was replaced", "a name of two hosts"],
+)
+def test_what_is_left_out_of_the_output_is_told_by_every_view(jobs, jobs_of_the_command, script, hosts, words):
+    name = jobs.start(script, hosts=hosts)
+    jobs.completed(name)
+    found = told(jobs.platform, name)
+    assert len(found["python"]) == 1
+    assert words in found["python"][0]
+    assert found["json"] == found["page"] == found["python"]
+    assert f"warning  {found['python'][0]}" in found["text"]
+    assert f"warning: {found['python'][0]}" in found["card"]
+    (event,) = jobs.platform.events(name)
+    assert (event.reason, event.is_loss, event.count) == ("OutputLeftOut", True, 1)
+
+
+@pytest.mark.slow
+def test_the_last_lines_of_run_tell_it_and_an_undisturbed_job_has_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deep.py").write_text("\n".join(line[4:] for line in DEEP.splitlines()))
+    (tmp_path / "fine.py").write_text("print('fine')")
+    done = program("run", "deep.py", "--job-name", "deep")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].startswith("warning: model: algo-1's ")
+    done = program("run", "fine.py", "--job-name", "fine")
+    assert "warning" not in done.stdout.splitlines()[-1]
+    platform = LocalPlatform(data_dir=tmp_path / "data")
+    assert told(platform, "fine")["python"] == []
+    assert "Events" not in json.loads(program("describe", "fine", "--json").stdout)
+
+
+@pytest.mark.slow
+def test_a_failed_job_tells_it_in_its_error(jobs):
+    name = jobs.start(
+        """
+        import os, pathlib, shutil, sys
+        folder = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
+        shutil.rmtree(folder)
+        folder.write_text("a file")
+        sys.exit("no data in the channel")
+        """
+    )
+    with pytest.raises(TrainingJobFailed, match="no data in the channel") as raised:
+        TrainingJob(name, jobs.platform).wait()
+    assert "warning:" in str(raised.value)
+    assert "the directory was replaced by a link or a file" in str(raised.value)
+
+
+def test_equal_events_count_as_one_and_many_are_bounded():
+    state = starting_state("job-1", "arn", 0.0)
+    for number in range(3):
+        state = state.with_event(JobEvent("Interrupted", "it was preempted", time=float(number)))
+    assert [(each.count, each.time) for each in state.events] == [(3, 2.0)]
+    for number in range(1000):
+        state = state.with_event(JobEvent("OutputLeftOut", f"{number} is left out" + "x" * 1000))
+    assert len(state.events) == MOST_EVENTS
+    assert sum(each.count for each in state.events) == 1003
+    assert max(len(each.message) for each in state.events) <= 500
+    assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+def test_a_state_of_an_earlier_version_has_no_events_and_a_damaged_one_is_refused():
+    content = json.loads(json.dumps(starting_state("job-1", "arn", 0.0).to_json()))
+    del content["events"]
+    assert state_from_json(content).events == ()
+    for events in ([1], [{"reason": 1}], [{"reason": "x"}]):
+        with pytest.raises((ValueError, TypeError)):
+            state_from_json({**content, "events": events})
+
+
+def test_the_notices_of_a_log_are_added_up(tmp_path):
+    log = tmp_path / "algo-1"
+    assert logs.describe_loss(log, "algo-1") == ""
+    log.write_text("")
+    assert logs.describe_loss(log, "algo-1") == ""
+    notice = "scriptmode: {} lines ({} bytes) of this log could not be written and are missing here: No space left\n"
+    log.write_text(f"a\n{notice.format(2, 100)}b\n{notice.format(1000, 2_000_000)}")
+    expected = "1,002 lines (2.0 MB) of the log of algo-1 could not be written: No space left"
+    assert logs.describe_loss(log, "algo-1") == expected
