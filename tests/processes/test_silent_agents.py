@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.command_line import invoke
+from fakes.local_jobs import SLEEPS, LocalJobs
 from fakes.processes import until
+from faults.disks import small_disk
 
 from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local.agent import recovery
@@ -162,3 +165,59 @@ def test_a_job_past_its_time_whose_agent_is_continued_was_not_stopped(jobs):
     make_older(jobs, name, 200)
     jobs.platform.describe(name)
     assert jobs.wait(name)["SecondaryStatus"] == "MaxRuntimeExceeded"
+
+
+def test_a_stopped_agent_is_noticed_at_once_and_is_no_more_once_it_goes_on(jobs):
+    name, agent = a_stopped_agent(jobs)
+    said = f"the job's agent (process {agent.pid}) has not answered since "
+    description = jobs.platform.describe(name)
+    message = description["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert said in message
+    assert f"it is stopped, and goes on by: kill -CONT {agent.pid}" in message
+    assert said in invoke("list").stderr
+    (check,) = machine_checks.jobs()
+    assert check.outcome == "warning"
+    process_tree.send_signal(agent, signal.SIGCONT)
+    assert said not in str(jobs.platform.describe(name))
+
+
+def test_the_time_limit_holds_while_the_agent_is_stopped(jobs):
+    name = jobs.start(SLEEPS, max_run=4)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    process_tree.send_signal(agent, signal.SIGSTOP)
+    try:
+        until(lambda: not [pid for pid in jobs.processes() if is_script(pid)], 60)
+        assert jobs.job_folder(name).read_state().secondary == "Training"
+    finally:
+        process_tree.send_signal(agent, signal.SIGCONT)
+    ended = jobs.wait(name)
+    assert (ended["TrainingJobStatus"], ended["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
+
+
+def is_script(pid):
+    try:
+        return b"train.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+@pytest.mark.root
+def test_a_job_whose_disk_turns_read_only_is_stopped_and_the_cause_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(heartbeat, "SILENT_SECONDS", 2.0)
+    with small_disk(tmp_path / "disk", "ext4") as disk:
+        jobs = LocalJobs(disk)
+        name = jobs.start(SLEEPS)
+        jobs.until_line(name, "up")
+        agent = jobs.agent(name)
+        device = next(line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(disk) in line)
+        subprocess.run(["mount", "-o", "remount,errors=remount-ro", str(disk)], check=True)
+        # As after an error of the disk.
+        Path("/sys/fs/ext4", Path(device).name, "trigger_fs_error").write_text("1")
+        until(lambda: os.statvfs(disk).f_flag & os.ST_RDONLY)
+        said = f"can record nothing, as the file system of {jobs.job_folder(name).path} is read-only"
+        until(lambda: said in str(jobs.platform.describe(name)), 60)
+        jobs.platform.stop(name)
+        until(lambda: not [pid for pid in jobs.processes() if is_script(pid)], 60)
+        process_tree.send_signal(agent, signal.SIGKILL)
+        until(lambda: not jobs.processes(), 60)

@@ -56,17 +56,25 @@ def is_running(identity: ProcessIdentity) -> bool:
     return identify(identity.pid) == identity
 
 
-def send_signal(identity: ProcessIdentity, number: int) -> None:
-    """Send a signal to exactly that process, if it still runs and permissions allow it."""
-    if is_running(identity):
-        signal_all([identity.pid], number)
+def is_stopped(identity: ProcessIdentity) -> bool:
+    """Return whether exactly that process is stopped, as by SIGSTOP."""
+    return is_running(identity) and system.state(identity.pid) == "T"
 
 
-def signal_all(pids: Iterable[int], number: int) -> None:
-    """Send a signal to processes; ignore those that have ended, and those of other users."""
+def send_signal(identity: ProcessIdentity, number: int) -> bool:
+    """Send a signal to exactly that process; return whether it still runs and permissions allow it."""
+    return is_running(identity) and signal_all([identity.pid], number)
+
+
+def signal_all(pids: Iterable[int], number: int) -> bool:
+    """Send a signal to processes, and return whether all got it; ignore ended ones and those of other users."""
+    are_sent = True
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        try:
             os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):  # noqa: PERF203 - the others get it
+            are_sent = False
+    return are_sent
 
 
 def signal_group(group: int, number: int) -> None:

@@ -28,7 +28,7 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode.failure import Failure
 from scriptmode.platforms.local.agent import host_messages, log_stream
 from scriptmode.platforms.local.agent.progress import StagingProgress
-from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, describe_error, split_cause
+from scriptmode.platforms.local.agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -38,6 +38,7 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
+from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class HostAgent:
         self._running: dict[str, Host] = {}
         self._has_failed = False
         self._is_sending = False
+        #: When the hosts have used up their time, by the monotonic clock; after that they get SIGTERM, then SIGKILL.
+        self._deadline = float("inf")
         #: The last time when commands were read.
         self._worked = time.monotonic()
         self._sent_progress: list[ChannelProgress] = []
@@ -84,7 +87,7 @@ class HostAgent:
 
     def serve(self) -> None:
         """Run commands until ``end``, or until the job's agent is gone; then stop everything."""
-        signal.signal(signal.SIGALRM, self._send_alive)
+        signal.signal(signal.SIGALRM, self._on_timer)
         signal.setitimer(signal.ITIMER_REAL, host_messages.ALIVE_SECONDS, host_messages.ALIVE_SECONDS)
         try:
             while self._run_commands():
@@ -110,6 +113,7 @@ class HostAgent:
             if what == "stage":
                 self._stage()
             elif what == "train":
+                self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
                 self._train()
             elif host := self._running.get(command["host"]):
                 (host.terminate if what == "terminate" else host.kill)()
@@ -229,8 +233,17 @@ class HostAgent:
         finally:
             self._is_sending = False
 
-    def _send_alive(self, *_: object) -> None:
-        """Send ``alive``, also in the middle of long work; a timer's signal calls it."""
+    def _end_overdue_hosts(self) -> None:
+        """End hosts that the job's agent should have ended by now: it is stopped, or hangs."""
+        overdue = time.monotonic() - self._deadline
+        if overdue > 0:
+            is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
+            for host in list(self._running.values()):
+                (host.kill if is_grace_over else host.terminate)()
+
+    def _on_timer(self, *_: object) -> None:
+        """Send ``alive``, and end what has no time left; a signal calls it, also in the middle of long work."""
+        self._end_overdue_hosts()
         if not self._is_sending and time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
             with suppress(BrokenPipeError):
                 host_messages.send(self._events, event="alive")

@@ -231,10 +231,10 @@ class HostLinks:
         """Return whether an agent was lost."""
         return any(link.lost for link in self._links)
 
-    def send(self, command: str) -> None:
+    def send(self, command: str, **fields: object) -> None:
         """Send a command to every agent."""
         for link in self._links:
-            link.send(do=command)
+            link.send(do=command, **fields)
 
     def poll(self) -> None:
         """Handle the events that have arrived; never block."""

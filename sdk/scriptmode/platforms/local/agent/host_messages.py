@@ -4,7 +4,8 @@ Commands, on a host's agent's standard input; end of file means that the job's a
 
 =========================================  =============================================================================
 ``{"do": "stage"}``                        Stage the inputs and make the mounts; answered by ``staged`` or ``failed``.
-``{"do": "train"}``                        Start the hosts, serve their inputs; answered by ``started`` or ``failed``.
+``{"do": "train", "left": 9.5}``           Start the hosts, which have so many seconds (without ``left``: any time), and
+                                           serve their inputs; answered by ``started`` or ``failed``.
 ``{"do": "terminate", "host": "algo-1"}``  Send SIGTERM to a host's ``train``.
 ``{"do": "kill", "host": "algo-1"}``       Kill every process of a host.
 ``{"do": "end"}``                          End everything, unmount, send ``finished`` and exit.
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _IDENTITY = {"pid!": int, "started!": int, "boot!": str}
 _COMMANDS: Mapping[str, object] = {
     "stage": {},
-    "train": {},
+    "train": {"left": float},
     "terminate": {"host!": str},
     "kill": {"host!": str},
     "end": {},

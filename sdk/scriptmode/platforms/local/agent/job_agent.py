@@ -243,12 +243,12 @@ class Agent:
     def _train(self) -> Outcome:
         self._enter("Training")
         self._hosts = self._links.hosts
-        self._links.send("train")
+        left = self._request.limits.max_run - self._state.seconds_in("Training")
+        self._links.send("train", left=float(left))
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        left = self._request.limits.max_run - self._state.seconds_in("Training")
         return supervision.supervise(self._hosts, left, grace, self._hooks())
 
     def _hooks(self) -> SupervisionHooks:

@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.failure import Failure
-from scriptmode.messages import Problem
+from scriptmode.messages import Problem, format_duration
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
-from scriptmode.platforms.local.store import heartbeat
 from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.spec.hosts import HostKind
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
 _AGENT_SECONDS = 0.5
 #: Seconds in which an agent that got SIGCONT has to work again.
 _WAKING_SECONDS = 10.0
+#: Seconds after its time limit and the grace period in which a working agent has ended a job for certain.
+_OVERDUE_SECONDS = 15.0
 #: The final secondary status of a job whose agent the engine ended on purpose.
 _OUTCOMES = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
 _UNRECORDED = (
@@ -131,9 +132,12 @@ def is_agent_lost(state: JobState) -> bool:
 
 def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:
     """Return the state of a job whose agent does not answer; end an agent that should have ended the job by now."""
+    from scriptmode_runtime.processes import process_tree
+
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
-    silence = f"the job's agent{process} has not answered since {_clock(since)}"
+    age = format_duration(max(0.0, time.time() - since))
+    silence = f"the job's agent{process} has not answered since {_clock(since)}, for {age}"
     overdue = _find_overdue(folder, state)
     if agent and overdue:
         if _answers_when_woken(folder, agent):
@@ -142,7 +146,12 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
             killed = Termination(text=f"{silence} and was killed, as {overdue}")
             return _record_end(folder, lambda state: _end_rest(folder, state, killed))
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
-    return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
+    what = "is stopped or hangs"
+    if agent and process_tree.is_stopped(agent):
+        what = f"is stopped, and goes on by: kill -CONT {agent.pid}"
+    elif os.statvfs(folder.path).f_flag & os.ST_RDONLY:
+        what = f"can record nothing, as the file system of {folder.path} is read-only"
+    return replace(state, note=f"{silence}: it {what}; end the job: scriptmode stop {folder.name}")
 
 
 def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
@@ -158,7 +167,7 @@ def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
     limit = job.request.limits.max_run
     # A working agent ends the job after the limit and the grace period.
     overdue = trained - (limit + job.stop_grace)
-    return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > heartbeat.SILENT_SECONDS else None
+    return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > _OVERDUE_SECONDS else None
 
 
 def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:

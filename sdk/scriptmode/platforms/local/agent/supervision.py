@@ -64,6 +64,10 @@ class SupervisedHost(Protocol):
         """Kill every process of the host (SIGKILL)."""
 
 
+#: Seconds after its time limit when a host's agent ends its hosts by itself: the job's agent is stopped, or hangs.
+OVERDUE_SECONDS = 3.0
+
+
 def split_cause(reason: str) -> Failure:
     """Return a failure whose first line is the cause."""
     cause, _, rest = reason.partition("\n")
@@ -105,6 +109,11 @@ def supervise(
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
+        # The agents of the hosts ended them, while this process was stopped.
+        is_overdue = hooks.clock() - deadline > OVERDUE_SECONDS
+        if failed and is_overdue:
+            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
+            return Outcome("MaxRuntimeExceeded")
         if failed:
             deadline = _terminate(hosts, FAILURE_GRACE_SECONDS, hooks)
             # This may ask a scheduler that does not answer soon.

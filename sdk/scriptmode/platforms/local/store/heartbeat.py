@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+
 INTERVAL_SECONDS = 5.0
 #: An agent without a heartbeat for so long is stopped or hangs: even on a machine with a hundred times more runnable
 #: processes than processors, each process runs some times a minute.
-SILENT_SECONDS = 60.0
+SILENT_SECONDS = 30.0
 #: An agent that waits longer for Docker, a disk or another program hangs. The longest limit of a single operation is in
 #: `job_containers`, 600 s to change the owner of millions of files.
 LONGEST_WORK_SECONDS = 900.0
@@ -75,11 +77,13 @@ def write_heartbeat(lock: int) -> None:
             os.utime(lock)
 
 
-def silent_since(lock_file: Path) -> float | None:
+def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float | None:
     """Return since when the agent has been silent, in seconds since the epoch; ``None`` while it is not silent.
 
-    Also ``None`` for an agent that never wrote a heartbeat, one of an earlier version.
+    A stopped process of this machine is silent at once. Also ``None`` for an agent that never wrote a heartbeat, one of
+    an earlier version.
     """
+    from scriptmode_runtime.processes.process_tree import is_stopped
     from scriptmode_runtime.processes.system import boot_id
 
     try:
@@ -88,6 +92,8 @@ def silent_since(lock_file: Path) -> float | None:
         where, when = fields[0], float(fields[1])
     except (OSError, ValueError, IndexError):
         return None
+    if agent and is_stopped(agent):
+        return written
     # The clock of a file server may be ahead of this machine's.
     is_silent = abs(time.time() - written) > SILENT_SECONDS
     if where == boot_id():

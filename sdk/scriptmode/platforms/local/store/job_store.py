@@ -175,15 +175,15 @@ class JobFolder:
         return None
 
     def request_stop(self) -> None:
-        """Create the file that requests a stop; on a full disk, send SIGTERM to the agent instead.
+        """Create the file that requests a stop; where the folder cannot be written, send SIGTERM to the agent instead.
 
-        Raises `DataError` where the folder cannot be written.
+        Raises `DataError` where neither is possible.
         """
         try:
             (self.path / "stop").touch()
         except OSError as error:
-            if full_disk.is_full(error) and (agent := self.read_processes().get("agent")):
-                process_tree.send_signal(agent, signal.SIGTERM)
+            agent = self.read_processes().get("agent")
+            if agent and process_tree.send_signal(agent, signal.SIGTERM):
                 return
             raise DataError(
                 f"training job {self.name} cannot be asked to stop: {error}",
@@ -241,7 +241,7 @@ class JobFolder:
 
     def silent_since(self) -> float | None:
         """Return since when the agent has had no heartbeat, in seconds since the epoch; None while it has."""
-        return heartbeat.silent_since(self.lock_file)
+        return heartbeat.silent_since(self.lock_file, self.read_processes().get("agent"))
 
     def is_deleted(self, lock: int) -> bool:
         """Return whether the job was deleted: its folder is removed, wholly or in part. ``lock`` is the agent's."""
