@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from fakes.command_line import invoke
-from fakes.local_jobs import SLEEPS, LocalJobs
+from fakes.local_jobs import SLEEPS
 from fakes.processes import until
-from faults.disks import small_disk
 
 from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local.agent import recovery
@@ -200,24 +199,3 @@ def is_script(pid):
         return b"train.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-
-
-@pytest.mark.root
-def test_a_job_whose_disk_turns_read_only_is_stopped_and_the_cause_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(heartbeat, "SILENT_SECONDS", 2.0)
-    with small_disk(tmp_path / "disk", "ext4") as disk:
-        jobs = LocalJobs(disk)
-        name = jobs.start(SLEEPS)
-        jobs.until_line(name, "up")
-        agent = jobs.agent(name)
-        device = next(line.split()[0] for line in Path("/proc/mounts").read_text().splitlines() if str(disk) in line)
-        subprocess.run(["mount", "-o", "remount,errors=remount-ro", str(disk)], check=True)
-        # As after an error of the disk.
-        Path("/sys/fs/ext4", Path(device).name, "trigger_fs_error").write_text("1")
-        until(lambda: os.statvfs(disk).f_flag & os.ST_RDONLY)
-        said = f"can record nothing, as the file system of {jobs.job_folder(name).path} is read-only"
-        until(lambda: said in str(jobs.platform.describe(name)), 60)
-        jobs.platform.stop(name)
-        until(lambda: not [pid for pid in jobs.processes() if is_script(pid)], 60)
-        process_tree.send_signal(agent, signal.SIGKILL)
-        until(lambda: not jobs.processes(), 60)
