@@ -276,7 +276,7 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
-    user_code.hold_requirements(here)
+    user_code.protect_requirements(here)
     plan = _plan(here)
     _log_keras(here, plan, processes)
     with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():

@@ -224,7 +224,7 @@ def _enter_host(base_dir: str) -> None:
     try:
         namespace.enter(base_dir)
     except OSError as error:
-        sys.stderr.write(f"scriptmode: warning: /opt/ml is not that of this host: {error}\n")
+        sys.stderr.write(f"scriptmode: warning: /opt/ml is not that of this host: {error.strerror}\n")
         sys.stderr.flush()
 
 

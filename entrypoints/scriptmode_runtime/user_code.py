@@ -75,12 +75,15 @@ def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
     return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, code)
 
 
-def hold_requirements(environment: TrainingEnvironment) -> None:
-    """Keep the cached environment that this host uses, if any, until this process ends."""
-    if environment.cluster.environments and _requirements(environment):
+def protect_requirements(environment: TrainingEnvironment) -> None:
+    """Keep the cached environment that this host uses from removal, and all of them from changes by its processes."""
+    environments = environment.cluster.environments
+    if environments and os.path.isdir(environments):
         from scriptmode_runtime.requirements import environment_cache
 
-        environment_cache.hold(environment.path(OVERLAY_DIR))
+        environment_cache.protect(environments, environment.base_dir)
+        if _requirements(environment):
+            environment_cache.hold(environment.path(OVERLAY_DIR))
 
 
 def command(environment: TrainingEnvironment) -> Command:

@@ -55,7 +55,10 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
     # A rank of another host enters its namespace as the host itself does.
-    "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/process_host.py",),
+    "scriptmode_runtime.processes.namespace": (
+        "sdk/scriptmode/platforms/local/hosts/host_identity.py",  # what a refusal means, and the doctor's trial
+        "sdk/scriptmode/platforms/local/hosts/process_host.py",
+    ),
     # Environments that launchers installed are removed by the launcher's own rule.
     "scriptmode_runtime.requirements.environment_cache": ("sdk/scriptmode/platforms/local/",),
     # Files that a killed launcher left are found by the launcher's own rule.
@@ -93,6 +96,7 @@ DISTRIBUTIONS = {
 #: Modules that start processes.
 STARTERS = (
     "entrypoints/scriptmode_runtime/processes/children.py",
+    "entrypoints/scriptmode_runtime/processes/namespace.py",  # tries the steps in a child process
     "entrypoints/scriptmode_runtime/requirements/overlay.py",
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher

@@ -77,7 +77,8 @@ SDK = {
         "display", "estimator", "estimator_search", "planning", "platforms.base", "platforms.registry", "request",
         "results", "sagemaker_session", "spec", "started_tuning_job",
     ),
-    "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system", "platforms.slurm"),
+    "doctor": ("aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
+               "platforms.local.system", "platforms.slurm"),
     "serve": (
         "aws", "data", "platforms.base", "platforms.local", "platforms.local.store", "platforms.local.system",
         "platforms.local.tuning", "platforms.slurm.slurm_platform", "request", "spec",

@@ -51,6 +51,35 @@ assert library.prctl(38, 1, 0, 0, 0) == 0
 filter = struct.pack("HP", 4, ctypes.addressof(program))
 assert library.prctl(22, 2, ctypes.create_string_buffer(filter, len(filter)), 0, 0) == 0
 """
+#: A plain user in a container whose /proc is read-only: unshare(2) succeeds, and nothing can be written there.
+WITH_READ_ONLY_PROC = (
+    *WITHOUT_USER_NAMESPACES[:5], "--mount", "sh", "-euc",
+    'mount -o remount,bind,ro,nosuid,nodev,noexec /proc; exec setpriv --inh-caps=-all --ambient-caps=-all -- "$@"', "sh",
+)  # fmt: skip
+#: As where AppArmor restricts the user namespaces of plain users: unshare(2) succeeds, the write of the map does not.
+WITH_PRELOAD = (*WITHOUT_USER_NAMESPACES[:4], "env", "LD_PRELOAD=@library@")
+PRELOAD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+ssize_t write(int file, const void *bytes, size_t count) {
+    char link[64], path[256] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/uid_map")) { errno = EPERM; return -1; }
+    return ((ssize_t (*)(int, const void *, size_t)) dlsym(RTLD_NEXT, "write"))(file, bytes, count);
+}
+"""
+#: Fails where the process is another user than the one that made its directories.
+OWN_FILE = """
+import os
+print('user', os.getuid(), 'owner', os.stat(os.environ['SM_MODEL_DIR']).st_uid)
+path = os.environ['SM_MODEL_DIR'] + '/x'
+open(path, 'w')
+os.chown(path, os.getuid(), os.getgid())
+"""
 WITHOUT_NAMESPACES = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--")
 
 
@@ -60,6 +89,15 @@ def machine():
     before = sorted(OPT_ML.rglob("*"))
     yield
     assert sorted(OPT_ML.rglob("*")) == before
+
+
+@pytest.fixture
+def preload(tmp_path):
+    """A library that refuses to write uid_map."""
+    (tmp_path / "preload.c").write_text(PRELOAD)
+    library = tmp_path / "preload.so"
+    subprocess.run(("cc", "-shared", "-fPIC", "-o", library, tmp_path / "preload.c", "-ldl"), check=True)
+    return str(library)
 
 
 def run_by(user_argv, program, home):
@@ -112,7 +150,8 @@ def test_a_machine_whose_hosts_file_cannot_be_replaced_has_opt_ml_alone(tmp_path
     until(lambda: host.poll() is not None)
     warning, listed = sorted(log.read_text().splitlines(), key=lambda line: line == "of the host")
     assert listed == "of the host"
-    assert "/etc/hosts cannot be replaced by the host's: No such file or directory; make /etc/hosts a file" in warning
+    assert "/etc/hosts cannot be replaced by the host's: No such file or directory (ENOENT at mounting " in warning
+    assert "/etc/hosts); make /etc/hosts a file" in warning
     assert host.refusal is None
 
 
@@ -153,7 +192,7 @@ def test_a_plain_user_keeps_the_user_id_and_gets_no_capability():
     assert "algo-1: part one" in printed
     assert "CapEff:\t0000000000000000" in printed
     assert "'export/algo-1'" in printed
-    assert "mount namespace was refused" not in printed
+    assert "own /opt/ml: no" not in printed
 
 
 @pytest.mark.root
@@ -178,37 +217,87 @@ def test_a_job_whose_files_went_to_the_machine_fails_where_namespaces_are_refuse
         if not existed:
             (OPT_ML / folder).rmdir()
             OPT_ML.rmdir()
-    assert "warning: /opt/ml is the directory of this machine, not of the host" in printed
-    assert "docker run --cap-add SYS_ADMIN" in printed
+    refusal = "own /opt/ml: no, EPERM at unshare: /opt/ml is the directory of this machine, not of the host"
+    assert f"warning: {refusal}; start the container with: docker" in printed
     assert f"ClientError: the model directory is empty, and '/opt/ml/{folder}/misplaced' of this machine" in printed
     assert printed.splitlines()[-1] == "Completed"
 
 
 @pytest.mark.parametrize(
-    ("argv", "before", "refusal"),
+    ("argv", "before", "refusal", "advice"),
     [
-        (WITHOUT_USER_NAMESPACES, "", "No space left on device; run as root: sysctl user.max_user_namespaces="),
-        (WITHOUT_USER_NAMESPACES[:4], WITH_SECCOMP, "Operation not permitted; "),
+        (WITHOUT_USER_NAMESPACES, "", "ENOSPC at unshare", "; run as root: sysctl user.max_user_namespaces="),
+        (WITHOUT_USER_NAMESPACES[:4], WITH_SECCOMP, "EPERM at unshare", "; "),
+        (WITH_READ_ONLY_PROC, "", "EROFS at writing setgroups", "; make /proc writable in this container"),
+        (WITH_PRELOAD, "", "EPERM at writing uid_map", "; allow user namespaces"),
     ],
-    ids=["sysctl", "seccomp"],
+    ids=["sysctl", "seccomp", "read-only /proc", "AppArmor"],
 )
-def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(tmp_path, argv, before, refusal):
+def test_a_plain_user_without_user_namespaces_is_told_and_trains_by_sm_model_dir(
+    tmp_path, preload, argv, before, refusal, advice
+):
     program = f"""
 import sys
 {before}
 from fakes.local_jobs import LocalJobs
 jobs = LocalJobs(sys.argv[1])
-script = "import os; print('user', os.getuid()); open(os.environ['SM_MODEL_DIR'] + '/x', 'w')"
-description = jobs.run(script)
+description = jobs.run({OWN_FILE!r})
 print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
 print(description["TrainingJobStatus"], list(jobs.model(description)))
 jobs.close()
 """
-    lines = run_by(argv, program, tmp_path).splitlines()
+    lines = run_by([word.replace("@library@", preload) for word in argv], program, tmp_path).splitlines()
     (warning,) = [line for line in lines if "warning" in line]
-    assert f"a mount namespace was refused: {refusal}" in warning
-    assert f"algo-1: user {plain_user.UID}" in lines
+    machine = "/opt/ml is the directory of this machine, not of the host"
+    assert f"warning: own /opt/ml: no, {refusal}: {machine}{advice}" in warning
+    assert f"algo-1: user {plain_user.UID} owner {plain_user.UID}" in lines
     assert lines[-1] == "Completed ['x']"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (WITHOUT_NAMESPACES, "own /opt/ml: no, EPERM at unshare: "),
+        (WITH_PRELOAD, "own /opt/ml: no, EPERM at writing uid_map: "),
+        ((), ""),
+    ],
+    ids=["root", "plain user", "allowed"],
+)
+def test_plan_and_doctor_report_the_error_and_its_step(tmp_path, preload, argv, said):
+    program = """
+        import os, sys
+        from pathlib import Path
+        from scriptmode import Estimator
+        from scriptmode.doctor import machine_checks
+        script = Path(sys.argv[1], "train.py")
+        script.touch()
+        os.environ["SCRIPTMODE_DATA_DIR"] = sys.argv[1] + "/data"
+        print(Estimator(entry_point=str(script), instance_type="local_process").plan())
+        (found,) = machine_checks.namespaces()
+        print(found.outcome, found.found)
+    """
+    lines = run_by([word.replace("@library@", preload) for word in argv], program, tmp_path).splitlines()
+    assert lines[-1].startswith(f"warning {said}" if said else "ok own /opt/ml: yes")
+    assert any(said in line for line in lines[:-1]) if said else "own /opt/ml" not in "".join(lines[:-1])
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("entry", ["ln -s /nowhere /opt/ml", "touch /opt/ml", "mkdir /opt/else; ln -s else /opt/ml"])
+def test_a_file_or_a_link_in_place_of_opt_ml_is_hidden_from_the_host(tmp_path, entry):
+    program = """
+        import sys
+        from fakes.local_jobs import LocalJobs
+        jobs = LocalJobs(sys.argv[1])
+        description = jobs.run("open('/opt/ml/model/x', 'w')")
+        print(*jobs.lines(description["TrainingJobName"]), sep=chr(10))
+        print(description["TrainingJobStatus"], list(jobs.model(description)))
+        jobs.close()
+    """
+    with_entry = ("unshare", "--mount", "sh", "-euc", f'mount -t tmpfs none /opt; {entry}; exec "$@"', "sh")
+    printed = run_by(with_entry, program, tmp_path)
+    assert "warning" not in printed
+    assert printed.splitlines()[-1] == "Completed ['x']"
 
 
 def test_an_entry_point_of_the_request_runs_instead_of_train(jobs, tmp_path):

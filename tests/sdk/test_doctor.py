@@ -20,7 +20,7 @@ from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 
-LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "ports", "memory", "FUSE", "Docker",
+LOCAL = ["Python", "scriptmode", "ssh", "MPI", "disk", "jobs", "ports", "memory", "FUSE", "namespaces", "Docker",
          "credentials", "Region", "clock", "config file", "TensorFlow", "Keras", "Horovod"]  # fmt: skip
 CLOUD = ["Python", "scriptmode", "ssh", "MPI", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
 

@@ -23,6 +23,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import namespace
 from scriptmode_runtime.requirements import LINK
 
 if TYPE_CHECKING:
@@ -269,6 +270,15 @@ def hold(overlay: str) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(os.path.join(overlay, LINK, _IN_USE), os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def protect(folder: str, base_dir: str) -> None:
+    """Make the directory of all environments read-only for this process, which has no threads, and its descendants.
+
+    On a host without a namespace of its own, to which the machine refuses one, nothing changes.
+    """
+    if namespace.is_base_dir(base_dir):
+        namespace.make_read_only(folder)
 
 
 def _is_in_use(found: CachedEnvironment) -> bool:

@@ -98,6 +98,7 @@ def _table(platform: str) -> list[_Row]:
         _Row(LOCAL, ("ports",), machine_checks.ports),
         _Row(LOCAL, ("memory",), machine_checks.memory),
         _Row(LOCAL, ("FUSE",), machine_checks.fuse),
+        _Row(LOCAL, ("namespaces",), machine_checks.namespaces),
         _Row(LOCAL, ("Docker",), machine_checks.docker),
     ]
     cloud = [

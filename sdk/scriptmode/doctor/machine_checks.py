@@ -62,6 +62,16 @@ def fuse() -> Iterator[Check]:
         yield ok("a file system can be mounted, which input_mode='FastFile' streams through")
 
 
+def namespaces() -> Iterator[Check]:
+    """Try every step of the namespace of a host that is a process, as a job does."""
+    from scriptmode.platforms.local.hosts import host_identity
+
+    if why := host_identity.find_refusal():
+        yield warning(why.text, why.advice, prevents=False)
+    else:
+        yield ok("own /opt/ml: yes, for each host that is a process")
+
+
 def ports() -> Iterator[Check]:
     """Reserve one host's block of ports as a job does, and connect to this machine by loopback."""
     from scriptmode.platforms.local.system.ports import Ports

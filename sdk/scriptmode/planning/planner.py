@@ -56,8 +56,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     source = _source(platform, sent, job, is_compared=against is not None)
     comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
-    types = [host.instance_type for host in hosts.values()]
-    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, types)
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, _instance_types(hosts))
     parameters = _unique(host.files[_PARAMETERS] for host in hosts.values())
     answer = query_runtime(
         RuntimeQuery(
@@ -72,7 +71,8 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     )
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
-    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job)]
+    limitations = dict.fromkeys(host.limitation for host in hosts.values())
+    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
     if job.resources.host_kind is HostKind.SLURM and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
@@ -91,6 +91,10 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         # Of platforms alone that give a scheduler a script.
         getattr(platform, "planned_script", lambda _: "")(request),
     )
+
+
+def _instance_types(hosts: Mapping[str, PlannedHost]) -> list[str]:
+    return [host.instance_type for host in hosts.values()]
 
 
 def _unchecked_inputs(job: JobRequest) -> Iterator[str]:

@@ -209,6 +209,7 @@ class PlannedHost:
     ``files`` holds the content of each configuration file that the platform writes, by its path below ``base_dir``.
     ``python`` is the interpreter of a host that is a process of this machine or of a node that has the same programs,
     and "" for every other host. ``gpus`` is the number of a node's GPUs, ``None`` for a host of another kind.
+    ``limitation`` is what this machine refuses to the host, "" for nothing.
     """
 
     instance_type: str
@@ -217,6 +218,7 @@ class PlannedHost:
     variables: Mapping[str, str]
     python: str = ""
     gpus: int | None = None
+    limitation: str = ""
 
 
 class Platform(Protocol):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.messages import Problem
+from scriptmode.programs import run_program
+from scriptmode_runtime.contract import DEFAULT_BASE_DIR
+from scriptmode_runtime.processes import namespace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +25,11 @@ _SETTINGS = {
     "kernel.unprivileged_userns_clone": "1",
     "user.max_user_namespaces": "10000",
 }
+
+#: Seconds for an interpreter to start and to try a namespace on a loaded machine.
+_TRIAL_SECONDS = 10.0
+#: Errors of a rule of this machine, such as a setting, AppArmor or a filter of system calls.
+_FORBIDDEN = (errno.EPERM, errno.EACCES)
 
 
 def write_hosts_file(path: Path, addresses: Mapping[str, str]) -> None:
@@ -35,22 +46,42 @@ def loopback_address(port: int) -> str:
     return f"127.{port >> 8}.{port & 255}.1"
 
 
-def describe_missing_names(error: str) -> Problem:
+def describe_missing_names(refusal: namespace.Refusal) -> Problem:
     """Return what a host lacks that has the machine's ``/etc/hosts``."""
-    message = f"the names of the job's hosts do not resolve: {_ETC_HOSTS} cannot be replaced by the host's: {error}"
+    reason = f"{refusal.reason} ({refusal})"
+    message = f"the names of the job's hosts do not resolve: {_ETC_HOSTS} cannot be replaced by the host's: {reason}"
     return Problem(message, f"make {_ETC_HOSTS} a file, which may be empty")
 
 
-def describe_refusal(error: str) -> Problem:
-    """Return what a host lacks whose mount namespace was refused, and the setting that allows one."""
-    message = f"/opt/ml is the directory of this machine, not of the host: a mount namespace was refused: {error}"
+def find_refusal(python: str = sys.executable) -> Problem | None:
+    """Return why a host of this machine would have no ``/opt/ml`` of its own, tried in another process; else None."""
+    try:
+        result = run_program((python, "-m", namespace.__name__), _TRIAL_SECONDS)
+        refusal = json.loads(result.output)
+    except (OSError, ValueError):  # TimeoutError is an OSError; a job's start reports an interpreter that does not run
+        return None
+    return describe_refusal(namespace.Refusal(*refusal)) if refusal else None
+
+
+def describe_refusal(refusal: namespace.Refusal) -> Problem:
+    """Return what a host lacks whose namespace was refused, and the next step for that error at that step."""
+    own = f"own {DEFAULT_BASE_DIR}: no, {refusal}"
+    return Problem(f"{own}: {DEFAULT_BASE_DIR} is the directory of this machine, not of the host", _advise(refusal))
+
+
+def _advise(refusal: namespace.Refusal) -> str:
+    elsewhere = "use instance type 'local', or save to the directory that SM_MODEL_DIR names"
+    if DEFAULT_BASE_DIR in refusal.step and refusal.number not in _FORBIDDEN:
+        return f"make {DEFAULT_BASE_DIR} a directory: mkdir -p {DEFAULT_BASE_DIR}"
+    if refusal.number == errno.EROFS:
+        return f"make /proc writable in this container, or {elsewhere}"
+    if refusal.number not in (*_FORBIDDEN, errno.ENOSPC):
+        return elsewhere
     if os.geteuid() == 0:
-        return Problem(
-            message, "start the container with: docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
-        )
+        return "start the container with: docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
     for name, value in _SETTINGS.items():
         with suppress(OSError):
             found = Path("/proc/sys", *name.split(".")).read_text(encoding="ascii").strip()
             if (found == "0") != (value == "0"):
-                return Problem(message, f"run as root: sysctl {name}={value}")
-    return Problem(message, "allow user namespaces on this machine or in its container, or use instance type 'local'")
+                return f"run as root: sysctl {name}={value}"
+    return f"allow user namespaces on this machine or in its container (seccomp, AppArmor, SELinux), or {elsewhere}"

@@ -8,7 +8,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
-from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.hosts import host_command, host_identity, interpreter, job_variables, process_fleet
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import ports
@@ -74,7 +74,7 @@ class ProcessEngine(LocalAgent):
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
         ports_of_hosts = dict.fromkeys(types, UNCHOSEN_PORTS)
-        environments = str(store.environments)
+        environments, refusal = str(store.environments), host_identity.find_refusal()
         content = single_machine_cluster(
             sandboxes, ports_of_hosts, planned_containers.HIDDEN, environments=environments
         )
@@ -87,6 +87,7 @@ class ProcessEngine(LocalAgent):
                     process_fleet.process_environment(job.request, sandbox, inherited), job
                 ),
                 job.python,
+                limitation=str(refusal or ""),
             )
             for name, sandbox in sandboxes.items()
         }

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
 FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
+#: The launcher, as arguments of the job's interpreter.
+_TRAIN = ("-m", "scriptmode_runtime")
 
 
 class ProcessFleet:
@@ -96,6 +98,8 @@ class ProcessFleet:
                 log=self._folder.log(name),
                 base=sandbox.base,
                 hosts_file=self._hosts_file,
+                # `train` itself installs into the environments, and then makes them read-only.
+                read_only=() if self._command()[1:] == _TRAIN else (str(self._store.environments),),
             )
             for name, sandbox in self.sandboxes.items()
         ]
@@ -105,7 +109,7 @@ class ProcessFleet:
         """Return what a host runs: the request's entry point and arguments, by default ``train``."""
         algorithm = self._job.request.algorithm
         own = (*algorithm.container_entry_point, *algorithm.container_arguments)
-        return own or (self._job.python, "-m", "scriptmode_runtime")
+        return own or (self._job.python, *_TRAIN)
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Return this process's variables, except for those of other jobs, and the request's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class ProcessHost:
     #: The directory that is the host's ``/opt/ml``, and the file that is its ``/etc/hosts``.
     base: Path
     hosts_file: Path
+    #: Directories that the host's processes cannot write.
+    read_only: tuple[str, ...] = ()
     machine_failure: str = ""
     #: Why the host has no ``/opt/ml`` of its own, once it is started; None where it has.
     refusal: Problem | None = field(default=None, init=False)
@@ -65,9 +68,10 @@ class ProcessHost:
 
         def enter_namespace() -> None:
             try:
-                namespace.enter(str(self.base), str(self.hosts_file))
-            except OSError as error:
-                os.write(writing, f"{error.filename or ''}\n{error.strerror or error}".encode())
+                refusal, is_own = namespace.enter(str(self.base), str(self.hosts_file), self.read_only), True
+            except namespace.NamespaceError as error:
+                refusal, is_own = error.refusal, False
+            os.write(writing, json.dumps((refusal, is_own)).encode())
             # After the namespace: a change of the user's capabilities cancels it.
             system.die_with_parent()
             if os.getppid() != agent:
@@ -78,12 +82,12 @@ class ProcessHost:
         finally:
             os.close(writing)
             with os.fdopen(reading, "rb") as file:
-                path, _, reason = file.read().decode(errors="replace").partition("\n")
-        if path == namespace.HOSTS_FILE:
-            logs.append_line(self.log, f"scriptmode: warning: {describe_missing_names(reason)}")
-        elif reason:
-            self.refusal = describe_refusal(reason)
-            logs.append_line(self.log, f"scriptmode: warning: {self.refusal}")
+                report = file.read()
+        refusal, is_own = json.loads(report) if report else (None, True)  # killed before, as its exit code tells
+        if refusal:
+            problem = (describe_missing_names if is_own else describe_refusal)(namespace.Refusal(*refusal))
+            self.refusal = None if is_own else problem
+            logs.append_line(self.log, f"scriptmode: warning: {problem}")
 
     def _spawn(self, before_exec: Callable[[], None]) -> None:
         with regular_files.open_to_append(self.log) as log:
