@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -176,6 +178,41 @@ def test_users_that_are_not_root_cannot_change_an_environment_and_can_remove_it(
         (home / "extra-1-py3-none-any.whl").write_bytes(wheel())
         (home / "requirements.txt").write_text("./extra-1-py3-none-any.whl\n")
         assert plain_user.run(AS_A_USER, home=home).splitlines()[-3:] == ["PermissionError"] * 2 + ["[]"]
+
+
+CHANGE_INSTALLED = """
+import os, extra
+at = os.stat(extra.__file__)
+os.chmod(extra.__file__, 0o644)
+open(extra.__file__, "r+").write("NUMBER = 8")
+os.utime(extra.__file__, ns=(at.st_atime_ns, at.st_mtime_ns))
+os.chmod(extra.__file__, at.st_mode)
+"""
+
+
+def test_a_host_without_a_namespace_that_changed_its_environment_changes_nothing_for_later_jobs(jobs):
+    jobs.run(code={"train.py": CHANGE_INSTALLED})
+    log = jobs.run()
+    assert "installing the requirements again: the cached environment was changed after it was installed" in log
+    assert "number 7 " in log
+    assert CACHED in jobs.run()
+
+
+@pytest.mark.parametrize("user", ["this one", "a plain user"])
+def test_a_host_with_a_namespace_cannot_change_any_environment(user):
+    with plain_user.folder_of_the_user() as home:
+        (home / "extra-1-py3-none-any.whl").write_bytes(wheel())
+        program = Path(__file__).with_name("children").joinpath("changes_environments.py").read_text()
+        if user == "a plain user":
+            printed = plain_user.run(program, str(home), home=home)
+        else:
+            environment = {**os.environ, "PYTHONPATH": str(plain_user.TESTS)}
+            argv = (sys.executable, "-c", program, str(home))
+            printed = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    lines = [line.partition(": ")[2] for line in printed.splitlines()]
+    assert [line for line in lines if line.startswith("changed")] == ["changed False"] * 4, printed
+    assert sum("using the cached environment" in line for line in lines) == 1
+    assert "installing the requirements again" not in printed
 
 
 @pytest.mark.long

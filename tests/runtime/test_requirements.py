@@ -1,6 +1,7 @@
 """When two jobs have the same requirements, and the cache of their environments, with installations of a few bytes."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fakes import plain_user
 from fakes.host_folders import write_files
 
 from scriptmode_runtime.requirements import __main__ as requirements
+from scriptmode_runtime.requirements import environment_cache
 from scriptmode_runtime.requirements.content import NoDigestError, read_content
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache, InstallationError
 
@@ -344,6 +346,72 @@ def test_a_cached_environment_is_used_where_its_refresh_hangs(cache):
     with pytest.raises(InstallationError):
         cache.real.obtain(KEYS[0], lambda _: False, install, lambda: None)
     assert seen == [first.path]
+
+
+def _write_in_place(module):
+    """Change a file without any trace in its size, mode and modification time."""
+    before = module.stat()
+    module.chmod(0o644)
+    module.write_text("!" * before.st_size)
+    os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
+    module.chmod(before.st_mode)
+
+
+def _replace(module):
+    before = module.stat()
+    module.parent.chmod(0o755)
+    module.with_name("new").write_text("!" * before.st_size)
+    os.utime(module.with_name("new"), ns=(before.st_atime_ns, before.st_mtime_ns))
+    module.with_name("new").rename(module)
+    module.parent.chmod(0o555)
+
+
+def _add(module):
+    module.parent.chmod(0o755)
+    module.with_name("sitecustomize.py").write_text("")
+    module.parent.chmod(0o555)
+
+
+def _link(module):
+    module.parent.chmod(0o755)
+    module.rename(module.with_name("moved"))
+    module.symlink_to("moved")
+
+
+def _remove(module):
+    module.parent.chmod(0o755)
+    module.unlink()
+
+
+def _change_interpreter(module):
+    python = module.parents[1] / "bin" / "python"
+    python.parent.chmod(0o755)
+    python.unlink()
+    python.symlink_to("/bin/true")
+
+
+CHANGES = [_write_in_place, _replace, _add, _link, _remove, _change_interpreter]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__[1:])
+def test_an_environment_that_was_changed_is_told_from_one_that_was_not(cache, change):
+    found, other = cache.obtain(KEYS[0]), cache.obtain(KEYS[1])
+    cache.use(found, 10)
+    assert cache.real.is_unchanged(found)
+    change(Path(found.path, "lib", "module.py"))
+    assert not cache.real.is_unchanged(found)
+    assert cache.real.is_unchanged(other)
+
+
+def test_an_environment_that_was_copied_is_unchanged_and_its_times_are_recorded_anew(cache, monkeypatch):
+    found = cache.obtain(KEYS[0])
+    shutil.copytree(found.path, cache.folder / "copy", symlinks=True)
+    Path(found.path).chmod(0o755)
+    Path(found.path).rename(cache.folder / "moved")
+    (cache.folder / "copy").rename(found.path)
+    assert cache.real.is_unchanged(found)
+    monkeypatch.setattr(environment_cache.fingerprint, "content_digest", lambda *_, **__: pytest.fail("read again"))
+    assert cache.real.is_unchanged(found)
 
 
 @pytest.mark.root

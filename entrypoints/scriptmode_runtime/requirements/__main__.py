@@ -63,7 +63,11 @@ def _obtain(
         if is_stale and found.made < asked:
             why = "" if refresh else f": some name no version, and they were installed {_age(found.made)}"
             _log(f"installing the requirements again{why}")
-        return found.made >= asked or not is_stale
+            return False
+        if not cache.is_unchanged(found):
+            _log("installing the requirements again: the cached environment was changed after it was installed")
+            return False
+        return True
 
     def install(path: str) -> None:
         nonlocal is_new

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 #: Changes when environments of earlier versions must not be used any more.
-_VERSION = "1"
+_VERSION = "2"
 _REQUIREMENTS, _CONSTRAINTS = ("-r", "--requirement"), ("-c", "--constraint")
 _FIND_LINKS = ("-f", "--find-links")
 _WITH_VALUE = ("-i", "--index-url", "--pypi-url", "--extra-index-url", "--trusted-host", "--only-binary", "--no-binary")

@@ -2,7 +2,7 @@
 
 ``<data dir>/environments/``, or a directory that the containers of one image share
   ``KEY.lock``    held (flock) by the process that installs, replaces or removes an environment of this key
-  ``KEY.json``    names the complete environment of this key; replaced by rename
+  ``KEY.json``    names the complete environment of this key, and has its digests; replaced by rename
   ``KEY-NONCE/``  an environment, read-only once it is complete. ``in_use`` in it is held (flock, shared) by the
                   launcher of each host that uses it; its modification time is that of the last use
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import namespace
-from scriptmode_runtime.requirements import LINK
+from scriptmode_runtime.requirements import LINK, fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -102,6 +102,24 @@ class EnvironmentCache:
                 self._remove_lock(key)
             os.close(lock)
 
+    def is_unchanged(self, found: CachedEnvironment) -> bool:
+        """Return whether an environment is as it was installed. The caller has the key's lock if the cache is writable.
+
+        The mode bits of its files and a read-only mount keep programs from changing it, but not those of root.
+        """
+        record = self._record(found.key)
+        try:
+            status = fingerprint.status_digest(found.path, without=_IN_USE)
+            if status == record.get("status"):
+                return True
+            if fingerprint.content_digest(found.path, without=_IN_USE) != record.get("content"):
+                return False
+        except OSError:  # an entry that was removed meanwhile, or may not be read any more
+            return False
+        with contextlib.suppress(OSError):
+            self._publish(found.key, {**record, "status": status})
+        return True
+
     def environments(self) -> list[CachedEnvironment]:
         """Return all environments, the least recently used first, with those that are incomplete."""
         found = []
@@ -142,7 +160,10 @@ class EnvironmentCache:
             size = _make_read_only(path)
             os.close(_open_for_all_users(os.path.join(path, _IN_USE)))
             os.chmod(path, 0o555)  # noqa: S103 - read-only for the users of all containers
-            self._publish(key, {"directory": os.path.basename(path), "made": time.time(), "bytes": size})
+            content = fingerprint.content_digest(path, without=_IN_USE)
+            status = fingerprint.status_digest(path, without=_IN_USE)
+            digests = {"content": content, "status": status}
+            self._publish(key, {"directory": os.path.basename(path), "made": time.time(), "bytes": size, **digests})
         except BaseException:
             _remove_tree(path)
             raise
