@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -378,6 +380,51 @@ def test_a_message_may_arrive_in_parts_and_has_its_shape():
         reader.read()
     os.close(writing)
     assert (reader.read(), reader.is_closed) == ([], True)
+
+
+class Flood:
+    """A process that writes lines into a pipe without pause."""
+
+    def __init__(self, descriptor, line):
+        write = f"import os\nwhile True: os.write({descriptor}, {line!r} * 1000)"
+        self._process = subprocess.Popen(
+            (sys.executable, "-c", write), pass_fds=(descriptor,), stderr=subprocess.DEVNULL
+        )
+
+    def close(self):
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture
+def flooded(agent):
+    """An agent that writes signs of life without pause."""
+    flood = Flood(agent.events, b'{"event": "alive"}\n')
+    yield agent
+    flood.close()
+
+
+@pytest.mark.prompt
+def test_a_poll_ends_though_an_agent_writes_lines_without_pause(flooded, links):
+    for _ in range(5):
+        begun = time.monotonic()
+        links.poll()
+        assert time.monotonic() - begun < 3
+
+
+def test_an_agent_that_writes_without_pause_gives_no_sign_of_life(agent, flooded, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.SILENT_SECONDS", 0.5)
+    agent.tell({"event": "alive"})
+    links.poll()
+    until(lambda: links.poll() or links.is_lost(), 60)
+    assert "algo-1 (process 4711) has written events without pause for 0.5 s, and was killed" in str(links.failure())
+
+
+def test_the_end_of_an_agent_that_writes_without_pause_is_bounded(flooded, links, monkeypatch):
+    monkeypatch.setattr("scriptmode.platforms.local.agent.host_link.END_SECONDS", 0.5)
+    (problem,) = links.end(lambda _: links.poll())
+    assert "did not end" in problem
+    assert flooded.process.is_killed
 
 
 def test_an_end_is_bounded(agent, links, monkeypatch):

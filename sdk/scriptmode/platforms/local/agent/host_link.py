@@ -120,8 +120,11 @@ class HostLink:
         code = self._process.poll()
         try:
             self._count_silence()
-            for event in self._reader.read():
+            events = self._reader.read()
+            if events and not self._reader.is_flooded:
+                # One that writes without pause does nothing else.
                 self.silence, self._longest_silence = 0.0, SILENT_SECONDS
+            for event in events:
                 getattr(self, f"_on_{event.pop('event')}")(**event)
         except (host_messages.UnreadableMessageError, TypeError, ValueError) as error:
             self._lose(f"wrote a line that is not an event: {error}")
@@ -135,7 +138,8 @@ class HostLink:
             self._lose("closed its output, and was killed")
         elif self.silence > self._longest_silence:
             # Its machine is lost, or it is stopped or hangs.
-            self._lose(f"has not answered for {self._longest_silence:g} s, and was killed")
+            what = "written events without pause" if self._reader.is_flooded else "not answered"
+            self._lose(f"has {what} for {self._longest_silence:g} s, and was killed")
 
     def _count_silence(self) -> None:
         now = time.monotonic()

@@ -61,6 +61,13 @@ _EVENTS: Mapping[str, object] = {
 }
 #: Interval of the event ``alive``.
 ALIVE_SECONDS = 5.0
+#: The bytes of one turn, about: more than a pipe holds, so that all that an agent wrote before its end is read, and few
+#: enough for a writer without pause to leave time for everything else.
+_TURN = 256 << 10
+_READ = 64 << 10
+#: Messages of one turn, of which there are several a second. A pipe holds as many of the usual length, those that an
+#: agent writes while the reader is stopped.
+_FLOOD = 1000
 #: No message is as long: a failure has some thousand characters, and a job some hundred channels.
 _LONGEST = 4 << 20
 
@@ -76,19 +83,26 @@ class MessageReader:
         self.descriptor = descriptor
         #: Whether the other end was closed.
         self.is_closed = False
+        #: Whether the last turn had more messages than one that works, or only waits, writes meanwhile.
+        self.is_flooded = False
         self._key = key
         self._shapes = _COMMANDS if key == "do" else _EVENTS
         self._rest = b""
         os.set_blocking(descriptor, False)
 
     def read(self) -> list[Any]:
-        """Return the messages that have arrived; raise `UnreadableMessageError` for another line."""
-        received = [self._rest]
+        """Return the messages that have arrived, as far as one turn takes them.
+
+        Raises `UnreadableMessageError` for another line.
+        """
+        received, left = [self._rest], _TURN
         with suppress(BlockingIOError):
-            while not self.is_closed:
-                received.append(os.read(self.descriptor, 65536))
+            while not self.is_closed and left > 0:
+                received.append(os.read(self.descriptor, _READ))
+                left -= len(received[-1])
                 self.is_closed = not received[-1]
         *lines, self._rest = b"".join(received).split(b"\n")
+        self.is_flooded = left <= 0 or len(lines) > _FLOOD
         if len(self._rest) > _LONGEST:
             raise UnreadableMessageError(f"{shortened_repr(self._rest[:100])} does not end")
         return [self._parse(line) for line in lines]
