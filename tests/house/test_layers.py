@@ -28,6 +28,7 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.settings": ("sdk/scriptmode/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
     "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
+    "scriptmode_runtime.files.archive.MOST_MEMBERS": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
     "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),

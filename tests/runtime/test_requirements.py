@@ -403,7 +403,7 @@ def test_an_environment_that_was_changed_is_told_from_one_that_was_not(cache, ch
     assert cache.real.is_unchanged(other)
 
 
-def test_an_environment_that_was_copied_is_unchanged_and_its_times_are_recorded_anew(cache, monkeypatch):
+def test_an_environment_that_was_copied_is_unchanged_and_its_times_are_recorded_again(cache, monkeypatch):
     found = cache.obtain(KEYS[0])
     shutil.copytree(found.path, cache.folder / "copy", symlinks=True)
     Path(found.path).chmod(0o755)

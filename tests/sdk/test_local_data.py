@@ -137,6 +137,18 @@ def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
     ]
 
 
+def test_more_files_than_can_be_unpacked_are_not_packed(tmp_path, monkeypatch):
+    folder = tree(tmp_path / "host" / "model", a="1", b__c="2")
+    request = parse_request(request_for("job-1", output=f"file://{tmp_path}/out"))
+    host = Sandbox("algo-1", folder.parent)
+    monkeypatch.setattr(artifacts, "MOST_MEMBERS", 2)
+    with pytest.raises(DataError, match="model.tar.gz would hold 3 files and directories, and the most is 2"):
+        artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
+    assert not (tmp_path / "out" / "job-1" / "output" / "model.tar.gz").exists()
+    monkeypatch.setattr(artifacts, "MOST_MEMBERS", 3)
+    artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
+
+
 def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
     folder = tree(tmp_path / "model", run="#!")
     (folder / "run").chmod(0o755)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
 from scriptmode_runtime.files import beneath
-from scriptmode_runtime.files.tar_members import Content, members, opened, shortened, shown
+from scriptmode_runtime.files.tar_members import Content, count_members, members, opened, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _GB = 10**9
 #: More files than any program or model has.
-_MOST_MEMBERS = 1_000_000
+MOST_MEMBERS = 1_000_000
 #: Characters of the names and targets of all links, which are kept in memory until the files are written.
 _MOST_LINK_TEXT = 100_000_000
 #: Bytes that the smallest file takes on most file systems.
@@ -49,7 +49,7 @@ class Limits(NamedTuple):
 
 #: Limits of a job's model: any size for which the disk has space.
 MODEL_LIMITS = Limits(
-    members=_MOST_MEMBERS,
+    members=MOST_MEMBERS,
     reserve=0.05,
     advice="download the archive as it is stored (--no-extract) and unpack it there",
     remedy="pack it again without it, or download the archive as it is stored (--no-extract)",
@@ -69,7 +69,7 @@ def source_limits(environ: Mapping[str, str]) -> Limits:
         size = 0
     if size <= 0:
         raise ConfigurationError(f"{contract.SOURCE_LIMIT_VARIABLE}={text!r} is not a number of GB above 0")
-    return Limits(size, _MOST_MEMBERS, 0.05)
+    return Limits(size, MOST_MEMBERS, 0.05)
 
 
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
@@ -139,6 +139,8 @@ class _Unpacking:
 
     def unpack(self, source: str) -> None:
         """Unpack all members, and move them into the directory once nothing is left to refuse."""
+        with opened(source, self._title) as file:
+            self._budget.check_members(count_members(file, self._budget.most_members))
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -295,16 +297,25 @@ class _Budget:
         #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
 
+    @property
+    def most_members(self) -> int:
+        return self._limits.members
+
+    def check_members(self, count: int) -> None:
+        """Raise where an archive has this many members, or more, and they exceed the limit."""
+        limits = self._limits
+        if limits.members and count > limits.members:
+            raise UserCodeError(
+                f"{self._title} holds more than {limits.members:,} files, directories and links; {limits.advice}"
+            )
+
     def take(self, member: tarfile.TarInfo) -> None:
         """Count a member; raise before it is written where it exceeds a limit."""
         limits = self._limits
         size = member.size if member.isreg() else 0
         self._members += 1
         self._size += size
-        if limits.members and self._members > limits.members:
-            raise UserCodeError(
-                f"{self._title} holds more than {limits.members:,} files, directories and links; {limits.advice}"
-            )
+        self.check_members(self._members)
         if member.issym() or member.islnk():
             self._link_text += len(member.name) + len(member.linkname)
         if self._link_text > _MOST_LINK_TEXT:

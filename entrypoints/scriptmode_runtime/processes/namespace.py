@@ -132,7 +132,7 @@ def _try(steps: Callable[[], None]) -> Refusal | None:
 
 
 def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
-    """Take every step, that of ``/etc/hosts`` at the end; raise `NamespaceError` for the first that is refused."""
+    """Run every step, that of ``/etc/hosts`` at the end; raise `NamespaceError` for the first that is refused."""
     uid, gid = os.geteuid(), os.getegid()
     with _step("unshare"):
         system.call("unshare", _NEW_MOUNTS | (_NEW_USERS if uid else 0))

@@ -294,7 +294,7 @@ def hold(overlay: str) -> None:
 
 
 def protect(folder: str, base_dir: str) -> None:
-    """Make the directory of all environments read-only for this process, which has no threads, and its descendants.
+    """Protect the directory of all environments from this process, which has no threads, and its descendants.
 
     On a host without a namespace of its own, to which the machine refuses one, nothing changes.
     """

@@ -17,7 +17,7 @@ from scriptmode.messages import Problem
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
 from scriptmode_runtime import contract
-from scriptmode_runtime.files.archive import DEEPEST
+from scriptmode_runtime.files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def publish_artifacts(
         if what != "model" and not tree.files:
             continue
         if compressed:
+            _require_few(tree, archive)
             pack_archive(tree, folder / archive)
             with (folder / archive).open("rb") as file:
                 if deliver_file(file, base, archive, entries):
@@ -107,6 +108,15 @@ def publish_artifacts(
     if not with_model:
         return ""
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+
+
+def _require_few(tree: ArtifactTree, archive: str) -> None:
+    """Raise `DataError` for more files than an archive may have to be unpacked again; packing them takes minutes."""
+    if len(tree.files) > MOST_MEMBERS:
+        raise DataError(
+            f"{archive} would hold {len(tree.files):,} files and directories, and the most is {MOST_MEMBERS:,}",
+            advice="let the script write fewer, larger files, or give the job disable_output_compression=True",
+        )
 
 
 def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: ChangedDirectories) -> None:
