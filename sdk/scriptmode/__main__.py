@@ -16,13 +16,29 @@ def main() -> None:
     try:
         if is_handled:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _terminate)
         run()
+    except _TerminatedError:
+        # As without a handler, now that the command's temporary files are removed.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
     except KeyboardInterrupt:
         # Before or after the command handles it.
         _end()
     finally:
         if is_handled:
             signal.signal(signal.SIGINT, _end)
+
+
+class _TerminatedError(SystemExit):
+    """The process got SIGTERM."""
+
+
+def _terminate(*_: object) -> None:
+    # A second one ends the process at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise _TerminatedError(143)
 
 
 def _end(*_: object) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode import drafts
 from scriptmode.aws.s3 import SCHEME
 from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
@@ -140,7 +141,7 @@ def _store(uri: str, content: BinaryIO) -> None:
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
             # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
-            _replace(at, content, drafts=root.parent if is_in_bucket(uri) else root)
+            _replace(at, content, beside=root.parent if is_in_bucket(uri) else root)
 
 
 def _files_below(folder: Path) -> list[str]:
@@ -163,19 +164,21 @@ def _write_download(path: Path, content: BinaryIO) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
-            _replace(at, content, drafts=path.parent)
+            _replace(at, content, beside=path.parent)
     except OSError as error:
         raise DataError(f"{str(path)!r} cannot be written: {error}", advice="name another directory") from error
 
 
-def _replace(at: beneath.At, content: BinaryIO, *, drafts: Path) -> None:
+def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
     """Write a file completely or not at all: a job may read the one that is there."""
-    draft = drafts / f".new-{os.urandom(8).hex()}"
+    draft = beside / f"{drafts.PREFIX}{os.urandom(8).hex()}"
     try:
         # With the rights that the user's other files have.
         with draft.open("xb") as writer:
+            drafts.lock(writer.fileno())
             shutil.copyfileobj(content, writer)
-        os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
+            writer.flush()
+            os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
     except BaseException:
         with suppress(OSError):
             draft.unlink()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode import drafts
 from scriptmode.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
 #: Digits of the digest that separates jobs of one name: of two accounts, or one that was deleted and created again.
 _DIGITS = 12
+#: The beginning of the name of a directory into which an artifact is downloaded; a user has no directory of that name.
+_DRAFT = ".scriptmode-download-"
 
 
 def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
@@ -88,8 +91,9 @@ def download_cached(platform: Platform, description: JobDescription, artifact: s
 
 def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
     # In the parent directory: a rename within one file system is atomic.
-    with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as temporary:
-        downloaded, unpacked = Path(temporary, "downloaded"), Path(temporary, "unpacked")
+    drafts.remove_orphans(target.parent, _DRAFT)
+    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=target.parent) as draft, drafts.locked(draft) as temporary:
+        downloaded, unpacked = temporary / "downloaded", temporary / "unpacked"
         try:
             files = platform.fetch(uri, downloaded)
         except DataNotFoundError as error:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode import drafts
 from scriptmode.data import regular_files
 from scriptmode.data_dir import FETCHED, TUNING
 from scriptmode.errors import DataError, JobNotFoundError
@@ -82,6 +83,8 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     except OSError as error:
         report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
+        for directory in (store.data_dir, store.jobs, store.sources, store.data_dir / TUNING):
+            drafts.remove_orphans(directory)
         _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode import drafts
 from scriptmode.data import mounts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
@@ -29,6 +30,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
             names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
     else:
         names.append(folder.hosts.name)
+    drafts.remove_orphans(folder.path)
     with beneath.Directory(folder.path) as directory:
         return [*warnings, *(warning for name in names for warning in _remove(directory, folder, name))]
 

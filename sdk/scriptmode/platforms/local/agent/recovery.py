@@ -30,6 +30,7 @@ from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.spec.hosts import HostKind
@@ -295,6 +296,8 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         problems.append(str(error))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
+    with suppress(OSError, PlatformError):
+        artifacts.remove_drafts(folder.read_job().request, folder.output)
     return Problem(", and ".join(problems)) if problems else None
 
 

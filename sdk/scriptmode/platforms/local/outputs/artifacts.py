@@ -227,6 +227,16 @@ def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectori
     return True
 
 
+def remove_drafts(job: JobRequest, folder: Path) -> None:
+    """Remove what a killed agent left of archives that it packed in ``folder`` or delivered to a ``file://`` URI."""
+    base = artifacts_uri(job)
+    delivered = file_uris.file_path(base) if file_uris.is_file(base) else None
+    for archive in (MODEL_ARCHIVE, OUTPUT_ARCHIVE):
+        (folder / f".{archive}").unlink(missing_ok=True)
+        if delivered:
+            (delivered / f".{archive}{DRAFT_SUFFIX}").unlink(missing_ok=True)
+
+
 def sync_delivered(entries: ChangedDirectories, base: str) -> None:
     """Flush the delivered files below a URI to the disk; raise `DataError`."""
     try:

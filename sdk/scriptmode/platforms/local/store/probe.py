@@ -8,9 +8,9 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode import drafts
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
@@ -18,6 +18,8 @@ from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scriptmode.platforms.local.store.job_store import JobFolder
 
 _FIFO_MODE = 0o600
@@ -28,20 +30,20 @@ def probe_writable(data_dir: Path) -> float:
 
     Return the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
     """
-    draft = Path(tempfile.mkdtemp(prefix=".new-", dir=data_dir))
-    try:
-        file = draft / "state.json"
-        replace_file(file, b"{}")
-        ahead = file.stat().st_mtime - time.time()
-        folder = draft / "job"
-        folder.mkdir()
-        folder.rename(draft / "renamed")
-        _lock(draft / "agent.lock")
-        os.mkfifo(draft / "pipe", _FIFO_MODE)
-        return ahead
-    finally:
-        with suppress(OSError):
-            beneath.remove_tree(draft)
+    with drafts.locked(tempfile.mkdtemp(prefix=drafts.PREFIX, dir=data_dir)) as draft:
+        try:
+            file = draft / "state.json"
+            replace_file(file, b"{}")
+            ahead = file.stat().st_mtime - time.time()
+            folder = draft / "job"
+            folder.mkdir()
+            folder.rename(draft / "renamed")
+            _lock(draft / "agent.lock")
+            os.mkfifo(draft / "pipe", _FIFO_MODE)
+            return ahead
+        finally:
+            with suppress(OSError):
+                beneath.remove_tree(draft)
 
 
 def existing_folder(data_dir: Path) -> Path:

@@ -12,6 +12,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from scriptmode import drafts
+
 #: Errors of file systems that cannot sync a directory, such as some network file systems and those in user space.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
@@ -40,15 +42,16 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True, directory:
         directory: Whether the new content is certain to survive a power cut once this returns.
 
     """
-    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=drafts.PREFIX, dir=path.parent)
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            drafts.lock(descriptor)
             file.write(content)
             file.flush()
             if durable:
                 os.fsync(descriptor)
-        draft.replace(path)
+            draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

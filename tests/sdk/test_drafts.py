@@ -1,0 +1,135 @@
+"""Drafts, files and directories that are not complete: those of killed processes are removed, all others stay."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fakes.processes import until
+
+from scriptmode import drafts
+from scriptmode.platforms.local.system import durable
+from scriptmode.results.artifacts import download
+
+#: Creates drafts of every kind in a directory, and keeps them.
+OWNER = """
+import os, sys, tempfile, time
+from pathlib import Path
+from scriptmode import drafts
+
+folder = Path(sys.argv[1])
+descriptor, name = tempfile.mkstemp(prefix=".new-", dir=folder)
+drafts.lock(descriptor)
+os.write(descriptor, b"half")
+job = Path(tempfile.mkdtemp(prefix=".new-job-", dir=folder))
+(job / "half").touch()
+held = os.open(job / "agent.lock", os.O_RDWR | os.O_CREAT)
+drafts.lock(held)
+with drafts.locked(tempfile.mkdtemp(prefix=".new-", dir=folder)):
+    (folder / "ready").touch()
+    time.sleep(600)
+"""
+
+
+def make_older(folder, seconds=10):
+    for path in folder.iterdir():
+        then = time.time() - seconds
+        os.utime(path, (then, then))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
+def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path, number):
+    (tmp_path / "kept").touch()
+    owner = subprocess.Popen((sys.executable, "-c", OWNER, str(tmp_path)))
+    try:
+        until((tmp_path / "ready").exists)
+        make_older(tmp_path)
+        before = sorted(tmp_path.iterdir())
+        drafts.remove_orphans(tmp_path)
+        assert sorted(tmp_path.iterdir()) == before
+    finally:
+        owner.send_signal(number)
+        owner.wait()
+    drafts.remove_orphans(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "ready"]
+
+
+def test_a_draft_that_its_process_may_not_have_locked_yet_stays(tmp_path):
+    (tmp_path / ".new-file").touch()
+    (tmp_path / ".new-directory").mkdir()
+    os.mkfifo(tmp_path / ".new-fifo")
+    (tmp_path / ".new-link").symlink_to("kept")
+    drafts.remove_orphans(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+    (tmp_path / ".new-link").unlink()
+    make_older(tmp_path)
+    drafts.remove_orphans(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".new-fifo"]
+
+
+def test_a_file_is_locked_until_it_has_its_name(tmp_path, monkeypatch):
+    seen = []
+    replace = Path.replace
+
+    def look(draft, target):
+        drafts.remove_orphans(tmp_path)
+        seen.append(draft.exists())
+        return replace(draft, target)
+
+    monkeypatch.setattr(Path, "replace", look)
+    durable.replace_file(tmp_path / "state.json", b"{}")
+    assert seen == [True]
+    assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
+
+
+#: Downloads a model that never arrives; a platform without `fetch` fails at once.
+DOWNLOAD = """
+import sys, time
+from types import SimpleNamespace
+import scriptmode.cli
+from scriptmode.__main__ import main
+from scriptmode.results.artifacts import download
+
+def fetch(uri, target):
+    target.mkdir()
+    (target / "model.tar.gz").write_bytes(b"half")
+    print("downloading", flush=True)
+    time.sleep(600)
+
+scriptmode.cli.main = lambda: download(SimpleNamespace(fetch=fetch), "s3://bucket/model.tar.gz", sys.argv[1], extract=True)
+main()
+"""
+
+
+@pytest.fixture
+def downloading(tmp_path):
+    """A command that downloads a model into a directory of the test's."""
+    argv = (sys.executable, "-c", DOWNLOAD, str(tmp_path / "model"))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"downloading\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        yield process
+        process.kill()
+
+
+def test_a_download_that_gets_sigterm_leaves_nothing(tmp_path, downloading):
+    downloading.terminate()
+    assert downloading.wait() == -signal.SIGTERM
+    assert (downloading.stderr.read(), list(tmp_path.iterdir())) == (b"", [])
+
+
+def test_what_a_killed_download_left_is_removed_by_the_next_one(tmp_path, downloading):
+    platform = SimpleNamespace(fetch=lambda _uri, target: target.mkdir() or [])
+    (left,) = tmp_path.iterdir()
+    make_older(tmp_path)
+    download(platform, "s3://bucket/model/", tmp_path / "other", extract=True)
+    assert left.exists()
+    downloading.kill()
+    downloading.wait()
+    make_older(tmp_path)
+    download(platform, "s3://bucket/model/", tmp_path / "another", extract=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "other"]
