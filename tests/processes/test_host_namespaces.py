@@ -187,6 +187,8 @@ def test_a_plain_user_keeps_the_user_id_and_gets_no_capability():
     with plain_user.folder_of_the_user() as home:
         (home / "in").mkdir()
         (home / "in" / "part").write_text("one\n")
+        # What the launcher makes read-only in a second namespace.
+        (home / "data dir" / "environments").mkdir(parents=True)
         printed = plain_user.run(textwrap.dedent(program), str(home), home=home)
     assert f"algo-1: user {plain_user.UID} written by algo-1" in printed
     assert "algo-1: part one" in printed

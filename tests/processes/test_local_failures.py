@@ -1,6 +1,7 @@
 """Local jobs that fail or lose something: what is told, and that everything of them ends."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from fakes.processes import until
 
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.processes import process_tree
 
 
@@ -20,6 +22,25 @@ def failure_of(jobs, script, **fields):
     with pytest.raises(TrainingJobFailed) as caught:
         TrainingJob(description["TrainingJobName"], jobs.platform).wait()
     return caught.value.failure
+
+
+@pytest.mark.parametrize("phase", ["Training", "Uploading"])
+def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
+    name = jobs.start(SLEEPS)
+    jobs.until_up(name)
+    folder = JobFolder(jobs.data_dir / "jobs" / name)
+    delivered = jobs.data_dir / "jobs" / name / "output"
+    delivered.mkdir(exist_ok=True)
+    agent = folder.read_processes()["agent"].pid
+    os.kill(agent, signal.SIGSTOP)
+    drafts = [folder.path / ".new-abcdefgh"]
+    if phase == "Uploading":
+        drafts += [folder.output / ".model.tar.gz", delivered / ".model.tar.gz.part"]
+    for draft in drafts:
+        draft.write_text("half")
+    os.kill(agent, signal.SIGKILL)
+    until(lambda: jobs.platform.describe(name)["TrainingJobStatus"] == "Failed")
+    assert [draft for draft in drafts if draft.exists()] == []
 
 
 @pytest.mark.mpi
