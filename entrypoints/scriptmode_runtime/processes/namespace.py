@@ -32,7 +32,10 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _SLAVE
 #: Flags of a mount that a plain user's remount must keep (mount_namespaces(7)), with those of statvfs(3).
 _KEPT_FLAGS = ((os.ST_NOSUID, _NO_SUID), (os.ST_NODEV, _NO_DEVICES), (os.ST_NOEXEC, _NO_EXEC), (os.ST_NOATIME, 1024),
                (os.ST_NODIRATIME, 2048), (os.ST_RELATIME, 1 << 21))  # fmt: skip
+#: EX_OSERR of <sysexits.h>, for what the machine refuses just after it allowed it.
+_HALF_ENTERED = 71
 _HOSTS_STEP = f"mounting {HOSTS_FILE}"
+_READ_ONLY_STEP = "write-protecting"
 _TRIAL_STEP = "trying it in a child process"
 
 
@@ -59,20 +62,28 @@ def enter(base_dir: str, hosts_file: str = "", read_only: Sequence[str] = ()) ->
     """Move this process, which has no threads, into a new namespace; raise `NamespaceError` where that is refused.
 
     Mounts that exist below ``base_dir`` are part of it. A plain user keeps the user ID, because root's confuses
-    programs that look at it, and gets no capability that outlives exec.
+    programs that look at it, and gets no capability that outlives exec. Where a step fails that the child process was
+    allowed, this process ends.
 
     Args:
         base_dir: The directory that is ``/opt/ml``.
         hosts_file: The file that is ``/etc/hosts``; "" for that of the machine.
-        read_only: Directories that nothing in the namespace can write; those that do not exist are left out.
+        read_only: Directories that nothing in the namespace can write, where they exist and the machine allows it.
 
     Returns:
         The refusal of ``/etc/hosts`` alone; ``/opt/ml`` is ``base_dir`` then, too.
     """
     refusal = find_refusal(base_dir, hosts_file, read_only)
+    if refusal and refusal.step.startswith(_READ_ONLY_STEP):
+        return enter(base_dir, hosts_file)
     if refusal and refusal.step != _HOSTS_STEP:
         raise NamespaceError(refusal)
-    _enter(base_dir, "" if refusal else hosts_file, read_only)
+    try:
+        _enter(base_dir, "" if refusal else hosts_file, read_only)
+    except NamespaceError as error:
+        message = f"scriptmode: a namespace was refused after it was tried: {error.refusal}; start the job again\n"
+        os.write(2, message.encode())
+        os._exit(_HALF_ENTERED)
     return refusal
 
 
@@ -150,7 +161,7 @@ def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
         with _step(f"mounting {DEFAULT_BASE_DIR}"):
             _mount(base_dir, DEFAULT_BASE_DIR, _BIND | _RECURSIVE)
     for directory in filter(os.path.isdir, read_only):
-        with _step(f"mounting {directory} read-only"):
+        with _step(f"{_READ_ONLY_STEP} {directory}"):
             _mount(directory, directory, _BIND | _RECURSIVE)
             flags = os.statvfs(directory).f_flag
             kept = sum(flag for found, flag in _KEPT_FLAGS if flags & found)

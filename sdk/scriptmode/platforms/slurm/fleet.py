@@ -200,6 +200,10 @@ class NodeFleet(ProcessFleet):
         (base,) = (sandbox.base for sandbox in self.sandboxes.values())
         return images.image_command(program, algorithm.image_uri, base, binds, command)
 
+    def _read_only(self) -> tuple[str, ...]:
+        # `train` of an image installs into the cached environments, too.
+        return () if self._job.request.algorithm.image_uri else super()._read_only()
+
     def _create_directory(self, data: Path, tmpdir: str) -> Path:
         try:
             directory = Path(self._own_disk.enter_context(scratch.directory(tmpdir)))

@@ -53,10 +53,10 @@ def describe_missing_names(refusal: namespace.Refusal) -> Problem:
     return Problem(message, f"make {_ETC_HOSTS} a file, which may be empty")
 
 
-def find_refusal(python: str = sys.executable) -> Problem | None:
+def find_refusal() -> Problem | None:
     """Return why a host of this machine would have no ``/opt/ml`` of its own, tried in another process; else None."""
     try:
-        result = run_program((python, "-m", namespace.__name__), _TRIAL_SECONDS)
+        result = run_program((sys.executable, "-m", namespace.__name__), _TRIAL_SECONDS)
         refusal = json.loads(result.output)
     except (OSError, ValueError):  # TimeoutError is an OSError; a job's start reports an interpreter that does not run
         return None

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
 FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
-#: The launcher, as arguments of the job's interpreter.
-_TRAIN = ("-m", "scriptmode_runtime")
 
 
 class ProcessFleet:
@@ -98,8 +96,7 @@ class ProcessFleet:
                 log=self._folder.log(name),
                 base=sandbox.base,
                 hosts_file=self._hosts_file,
-                # `train` itself installs into the environments, and then makes them read-only.
-                read_only=() if self._command()[1:] == _TRAIN else (str(self._store.environments),),
+                read_only=self._read_only(),
             )
             for name, sandbox in self.sandboxes.items()
         ]
@@ -109,7 +106,16 @@ class ProcessFleet:
         """Return what a host runs: the request's entry point and arguments, by default ``train``."""
         algorithm = self._job.request.algorithm
         own = (*algorithm.container_entry_point, *algorithm.container_arguments)
-        return own or (self._job.python, *_TRAIN)
+        return own or (self._job.python, "-m", "scriptmode_runtime")
+
+    def _read_only(self) -> tuple[str, ...]:
+        """Return the directories that a host cannot write from its start.
+
+        `train` itself installs into the cached environments, and then makes them read-only.
+        """
+        algorithm = self._job.request.algorithm
+        has_own_program = algorithm.container_entry_point or algorithm.container_arguments
+        return (str(self._store.environments),) if has_own_program else ()
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Return this process's variables, except for those of other jobs, and the request's."""
