@@ -86,11 +86,18 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
     found = _read_shapes(source, root)
     import tempfile
 
+    from scriptmode import drafts
+
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
+        drafts.remove_orphans(kept.parent)
+        with tempfile.NamedTemporaryFile(
+            "w", prefix=drafts.PREFIX, dir=kept.parent, delete=False, encoding="utf-8"
+        ) as file:
+            drafts.lock(file.fileno())
             json.dump(found, file)
-        Path(file.name).replace(kept)
+            file.flush()
+            Path(file.name).replace(kept)
     return found
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 #: A line of this length is written to a pipe atomically (PIPE_BUF), so lines of several threads do not mix.
 MESSAGE_CHARACTERS = 600
 _POLL_SECONDS = 0.005
+#: Reads of the pipe in one poll.
+_READS = 4
+#: Sentences that are kept; the first one fails the job.
+_MOST_SENTENCES = 100
 
 
 class FuseMount:
@@ -69,13 +73,14 @@ class FuseMount:
             return
         ended = self._ended()
         with suppress(BlockingIOError):
-            while chunk := os.read(self._pipe, 65536):
-                self._output += chunk
+            # More than a pipe holds; a script may read what is unreadable again and again without pause.
+            for _ in range(_READS):
+                self._output += os.read(self._pipe, 65536)
         *lines, rest = bytes(self._output).split(b"\n")
         self._output = bytearray(rest)
         for line in lines:
             if message := json.loads(line):
-                self.unreadable.append(message)
+                self.unreadable += [message] if len(self.unreadable) < _MOST_SENTENCES else []
             else:
                 self.is_up = True
         if ended:
