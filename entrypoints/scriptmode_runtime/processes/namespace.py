@@ -29,9 +29,8 @@ HOSTS_FILE = "/etc/hosts"
 # unshare(2) and mount(2): flags of <linux/sched.h> and <linux/mount.h>.
 _NEW_MOUNTS, _NEW_USERS = 0x00020000, 0x10000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _SLAVE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 19
-#: Flags of a mount that a plain user's remount must keep (mount_namespaces(7)), with those of statvfs(3).
-_KEPT_FLAGS = ((os.ST_NOSUID, _NO_SUID), (os.ST_NODEV, _NO_DEVICES), (os.ST_NOEXEC, _NO_EXEC), (os.ST_NOATIME, 1024),
-               (os.ST_NODIRATIME, 2048), (os.ST_RELATIME, 1 << 21))  # fmt: skip
+#: Flags that a plain user's remount must keep (mount_namespaces(7)); statvfs(3) has the same values.
+_KEPT_FLAGS = _NO_SUID | _NO_DEVICES | _NO_EXEC
 #: EX_OSERR of <sysexits.h>, for what the machine refuses just after it allowed it.
 _HALF_ENTERED = 71
 _HOSTS_STEP = f"mounting {HOSTS_FILE}"
@@ -163,8 +162,7 @@ def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
     for directory in filter(os.path.isdir, read_only):
         with _step(f"{_READ_ONLY_STEP} {directory}"):
             _mount(directory, directory, _BIND | _RECURSIVE)
-            flags = os.statvfs(directory).f_flag
-            kept = sum(flag for found, flag in _KEPT_FLAGS if flags & found)
+            kept = os.statvfs(directory).f_flag & _KEPT_FLAGS
             _mount("", directory, _REMOUNT | _BIND | _READ_ONLY | kept)
     if hosts_file:
         with _step(_HOSTS_STEP):
