@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from fakes import plain_user
 
 from scriptmode_runtime.processes import namespace
 
@@ -42,15 +43,15 @@ def entered(tmp_path, step, when):
     return subprocess.run(argv, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_where_a_step_is_refused_the_process_stays_where_it_was(tmp_path, step):
-    done = entered(tmp_path, step, "always")
+@pytest.mark.parametrize(("step", "when"), [*((step, "always") for step in STEPS), (STEPS[0], "later")])
+def test_where_a_step_is_refused_the_process_stays_where_it_was(tmp_path, step, when):
+    done = entered(tmp_path, step, when)
     assert done.stdout.startswith(f"EACCES at {step}"), done.stderr
     assert done.stdout.endswith(f" False {os.geteuid()} False\n")
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS[1:])
 def test_a_process_in_half_a_namespace_ends(tmp_path, step):
     done = entered(tmp_path, step, "later")
     assert (done.returncode, done.stdout) == (71, "")
@@ -64,6 +65,21 @@ def test_a_process_in_half_a_namespace_ends(tmp_path, step):
 def test_what_a_host_can_do_without_does_not_prevent_its_opt_ml(tmp_path, step, found):
     done = entered(tmp_path, step, "always")
     assert done.stdout == f"{found} True {os.geteuid()} True\n", done.stderr
+
+
+WITH_A_THREAD = """
+import os, sys, threading
+from scriptmode_runtime.processes import namespace
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+before = os.readlink("/proc/self/ns/user")
+print(namespace.make_read_only(sys.argv[1]), os.readlink("/proc/self/ns/user") == before)
+"""
+
+
+def test_a_plain_users_process_with_threads_cannot_make_a_directory_read_only_and_goes_on():
+    with plain_user.folder_of_the_user() as home:
+        assert plain_user.run(WITH_A_THREAD, str(home), home=home) == "False True\n"
 
 
 def test_a_refusal_without_a_number_has_its_reason():

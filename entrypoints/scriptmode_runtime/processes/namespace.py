@@ -33,6 +33,7 @@ _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_EXEC, _REMOUNT, _BIND, _RECURSIVE, _SLAVE
 _KEPT_FLAGS = _NO_SUID | _NO_DEVICES | _NO_EXEC
 #: EX_OSERR of <sysexits.h>, for what the machine refuses just after it allowed it.
 _HALF_ENTERED = 71
+_FIRST_STEP = "unshare"
 _HOSTS_STEP = f"mounting {HOSTS_FILE}"
 _READ_ONLY_STEP = "write-protecting"
 _TRIAL_STEP = "trying it in a child process"
@@ -80,9 +81,8 @@ def enter(base_dir: str, hosts_file: str = "", read_only: Sequence[str] = ()) ->
     try:
         _enter(base_dir, "" if refusal else hosts_file, read_only)
     except NamespaceError as error:
-        message = f"scriptmode: a namespace was refused after it was tried: {error.refusal}; start the job again\n"
-        os.write(2, message.encode())
-        os._exit(_HALF_ENTERED)
+        _require_first_step(error.refusal)
+        raise
     return refusal
 
 
@@ -92,7 +92,7 @@ def find_refusal(base_dir: str, hosts_file: str = "", read_only: Sequence[str] =
 
 
 def make_read_only(directory: str) -> bool:
-    """Move this process, which has no threads, to where nothing can write a directory; return False if refused.
+    """Move this process to where nothing can write a directory; return False if that is refused, also for threads.
 
     In a namespace of a plain user no process in it can undo that: its user namespace does not own the mount. Root can.
     """
@@ -100,7 +100,12 @@ def make_read_only(directory: str) -> bool:
     if not os.path.isdir(directory) or _try(steps):
         return False
     parent = os.getppid()
-    steps()
+    try:
+        steps()
+    except NamespaceError as error:
+        # Unlike its child, this process may have threads, such as a debugger's; its user namespace cannot change then.
+        _require_first_step(error.refusal)
+        return False
     if parent:
         # A change of the user's capabilities cancels it.
         system.die_with_parent()
@@ -141,10 +146,18 @@ def _try(steps: Callable[[], None]) -> Refusal | None:
     return Refusal(*report) if report else None
 
 
+def _require_first_step(refusal: Refusal) -> None:
+    """Stop this process if it is in half a namespace: after the first step another failed, unlike in the trial."""
+    if refusal.step != _FIRST_STEP:
+        message = f"scriptmode: a namespace was refused after it was tried: {refusal}; start the job again\n"
+        os.write(2, message.encode())
+        os._exit(_HALF_ENTERED)
+
+
 def _enter(base_dir: str, hosts_file: str, read_only: Sequence[str]) -> None:
     """Run every step, that of ``/etc/hosts`` at the end; raise `NamespaceError` for the first that is refused."""
     uid, gid = os.geteuid(), os.getegid()
-    with _step("unshare"):
+    with _step(_FIRST_STEP):
         system.call("unshare", _NEW_MOUNTS | (_NEW_USERS if uid else 0))
     if uid:
         _write("setgroups", "deny")
