@@ -10,9 +10,11 @@ from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm import commands
 from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
+from scriptmode.platforms.slurm.environment import cpu_variables
 from scriptmode.platforms.slurm.settings import SlurmSettings, parse_settings, settings_from_json
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
+from scriptmode_runtime.host import machine
 
 FOLDER = PurePosixPath("/shared/jobs/mnist 1%j")
 AGENT = ("/env/bin/python", "-m", "agent", str(FOLDER))
@@ -192,7 +194,7 @@ def test_settings_are_the_same_after_a_jobs_record():
         ({"hold": "x"}, "hold is 'x', but the option has no value; give True or False"),
         ({"partition": "a\nb"}, "partition is 'a\\nb'; give one line of text"),
         ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as text"),
-        ({"signal": "TERM@5"}, "signal is 'TERM@5'; give 'B:USR1@SECONDS'"),
+        ({"signal": "at 5"}, "signal is 'at 5'; give a signal and seconds"),
         ({"time": "bogus"}, "time is 'bogus'; give minutes, or a time such as '2:00:00'"),
         ({"setup": 5}, "setup is 5; give lines of a shell script"),
         ({"setup": ("a\nb",)}, "setup has the line 'a\\nb'; give one string for each line"),
@@ -256,3 +258,38 @@ def test_an_option_of_a_plugin_is_known_where_sbatch_lists_it(monkeypatch, tmp_p
     commands.sbatch_options.cache_clear()
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert parse_settings({"lustre_quota": 5}, {}).options == {"lustre_quota": "5"}
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("USR1@90", "B:USR1@90"), ("SIGUSR1@90", "B:USR1@90"), ("TERM@120", "B:USR1@120"), ("B:TERM@60", "B:USR1@60"),
+        ("10@60", "B:USR1@60"), ("R:USR2@5", "B:USR1@5"), ("B:USR1", "B:USR1"), ("sigint@30", "B:USR1@30"),
+    ],
+)  # fmt: skip
+def test_a_notice_by_any_signal_is_one_that_the_agent_takes(given, used):
+    assert parse_settings({"signal": given}, {}).options == {"signal": used}
+
+
+def test_short_names_are_their_long_ones():
+    given = {"p": "gpu", "A": "vision", "t": "1:00:00", "c": 8, "-w": "node1"}
+    assert parse_settings(given, {}).options == {
+        "partition": "gpu", "account": "vision", "time": "1:00:00", "cpus_per_task": "8", "nodelist": "node1",
+    }  # fmt: skip
+    for name, advice in (
+        ("N", "instance_count"),
+        ("J", "job_name"),
+        ("container_image", "image_uri"),
+        ("cpu_bind", "cpus"),
+    ):
+        with pytest.raises(SpecError, match=advice):
+            parse_settings({name: "2"}, {})
+
+
+def test_a_host_has_the_cpus_of_its_step_and_its_ranks_share_them():
+    step = {"SLURM_CPUS_ON_NODE": "8", "OMP_NUM_THREADS": "3"}
+    assert cpu_variables(step, 4) == {
+        "SCRIPTMODE_NUM_CPUS": "8", "TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2",
+    }  # fmt: skip
+    assert cpu_variables({}, 1) == {}
+    assert machine.inspect(environ={"SCRIPTMODE_NUM_CPUS": "1"}).cpus == 1

@@ -112,6 +112,15 @@ class Cluster:
         lines = self.run("sacct", *asked, f"--jobs={number}").stdout.splitlines()
         return lines[-1].split("|") if lines else []
 
+    def step_codes(self, number: str) -> dict[str, list[str]]:
+        """Return the exit codes that accounting has of a job's steps, by their names."""
+        asked = ("--noheader", "--parsable2", "--format=JobName,ExitCode", f"--jobs={number}")
+        found: dict[str, list[str]] = {}
+        for line in self.run("sacct", *asked).stdout.splitlines():
+            name, _, code = line.partition("|")
+            found.setdefault(name, []).append(code)
+        return found
+
     def reaches(self, number: str, *states: str, seconds: float = 600) -> dict[str, str]:
         """Wait until a job is in one of the states; return its fields."""
 

@@ -89,6 +89,20 @@ print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
 """
 
 
+def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs):
+    script = """
+        import os, sys
+        print("cpus", os.environ["SM_NUM_CPUS"], os.environ["OMP_NUM_THREADS"], flush=True)
+        sys.exit(5 if os.environ["SM_CURRENT_HOST"] == "algo-2" else 0)
+    """
+    request = jobs.request(script, hosts=2, max_run=60)
+    Slurm(data_dir=jobs.data_dir, cpus_per_task=1).create(request)
+    name = request["TrainingJobName"]
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    assert "cpus 1 1" in "\n".join(jobs.lines(name))
+    until(lambda: jobs.cluster.step_codes(jobs.number(name)).get("algo-2") == ["5:0"])
+
+
 @pytest.mark.mpi
 def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     distribution = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode_runtime import contract
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -24,12 +26,14 @@ class Machine(NamedTuple):
 
 def inspect(root: str = "/", environ: Mapping[str, str] | None = None) -> Machine:
     """Return the counts that this process may use; ``root`` is the parent of ``/dev``, ``/proc`` and ``/sys``."""
-    return Machine(cpus=_cpus(root), gpus=_gpus(root, environ or {}), neurons=_neurons(root))
+    cpus = _cpus(root, environ or {})
+    return Machine(cpus=cpus, gpus=_gpus(root, environ or {}), neurons=_neurons(root))
 
 
-def _cpus(root: str) -> int:
+def _cpus(root: str, environ: Mapping[str, str]) -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([allowed, *_quotas(root)]))
+    given = environ.get(contract.CPUS_VARIABLE, "")
+    return max(1, min([allowed, *_quotas(root), *([int(given)] if given.isdecimal() else [])]))
 
 
 def _quotas(root: str) -> Iterator[int]:

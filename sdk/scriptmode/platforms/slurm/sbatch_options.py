@@ -24,14 +24,26 @@ VALUES = frozenset(
      "thread_spec", "threads_per_core", "time", "tmp", "tres_bind", "tres_per_task", "wait_all_nodes", "wckey"}
 )  # fmt: skip
 KNOWN = FLAGS | OPTIONAL_VALUES | VALUES
+#: Long names of short ones (sbatch(1)).
+LONG_NAMES = {
+    "A": "account", "B": "extra_node_info", "C": "constraint", "D": "chdir", "F": "nodefile", "G": "gpus", "H": "hold",
+    "J": "job_name", "L": "licenses", "M": "clusters", "N": "nodes", "O": "overcommit", "S": "core_spec",
+    "a": "array", "b": "begin", "c": "cpus_per_task", "d": "dependency", "e": "error", "i": "input", "k": "no_kill",
+    "m": "distribution", "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "s": "oversubscribe", "t": "time",
+    "w": "nodelist", "x": "exclude",
+}  # fmt: skip
+_IMAGE = ("the image is an argument of the estimator", "give it image_uri")
 _HOSTS = "the hosts of a job are its nodes, one each"
 _LOGS = "the logs are in the job's folder: scriptmode logs"
 #: Options that the job sets by itself or cannot have, with the reason and what to use instead.
 REFUSED = {
     "array": ("a job is one training", "start several, or use Tuner"),
     "clusters": ("a job is followed on one cluster", "log in to that cluster, or set SLURM_CONF to its configuration"),
-    "container": ("the image is an argument of the estimator", "give it image_uri"),
-    "container_id": ("the image is an argument of the estimator", "give it image_uri"),
+    "container": _IMAGE,
+    "container_id": _IMAGE,
+    # Options of the plug-in pyxis, and of srun.
+    **dict.fromkeys(("container_image", "container_mounts", "container_name", "container_workdir"), _IMAGE),
+    "cpu_bind": ("it is an option of srun", "give cpus_per_task: hosts and their threads use that many CPUs"),
     "error": (_LOGS, "leave it out"),
     "gid": ("jobs run as the user who starts them", "leave it out"),
     "help": ("it starts no job", "run sbatch --help"),

@@ -37,8 +37,8 @@ _SHAPE: Mapping[str, object] = {
 _BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
 #: Minutes, minutes:seconds, hours:minutes:seconds, or days and these: sbatch(1), --time.
 _TIME = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d+(:\d{1,2}){0,2}|(?i:infinite|unlimited)")
-#: The only signal that the job's agent takes as a notice: sbatch(1), --signal.
-_NOTICE = re.compile(r"B:(?:SIG)?USR1(?:@\d{1,5})?")
+#: A signal by its name or number, and the seconds before the time limit at which it comes: sbatch(1), --signal.
+_NOTICE = re.compile(r"(?:[RB]{1,2}:)?(?:SIG)?(?:[A-Z]{2,8}\d?|\d{1,2})(?P<seconds>@\d{1,5})?", re.IGNORECASE)
 #: The name of a network interface, of at most 15 characters (linux/if.h), or a network in CIDR notation.
 _INTERFACE = re.compile(r"[^\s/,:]{1,15}|[0-9a-fA-F.:]+/\d{1,3}")
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -117,7 +117,7 @@ def parse_settings(
     options = dict(own.options)
     for owner, layer in _layers(given, environ, with_files=recorded is None):
         for given_name, value in layer.items():
-            name = str(given_name).replace("-", "_")
+            name = _long_name(given_name)
             if value is None:
                 continue
             if name in _OWN:
@@ -224,10 +224,20 @@ def _option(owner: _Owner, name: str, value: object) -> str | bool:
     if name == "time" and not _TIME.fullmatch(text):
         advice = "give minutes, or a time such as '2:00:00' or '1-00:00:00' (one day)"
         raise owner.refuse(name, f"is {value!r}", advice)
-    if name == "signal" and not _NOTICE.fullmatch(text):
-        advice = "give 'B:USR1@SECONDS': the job's agent takes that signal alone, and sends SIGTERM to the script"
-        raise owner.refuse(name, f"is {value!r}", advice)
+    if name == "signal":
+        notice = _NOTICE.fullmatch(text)
+        if notice is None:
+            advice = "give a signal and seconds, such as 'USR1@90': the script gets SIGTERM so long before the limit"
+            raise owner.refuse(name, f"is {value!r}", advice)
+        # The signal that the agent of the job takes, which sends SIGTERM to the script.
+        return f"B:USR1{notice['seconds'] or ''}"
     return text
+
+
+def _long_name(given: object) -> str:
+    """Return an option's name with "_" for "-"; the long one of a short name."""
+    name = str(given).lstrip("-").replace("-", "_")
+    return sbatch_options.LONG_NAMES.get(name, name)
 
 
 def _setup(owner: _Owner, value: object) -> tuple[str, ...]:
@@ -261,7 +271,7 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
         )
         found[partition] = {}
         for given_name, option in options.items():
-            name = str(given_name).replace("-", "_")
+            name = _long_name(given_name)
             if name in ("partition", "time", *_OWN):
                 raise inner.refuse(name, "is one of the whole job", f"give it as Slurm({name}=...)")
             # None leaves an option out here, too: it is one that the other partitions have.

@@ -77,6 +77,8 @@ class HostAgent:
         #: The hosts that were started and have not ended.
         self._running: dict[str, Host] = {}
         self._has_failed = False
+        #: The exit code of the first host that failed; 0 without one.
+        self.exit_code = 0
         self._is_sending = False
         #: When the hosts have used up their time, by the monotonic clock; after that they get SIGTERM, then SIGKILL.
         self._deadline = float("inf")
@@ -183,6 +185,7 @@ class HostAgent:
                 self._send("staged")
         for name, code in codes.items():
             if code is not None:
+                self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
                 host = self._running.pop(name)
                 self._send("ended", host=name, code=code, machine_failure=host.machine_failure)
         if self._running:
@@ -249,8 +252,8 @@ class HostAgent:
                 host_messages.send(self._events, event="alive")
 
 
-def main(arguments: list[str]) -> None:
-    """Run the agent of one host of the given job directory."""
+def main(arguments: list[str]) -> int:
+    """Run the agent of one host of the given job directory; return the host's exit code, which a scheduler records."""
     folder, host = JobFolder(Path(arguments[0])), arguments[1]
     commands, events = above_streams(os.dup(0)), above_streams(os.dup(1))
     # What a library prints must not be read as an event, and no child may read the commands.
@@ -271,9 +274,11 @@ def main(arguments: list[str]) -> None:
         with suppress(BrokenPipeError):
             host_messages.send(events, event="failed", kind="ClientError", failure=asdict(failure))
             host_messages.send(events, event="finished", problems=[], misplaced="")
-        return
-    HostAgent(folder, job, fleet, tasks, (commands, events)).serve()
+        return 1
+    agent = HostAgent(folder, job, fleet, tasks, (commands, events))
+    agent.serve()
+    return agent.exit_code
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
