@@ -35,6 +35,14 @@ _CUT, _CUT_FRAMES, _FRAMES_CUT = f"{_ELIDED}\n", f"{TRACEBACK}\n  {_ELIDED}\n", 
 _SOURCE_FRAME = re.compile(r'^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [^\n]*\n)?', re.MULTILINE)
 #: Characters shown of the beginning of a long last message, which has the name of the error.
 _MESSAGE_START = 200
+#: What multiprocessing and concurrent.futures print between the traceback of a pool's process and that of the caller.
+_AFTER_REMOTE = f'"""\n\n{_CHAINED[1]}\n\n'
+#: Control characters, and marks that change the direction of writing.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+#: Frames of machine code, as glog, abseil, TensorFlow and Open MPI write them below the reason of an abort.
+_NATIVE_FRAME = re.compile(r"^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?", re.MULTILINE)
+#: Lines after a traceback that was handled: a process that a signal ended afterwards did not fail of it.
+_LINES_AFTER_FAILURE = 8
 #: Characters of the type of an exception.
 _LONGEST_TYPE = 200
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
@@ -71,13 +79,27 @@ def last_traceback(output: str) -> int:
 
 
 def _begin(output: str, start: int) -> int:
-    """Return the index of the exception group that the traceback at ``start`` is a part of, or ``start``."""
+    """Return the index of the exception group that the traceback at ``start`` is a part of, or of its own first line."""
     line = output.rfind("\n", 0, max(start, 0)) + 1
+    if output[line : max(start, 0)].isspace():
+        return line
     # The marks of the group's exceptions; ordinary output may be before a traceback, too.
     if start <= line or output[line:start].strip(" |+") not in ("", "Exception Group"):
         return start
     group = output.rfind(_GROUP, 0, start + len(TRACEBACK))
     return start if group < 0 else group
+
+
+def without_native_frames(output: str) -> str:
+    """Return the output without frames of machine code, below which the reason of an abort is not found."""
+    return _NATIVE_FRAME.sub("", output)
+
+
+def without_handled(output: str, status: int) -> str:
+    """Return the output after an error that the process handled before SIGKILL or SIGTERM ended it."""
+    after = last_error(output).split("\n")[1:]
+    is_handled = status in (-signal.SIGKILL, -signal.SIGTERM) and len(after) > _LINES_AFTER_FAILURE
+    return "\n".join(after) if is_handled else output
 
 
 def last_error(output: str) -> str:
@@ -86,8 +108,11 @@ def last_error(output: str) -> str:
     if start < 0:
         return ""
     group = _begin(output, start)
-    mark = "  | " if output.startswith(_GROUP, group) else ""
-    lines = output[(group + len(_GROUP) if mark else start + len(TRACEBACK)) :].lstrip("\n").split("\n")
+    before = output[output.rfind("\n", 0, start) + 1 : start]
+    # Of another program's output, as pip repeats it, each line is indented.
+    is_group = output.startswith(_GROUP, group)
+    mark = "  | " if is_group else before if before.isspace() else ""
+    lines = output[(group + len(_GROUP) if is_group else start + len(TRACEBACK)) :].lstrip("\n").split("\n")
     for number, line in enumerate(lines):
         text = line.removeprefix(mark)
         if text and not text[0].isspace():
@@ -99,7 +124,7 @@ def exception_type(output: str) -> str:
     """Return the name before the message of the last error, as Python prints it; "" where it has none."""
     # Python prints no traceback for a program that it cannot compile.
     error = last_error(output) or "".join(_NOT_COMPILED.findall(output)[-1:])
-    name = error.partition("\n")[0].partition(":")[0].strip(" |")
+    name = error.partition("\n")[0].partition(":")[0].strip(" |\t")
     return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
 
 
@@ -118,9 +143,15 @@ def excerpt(output: str, limit: int) -> str:
     return head + _cut(text, message, limit - len(head)).replace(_CUT_FRAMES, _FRAMES_CUT, 1)
 
 
+def remote_traceback(text: str) -> str:
+    """Return the traceback of the process of a pool in which the last error was raised; "" for another error."""
+    before = text[: max(0, text.rfind(TRACEBACK))]
+    return before[max(0, before.rfind(TRACEBACK)) :] if before.endswith(_AFTER_REMOTE) else ""
+
+
 def _source_frame(text: str) -> str:
-    """Return the last frame of the source in the last traceback, whose files have relative paths; "" for none."""
-    frames = _SOURCE_FRAME.findall(text, max(0, text.rfind(TRACEBACK)))
+    """Return the last frame of the source where the error was raised, whose files have relative paths; "" for none."""
+    frames = _SOURCE_FRAME.findall(remote_traceback(text) or text[max(0, text.rfind(TRACEBACK)) :])
     return str(frames[-1]).rstrip("\n") if frames else ""
 
 
@@ -159,11 +190,11 @@ def _whole_lines(end: str, needed: int) -> str:
 
 def readable(output: str) -> str:
     """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
-    text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
+    text = re.sub(r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
     lines = text.replace("\r\n", "\n").split("\n")
     text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
     # The first line may be indented, as that of an exception group.
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).rstrip().lstrip("\n")
+    return _UNPRINTABLE.sub("", text).rstrip().lstrip("\n")
 
 
 class Failure(NamedTuple):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from dataclasses import dataclass
 
-from scriptmode_runtime.failure import exception_type, last_error
+from scriptmode_runtime.failure import exception_type, last_error, remote_traceback
 
 NO_REASON = "the platform gave no reason"
 #: The service's name of a kind of failure, as FailureReason begins.
@@ -29,8 +30,17 @@ _ERROR_LINE = re.compile(r"(?:\S+: )?(?:fatal |FATAL )?error: \S[^\n]*", re.IGNO
 #: What faulthandler writes, and the frame of the source in its stack, whose newest frame is the first.
 _FATAL = re.compile(r"^Fatal Python error: [^\n]*$", re.MULTILINE)
 _FATAL_FRAME = re.compile(r'^ +(File "[^"/<\n][^"\n]*", line \d+ in [^\n]*)$', re.MULTILINE)
-#: The line between an exception and the one that was raised from it.
-_FROM = "\nThe above exception was the direct cause of the following exception:\n"
+#: Where its stack of the thread that failed begins: stacks of other threads may be before it.
+_CURRENT_THREAD = re.compile(r"^Current thread ", re.MULTILINE)
+#: The line between an exception and the one that was raised from it, or while it was handled.
+_BETWEEN = re.compile(
+    r"\n(?:The above exception was the (direct cause) of the following exception"
+    r"|During handling of the above exception, another exception occurred):\n"
+)
+#: Earlier exceptions that are named, and characters of each.
+_MOST_CAUSES, _CAUSE_CHARACTERS = 3, 200
+#: What programs write behind an error: pip's news, the end of another program's output, the heading of a stack.
+_NO_ERROR = re.compile(r"\s*(?:\[notice\] |\[end of output\]|\*\*\* Check failure stack trace)")
 #: Lines and characters of an error that are repeated below a log that has all of it.
 _SUMMARY_LINES, _SUMMARY_CHARACTERS = 4, 600
 #: Lines at the end of output without a traceback that are searched for the name of an error.
@@ -127,22 +137,50 @@ def summarize_error(failure: Failure) -> str:
     Without a traceback it is the last line that names an error, as argparse and pip write it, or else the last lines.
     """
     text = failure.traceback
-    frames = list(_SOURCE_FRAME.finditer(text))
+    frames = list(_SOURCE_FRAME.finditer(remote_traceback(text) or text))
     if error := last_error(text):
+        earlier = _earlier_errors(text, error)
         if error.startswith("  | "):
             error = "\n  ".join(_IN_GROUP.findall(error))
-        cause = last_error(text.rpartition(_FROM)[0]).partition("\n")[0]
-        raised_from = f"\n  from {cause[:_SUMMARY_CHARACTERS]}" if cause not in ("", error.partition("\n")[0]) else ""
-        return _shorten(_last_frame(frames), error) + raised_from
+        elif error[0].isspace():
+            error = _dedent(error)
+        return "\n".join([_shorten(_last_frame(frames), error), *earlier])
     # A program that Python cannot compile has no traceback.
     if frames and failure.exception:
         return _shorten("", text[frames[-1].start() :])
+    lines = [line for line in text.split("\n") if line.strip() and not _NO_ERROR.match(line)]
     if fatal := _FATAL.search(text):
-        at = _FATAL_FRAME.search(text, fatal.end())
-        return _shorten(f"  {at[1]}" if at else "", fatal[0])
-    lines = [line for line in text.split("\n") if line.strip()][-_LAST_LINES:]
-    named = [line for line in lines if _ERROR_LINE.fullmatch(line)]
-    return _shorten("", named[-1] if named else "\n".join(lines[-_SUMMARY_LINES:]))
+        current = _CURRENT_THREAD.search(text, fatal.end())
+        at = _FATAL_FRAME.search(text, (current or fatal).end())
+        # What aborted the process says why.
+        why = lines[: lines.index(fatal[0])][-1:] if fatal[0].endswith(": Aborted") else []
+        return _shorten(f"  {at[1]}" if at else "", "\n".join([*why, fatal[0]]))
+    lines = lines[-_LAST_LINES:]
+    named = [number for number, line in enumerate(lines) if _ERROR_LINE.fullmatch(line)]
+    if not named:
+        return _shorten("", "\n".join(lines[-_SUMMARY_LINES:]))
+    # The message of click goes on.
+    is_click = lines[named[-1]].startswith("Error: ")
+    return _shorten("", "\n".join(lines[named[-1] :] if is_click else [lines[named[-1]]]))
+
+
+def _dedent(error: str) -> str:
+    """Return an error in the indented output of another program, without what follows that."""
+    indent = error[: len(error) - len(error.lstrip())]
+    lines = itertools.takewhile(lambda line: line.startswith(indent), error.split("\n"))
+    return "\n".join(line[len(indent) :] for line in lines if not _NO_ERROR.match(line))
+
+
+def _earlier_errors(text: str, error: str) -> list[str]:
+    """Return a line for each exception that the last one was raised from, or while it was handled, the newest first."""
+    lines, shown = [], {error.partition("\n")[0].strip()}
+    for between in reversed(list(_BETWEEN.finditer(text))):
+        cause = last_error(text[: between.start()]).partition("\n")[0].strip()
+        # Of a process in a pool it is the error itself.
+        if cause and cause not in shown:
+            lines.append(f"  {'from' if between[1] else 'while handling'} {cause[:_CAUSE_CHARACTERS]}")
+        shown.add(cause)
+    return lines[:_MOST_CAUSES]
 
 
 def _last_frame(frames: list[re.Match[str]]) -> str:
@@ -162,8 +200,13 @@ def _shorten(frame: str, error: str) -> str:
         half = _SUMMARY_LINES // 2
         lines = [*lines[:half], "[...]", *lines[-half:]]
     most = _SUMMARY_CHARACTERS // len(lines) if len("\n".join(lines)) > _SUMMARY_CHARACTERS else _SUMMARY_CHARACTERS
-    text = "\n".join(line if len(line) <= most else f"{line[:most]} [...]" for line in lines)
+    text = "\n".join(line if len(line) <= most else _cut_middle(line, most) for line in lines)
     return f"{frame}\n{text}" if frame else text
+
+
+def _cut_middle(line: str, most: int) -> str:
+    end = most // 3
+    return f"{line[: most - end]} [...] {line[-end:]}"
 
 
 def _without_frames(lines: list[str]) -> list[str]:

@@ -206,7 +206,7 @@ def test_a_state_keeps_its_failure_and_one_of_an_earlier_version_has_none():
     ("traceback", "summary"),
     [
         (TRACEBACK, '  File "w.py", line 3, in <module>\n    train()\napp.Error: no\nsuch\n[...]\nat\nall'),
-        (f"Traceback (most recent call last):\nE: {'x' * 1000}", f"E: {'x' * 597} [...]"),
+        (f"Traceback (most recent call last):\nE: {'x' * 1000}", f"E: {'x' * 397} [...] {'x' * 200}"),
         ("the last words", "the last words"),
         (
             "usage: w.py [-h]\nw.py: error: unrecognized arguments: --a\nlater",

@@ -23,7 +23,9 @@ from scriptmode_runtime.failure import (
     last_traceback,
     readable,
     signal_name,
+    without_handled,
     without_ignored,
+    without_native_frames,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +130,7 @@ def describe(
     if process == "mpirun":
         host, process, status, output = _failed_rank(environment, status, output, rank)
     hide = create_redaction(environment)
-    output = without_ignored(output)
+    output = without_native_frames(without_handled(without_ignored(output), status))
     where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(environment, output, status, spec))
     if len(hint) > _LONGEST_HINT:

@@ -247,6 +247,14 @@ _TABLE = (
     _Row("", "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm", 135),
     _Row("", "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host", 137),
     _Row("", "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
+    *(
+        _Row(
+            "",
+            f"Usually a program that the script started was killed by {name}: sys.exit(-{number}) is exit code {256 - number}",
+            256 - number,
+        )
+        for name, number in (("SIGABRT", 6), ("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15))
+    ),
 )
 #: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
