@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import references
 from fakes.host_folders import write_host
 from runtime.endings import programs
 
@@ -15,6 +16,8 @@ from scriptmode.platforms.local.store.state import failure_from_json
 from scriptmode_runtime import environment, report
 from scriptmode_runtime.contract import FAILURE_LIMIT
 from scriptmode_runtime.plan import ProcessSpec
+
+KINDS = ("PYTHON", "SHELL", "PIP", "ABSL", "TENSORFLOW", "MPI")
 
 #: What is said of each program, after a line with its kind and its name.
 EXPECTED = dict(
@@ -28,7 +31,7 @@ def ending(folder, kind, text, python=sys.executable):
     base = write_host(folder / "ml")
     code = folder / "ml" / "code"
     code.mkdir(parents=True, exist_ok=True)
-    if kind in ("PYTHON", "TENSORFLOW"):
+    if kind in ("PYTHON", "ABSL", "TENSORFLOW"):
         (code / "train.py").write_text(text + "\n")
         command = (python, "train.py")
     else:
@@ -71,13 +74,14 @@ def programs_of(*kinds):
     ]
 
 
-def hold(folder, kind, name):
+def hold(folder, kind, name, python=sys.executable, version=""):
     text = getattr(programs, kind)[name]
-    cause, summary, failure = ending(folder, kind, text)
-    assert said(folder, cause, summary) == EXPECTED[f"{kind}: {name}"].rstrip("\n")
+    cause, summary, failure = ending(folder, kind, text, python)
+    expected = EXPECTED.get(f"{kind} {version}: {name}") or EXPECTED[f"{kind}: {name}"]
+    assert said(folder, cause, summary) == expected.rstrip("\n")
     # The reason of the service has the user's line and the cause, too, whatever is cut of the rest.
     for line in summary.splitlines():
-        if line and line != "[...]" and not line.startswith("  from ") and "[...]" not in line:
+        if line and line != "[...]" and not line.startswith(("  from ", "  while handling ")) and "[...]" not in line:
             assert line.strip() in re.sub(r"\{\{function_node [^}\n]*\}\} ?", "", failure.message), line
 
 
@@ -87,12 +91,22 @@ def test_the_first_lines_are_the_cause_and_the_line_of_the_source(tmp_path, kind
 
 
 @pytest.mark.tf
-@pytest.mark.parametrize(("kind", "name"), programs_of("TENSORFLOW"))
+@pytest.mark.parametrize(("kind", "name"), programs_of("ABSL", "TENSORFLOW"))
 def test_the_first_lines_are_the_cause_of_an_error_of_tensorflow(tmp_path, kind, name):
     hold(tmp_path, kind, name)
 
 
+@pytest.mark.tf
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("kind", "name"), programs_of("TENSORFLOW"))
+def test_the_first_lines_are_the_cause_of_an_error_of_tensorflow_with_keras_3(tmp_path, kind, name):
+    python = references.environment("tensorflow_cpu==2.21.0") / "python"
+    hold(tmp_path, kind, name, str(python), "2.21")
+
+
 def test_every_expected_text_has_its_program():
-    named = {f"{kind}: {name}" for kind in ("PYTHON", "SHELL", "PIP", "TENSORFLOW") for name in getattr(programs, kind)}
-    assert set(EXPECTED) == named
+    named = {f"{kind}: {name}" for kind in KINDS for name in getattr(programs, kind)}
+    assert {name.replace("TENSORFLOW 2.21", "TENSORFLOW") for name in EXPECTED} == named
     assert len(named) >= 60

@@ -68,6 +68,25 @@ PYTHON = {
         "import sys\nsys.stderr.write(\"FATAL Flags parsing error: Unknown command line flag 'lr'\\n"
         'Pass --helpshort or --helpfull to see help on flags.\\n")\nsys.exit(1)'
     ),
+    "SIGKILL after an error that was handled": 'import logging, os\ntry:\n    int("x")\nexcept ValueError:\n    logging.exception("a record is left out")\nfor n in range(60):\n    print("epoch", n, flush=True)\nos.kill(os.getpid(), 9)',
+    "a process of an executor": 'from concurrent.futures import ProcessPoolExecutor\n\n\ndef half(n):\n    return 1 / n\n\n\nif __name__ == "__main__":\n    with ProcessPoolExecutor(1) as pool:\n        list(pool.map(half, [1, 0]))',
+    "a process": 'import multiprocessing, sys\n\n\ndef work():\n    raise ValueError("part-3 has no labels")\n\n\nprocess = multiprocessing.get_context("fork").Process(target=work)\nprocess.start()\nprocess.join()\nsys.exit(process.exitcode)',
+    "a child that SIGKILL ended": 'import subprocess, sys\nsys.exit(subprocess.call(["sh", "-c", "kill -9 $$"]))',
+    "a segmentation fault beside a thread": "import ctypes, faulthandler, threading, time\nfaulthandler.enable()\n\n\ndef feed():\n    time.sleep(30)\n\n\nthreading.Thread(target=feed, daemon=True).start()\ntime.sleep(0.2)\nctypes.string_at(0)",
+    "a failed check of C++": 'import os, sys\nsys.stderr.write("F0000 00:00:00.000000 12 tensor.cc:12] Check failed: ok (0 vs. 1) the shapes differ\\n")\nsys.stderr.write("*** Check failure stack trace: ***\\n")\nsys.stderr.write("".join(f"    @     0x7f{n:010x}  tensorflow::Tensor::Check(long, unsigned)\\n" for n in range(40)))\nsys.stderr.flush()\nos.abort()',
+    "a failed check of C++ that is traced": 'import faulthandler, os, sys\nfaulthandler.enable()\nsys.stderr.write("2026-01-01 00:00:00.0: F tensorflow/core/tensor.cc:12] Check failed: ok the shapes differ\\n")\nsys.stderr.flush()\nos.abort()',
+    "memory that is freed twice": "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]\nfirst, second = libc.malloc(2000), libc.malloc(2000)\nlibc.free(first)\nlibc.free(first)",
+    "click": 'import click\n\n\n@click.command()\n@click.option("--lr", type=float)\ndef main(lr): ...\n\n\nmain(["--lr", "fast"])',
+    "click, an exception of two lines": 'import click\n\n\n@click.command()\ndef main():\n    raise click.ClickException("part-3 has no labels\\nsee the manifest")\n\n\nmain([])',
+    "causes of a cause": 'try:\n    try:\n        open("/nowhere/labels.csv")\n    except OSError as error:\n        raise ValueError("no labels") from error\nexcept ValueError as error:\n    raise RuntimeError("cannot train") from error',
+    "an exception while a block is left": 'class Session:\n    def __enter__(self):\n        return self\n\n    def __exit__(self, *_):\n        raise OSError("the session is closed")\n\n\nwith Session():\n    raise ValueError("part-3 has no labels")',
+    "a group of groups": 'raise ExceptionGroup("all", [ExceptionGroup("inner", [ValueError("no rate")]), KeyError("y")])',
+    "a task group": 'import asyncio\n\n\nasync def feed():\n    raise ValueError("no rate")\n\n\nasync def main():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(feed())\n\n\nasyncio.run(main())',
+    "a message whose last line is the cause": 'lines = [f"  at operation {n}" for n in range(300)]\nraise RuntimeError("\\n".join(["the program cannot be compiled:", *lines, "RESOURCE_EXHAUSTED: out of memory"]))',
+    "a command that fails": 'import subprocess\nsubprocess.run(["cp", "/nowhere/labels.csv", "."], check=True)',
+    "a syntax error of an imported module": 'open("model.py", "w").write("def build(:\\n")\nimport model',
+    "8-bit control characters": 'import sys\nsys.stderr.buffer.write("\\x9b31mno \\u202edata\\x9b0m\\n".encode())\nsys.exit(2)',
+    "an ended session": 'import atexit\n\n\ndef close():\n    raise OSError("the session is lost")\n\n\natexit.register(close)\nraise ValueError("part-3 has no labels")',
 }
 #: Shell commands.
 SHELL = {
@@ -85,11 +104,61 @@ SHELL = {
     "a syntax error of the shell": "if true; then",
     "cat": "cat /nowhere/labels.csv | sort; exit ${PIPESTATUS[0]}",
     "mkdir": "mkdir /proc/model",
+    "make": "printf 'all:\\n\\tfalse\\n' > Makefile; make",
+    "a wrong option": "sort --wrong",
+    "git": "git clone -q file:///nowhere/model",
+    "set -x": "set -ex\nls /nowhere",
 }
 PIP = {
     "a package that does not exist": "python3 -m pip --no-input install --no-index a-package-that-nobody-has==1.2.3",
     "a file of requirements that does not exist": "python3 -m pip --no-input install -r missing.txt",
     "a version that is none": "python3 -m pip --no-input install --no-index 'numpy==one'",
+    "a build that fails": (
+        "mkdir model; echo 'raise RuntimeError(\"the build needs CUDA\")' > model/backend.py\n"
+        'printf \'[build-system]\\nrequires = []\\nbuild-backend = "backend"\\nbackend-path = ["."]\\n\''
+        " > model/pyproject.toml\npython3 -m pip --no-input install --no-index ./model"
+    ),
+}
+#: Programs that use absl, which TensorFlow installs.
+ABSL = {
+    "a flag that is unknown": (
+        "from absl import app, flags\nflags.DEFINE_float('lr', 1, '')\napp.run(print, ['train.py', '--rate=3'])"
+    ),
+    "a value of a flag": (
+        "from absl import app, flags\nflags.DEFINE_float('lr', 1, '')\napp.run(print, ['train.py', '--lr=fast'])"
+    ),
+    "a usage error": (
+        "from absl import app\n\n\ndef main(argv):\n    raise app.UsageError('Too many arguments')\n\n\n"
+        "app.run(main, ['train.py', 'a'])"
+    ),
+    "an exception": (
+        "from absl import app\n\n\ndef main(argv):\n    raise ValueError('part-3 has no labels')\n\n\n"
+        "app.run(main, ['train.py'])"
+    ),
+}
+#: Programs of two ranks.
+MPI = {
+    "a rank that raises": (
+        "import os, time\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1':\n"
+        "    raise ValueError('part-3 has no labels')\ntime.sleep(60)"
+    ),
+    "a rank that exits with a text": (
+        "import os, sys, time\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1':\n"
+        "    sys.exit('no data in the channel')\ntime.sleep(60)"
+    ),
+    "a rank that SIGKILL ends": (
+        "import os, time\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1':\n"
+        "    print('step 5', flush=True)\n    os.kill(os.getpid(), 9)\ntime.sleep(60)"
+    ),
+    "a rank with a segmentation fault": (
+        "import ctypes, faulthandler, os, time\nfaulthandler.enable()\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1':\n    ctypes.string_at(0)\ntime.sleep(60)"
+    ),
+    "a rank that does not accept its arguments": (
+        "import argparse, os, time\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1':\n"
+        "    parser = argparse.ArgumentParser('train.py')\n    parser.add_argument('--lr', type=float)\n"
+        "    parser.parse_args(['--lr', 'fast'])\ntime.sleep(60)"
+    ),
 }
 _MODEL = (
     "import os\nos.environ['TF_CPP_MIN_LOG_LEVEL'] = '3'\nimport numpy\nimport tensorflow as tf\n\n"
