@@ -79,7 +79,7 @@ def last_traceback(output: str) -> int:
 
 
 def _begin(output: str, start: int) -> int:
-    """Return the index of the exception group that the traceback at ``start`` is a part of, or of its own first line."""
+    """Return the index of the exception group that the traceback at ``start`` is a part of, or of its first line."""
     line = output.rfind("\n", 0, max(start, 0)) + 1
     if output[line : max(start, 0)].isspace():
         return line

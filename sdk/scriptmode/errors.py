@@ -39,12 +39,16 @@ if TYPE_CHECKING:
 
 
 _Error = TypeVar("_Error", bound="ScriptmodeError")
-#: A quoted value that is too long for a message, and the characters that are kept of it.
-_LONG_VALUE = re.compile(r"(?<=')[^'\n]{400,}(?=')|(?<=\")[^\"\n]{400,}(?=\")")
+#: A value that is too long for a message: quoted, a list or a dict, or a word; and the characters that are kept of it.
+_LONG_VALUE = re.compile(
+    r"(?<=')[^'\n]{400,}(?=')|(?<=\")[^\"\n]{400,}(?=\")|(?<=[\[{])[^\[\]{}\n]{400,}(?=[\]}])|[^\s'\"\[\]{}]{400,}"
+)
 _VALUE_START, _VALUE_END = 200, 60
 
 
-def _with_short_values(text: str) -> str:
+def shorten_values(text: str) -> str:
+    """Return a message in which values of more than 400 characters have their first and last characters alone."""
+
     def shorten(found: re.Match[str]) -> str:
         return f"{found[0][:_VALUE_START]}[...]{found[0][-_VALUE_END:]}"
 
@@ -61,9 +65,9 @@ class ScriptmodeError(Exception):
     """
 
     def __init__(self, message: object, *, argument: str | None = None, advice: str | None = None) -> None:
-        self.message = _with_short_values(str(message))
+        self.message = shorten_values(str(message))
         self.argument = argument
-        self.advice = _with_short_values(advice) if advice else None
+        self.advice = shorten_values(advice) if advice else None
         super().__init__(f"{self.message}; {self.advice}" if advice else self.message)
 
     def _render_traceback_(self) -> list[str]:

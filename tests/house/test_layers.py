@@ -43,6 +43,7 @@ RUNTIME_NAMES = {
     # One way to find the error in a traceback.
     "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/failure.py",),
     "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/failure.py",),
+    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/failure.py",),
     # The log of an image without the runtime is read as the runtime reads its programs' output.
     "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
@@ -68,7 +69,7 @@ RUNTIME_NAMES = {
         "sdk/scriptmode/platforms/slurm/fleet.py",  # a host's agent has a directory of the same kind on its node
     ),
     # One rule of what is removed from the text of a failure.
-    "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/agent/host_failure.py",),
+    "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/",),
     "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/fleet.py",),
 }
 #: Distributions, and the modules that import them.
@@ -126,7 +127,8 @@ COMMAND_LINE_USES = {
     "progress_line": "ProgressLine",  # one line that is replaced while something takes long
     "": "bounded_yaml",  # one set of bounds for YAML
     "failure": "summarize_error",
-    "errors": "with_suffix",  # the option that stands for the argument of an error
+    # The option that stands for the argument of an error; values that are too long, also in errors of click.
+    "errors": "with_suffix shorten_values",
     "display": "choose_view",  # the views, validated before a job is started
     # The resources of hosts as the live view shows them.
     "display.usage_table": "usage_lines watch_lines",

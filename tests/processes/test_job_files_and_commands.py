@@ -176,6 +176,11 @@ def test_a_module_in_the_current_directory_does_not_hide_one_of_python(here):
             "scriptmode: no-program: No such file or directory; name a program that the host",
         ),
         (["live", "--host", "algo-3", "--", "ls"], 2, "training job live has no host 'algo-3'; did you mean 'algo-"),
+        (["live", "--", ""], 2, "COMMAND is missing"),
+        (["live", "--", "", "ls"], 2, "COMMAND is missing"),
+        # As of an unset variable of a shell: another job's host is not entered.
+        (["", "--", "ls"], 1, "no training job named ''"),
+        (["live", "--host", "", "--", "ls"], 2, "--host is ''; name a host"),
         (["done", "--", "ls"], 1, "training job done is Completed, and its hosts do not run; start it again"),
     ],
 )

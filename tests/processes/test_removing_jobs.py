@@ -3,6 +3,8 @@
 import fcntl
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from fakes.command_line import invoke, program
@@ -121,6 +123,20 @@ def test_a_running_job_is_deleted_only_by_force(jobs):
     assert not jobs.processes()
     with pytest.raises(JobNotFoundError):
         jobs.platform.describe(name)
+
+
+def test_the_second_of_two_deletions_is_not_advised_to_start_the_job_again(jobs):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    command = [sys.executable, "-m", "scriptmode", "rm", "--force", name]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    variables = {**os.environ, "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
+    both = [subprocess.Popen(command, env=variables, **pipes) for _ in range(2)]
+    answers = [one.communicate(timeout=GENEROUS) for one in both]
+    assert sorted(one.returncode for one in both) == [0, 1]
+    (second,) = [stderr for _, stderr in answers if stderr]
+    assert "no training job" in second
+    assert "start it again" not in second
 
 
 @pytest.mark.parametrize("file", ["job.json", "state.json"])

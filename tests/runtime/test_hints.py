@@ -190,6 +190,8 @@ def test_the_usual_mistakes_come_with_the_next_step_in_one_line(advice):
         ("", 139, "PYTHONFAULTHANDLER=1"),
         ("", 135, "/dev/shm"),
         ("", 132, "instructions"),
+        ("", 256 - 9, "killed by SIGKILL: sys.exit(-9) gives this code"),
+        ("", 256 - 15, "killed by SIGTERM: sys.exit(-15) gives this code"),
     ],
 )
 def test_an_exit_code_alone_has_a_hint(output, code, advice):

@@ -146,6 +146,23 @@ def test_a_usage_error_is_one_sentence_and_a_reference_to_the_help(words, messag
     assert as_json["exit_code"] == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{}"],
+        ["describe", "{}"],
+        ["run", "{}"],
+        ["list", "--status", "{}"],
+        ["list", "--{}"],
+        ["run", "t.py", "--env", "{}"],
+    ],
+)
+def test_no_error_repeats_a_value_of_thousands_of_characters(words):
+    done = invoke(*(word.format("x" * 3000) for word in words))
+    assert done.exit_code
+    assert len(done.stderr) < 700
+
+
 def test_last_without_any_job_is_an_error():
     done = invoke("logs", "--last")
     assert done.exit_code == 1

@@ -278,3 +278,27 @@ def test_every_error_about_an_argument_names_the_argument_in_a_field():
         if not name.startswith(("testing/", "cli/")) and "argument" not in {each.arg for each in node.keywords}
     )
     assert unnamed == NOT_ARGUMENTS
+
+
+LONG = {
+    "a text": "x" * 3000,
+    "a text with quotes": "it's \"" + "x" * 3000,
+    "words": "a b " * 800,
+    "a number": 10**3000,
+    "bytes": b"x" * 3000,
+    "a list": list(range(1000)),
+    "a dict": {f"key {n}": n for n in range(400)},
+}
+
+
+@pytest.mark.parametrize("value", LONG.values(), ids=LONG)
+def test_no_error_repeats_a_value_of_thousands_of_characters(value):
+    error = scriptmode.SpecError(f"argument is {value!r}; give a number", argument="argument")
+    assert len(str(error)) < 500
+    assert str(error).startswith(f"argument is {value!r}"[:50])
+    assert str(error).endswith("; give a number")
+
+
+def test_ordinary_errors_are_not_shortened():
+    text = "the request is not valid:\n" + "\n".join(f"field {n} has no value 'a', use one of b, c" for n in range(99))
+    assert str(scriptmode.RequestError(text)) == text

@@ -20,7 +20,13 @@ from scriptmode.platforms.local.store.description import render_describe_respons
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.logs import last_lines
-from scriptmode.platforms.local.store.state import MESSAGES, STATUS_OF, starting_state, state_from_json
+from scriptmode.platforms.local.store.state import (
+    MESSAGES,
+    STATUS_OF,
+    failure_from_json,
+    starting_state,
+    state_from_json,
+)
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
@@ -252,3 +258,14 @@ def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
     assert 1018 < len(short) <= 1024
     assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
     assert short.endswith("frame\nValueError: the end, exit code: 1")
+
+
+def test_no_text_of_a_description_has_control_characters():
+    text = "AlgorithmError: \x1b[31mno\x1b[0m data\0 in \x9b1mpart\u202e-3"
+    state = starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text, message=text)
+    description = render_describe_response(parse_request({}), state)
+    clean = "AlgorithmError: no data in part-3"
+    assert description["FailureReason"] == description["SecondaryStatusTransitions"][-1]["StatusMessage"] == clean
+    texts = dict.fromkeys(("cause", "host", "process", "signal", "exception", "hint", "traceback"), text)
+    failure = failure_from_json({**texts, "exit_code": 1})
+    assert {getattr(failure, name) for name in texts} == {clean}

@@ -250,7 +250,7 @@ _TABLE = (
     *(
         _Row(
             "",
-            f"Usually a program that the script started was killed by {name}: sys.exit(-{number}) is exit code {256 - number}",
+            f"Usually a program that the script started was killed by {name}: sys.exit(-{number}) gives this code",
             256 - number,
         )
         for name, number in (("SIGABRT", 6), ("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15))

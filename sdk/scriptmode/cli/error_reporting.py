@@ -25,6 +25,7 @@ from scriptmode.cli import output
 from scriptmode.cli.error_translation import error_text
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.usage_errors import usage_text
+from scriptmode.errors import shorten_values
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -58,7 +59,7 @@ def _is_about_argument(error: BaseException) -> bool:
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
     """Write an error to stderr, as text or as one JSON object; return the exit code."""
     code = exit_code(error)
-    text = _message(error)
+    text = shorten_values(_message(error))
     if as_json:
         output.echo(json.dumps(_to_object(error, text, code)), err=True)
         return code

@@ -45,4 +45,7 @@ def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
         raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", context)
     if not command or not command[0]:
         raise click.UsageError("COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l", context)
-    return execute_on_local_host(job or newest_job_name("local"), command, host=host)
+    if host == "":
+        raise click.UsageError("--host is ''; name a host, such as algo-2, or leave the option out", context)
+    # An empty JOB, as of an unset variable of a shell, does not select the newest one.
+    return execute_on_local_host(newest_job_name("local") if job is None else job, command, host=host)

@@ -9,6 +9,7 @@ from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
 from scriptmode.request.render import render_request
 from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode_runtime import contract
+from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.state import JobState, JobSummary, Transition
@@ -36,9 +37,10 @@ def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]
     )
     if state.note:
         latest = response["SecondaryStatusTransitions"][-1]
-        latest["StatusMessage"] = f"{latest['StatusMessage']}; {state.note}"
+        latest["StatusMessage"] = f"{latest['StatusMessage']}; {readable(state.note)}"
     if state.reason:
-        response["FailureReason"] = contract.shorten(state.reason, contract.FAILURE_LIMIT)
+        # What names a file or a key of S3, too, may have control characters.
+        response["FailureReason"] = contract.shorten(readable(state.reason), contract.FAILURE_LIMIT)
     if state.training_started is not None:
         response["TrainingStartTime"] = _time(state.training_started)
         if state.training_ended is not None and state.training_seconds is not None:
@@ -74,7 +76,7 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
     if job.position:
         summary["QueuePosition"] = job.position
     if job.note:
-        summary["StatusMessage"] = job.note
+        summary["StatusMessage"] = readable(job.note)
     if job.training_ended is not None:
         summary["TrainingEndTime"] = _time(job.training_ended)
     return summary
@@ -89,7 +91,7 @@ def _transition(transition: Transition) -> dict[str, Any]:
     shape = {
         "Status": transition.status,
         "StartTime": _time(transition.started),
-        "StatusMessage": transition.message,
+        "StatusMessage": readable(transition.message),
     }
     if transition.ended is not None:
         shape["EndTime"] = _time(transition.ended)

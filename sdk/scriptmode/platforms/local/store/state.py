@@ -16,6 +16,7 @@ from scriptmode.failure import MOST_EXIT_CODE, Failure
 from scriptmode.platforms.base import ENDED, JobEvent
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr, validate_shape
 from scriptmode_runtime import contract
+from scriptmode_runtime.failure import readable
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {
@@ -252,7 +253,8 @@ def failure_from_json(content: Any) -> Failure:
     code = content.get("exit_code")
     if code is not None and (not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= MOST_EXIT_CODE):
         raise ValueError(f"failure.exit_code is {shortened_repr(code)}")
-    texts = {name: contract.shorten(content[name], limit) for name, limit in _FAILURE_TEXTS.items()}
+    # The script, too, can write the record.
+    texts = {name: contract.shorten(readable(content[name]), limit) for name, limit in _FAILURE_TEXTS.items()}
     return Failure(**texts, exit_code=code)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.request.tuning import objective_of
 from scriptmode_runtime import contract
+from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
@@ -43,7 +44,7 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     if state.ended:
         response["HyperParameterTuningEndTime"] = _time(state.ended)
     if state.failure:
-        response["FailureReason"] = contract.shorten(state.failure, contract.FAILURE_LIMIT)
+        response["FailureReason"] = contract.shorten(readable(state.failure), contract.FAILURE_LIMIT)
     best = find_best(record, state)
     if best is not None:
         response["BestTrainingJob"] = render_training_job(record, best)
@@ -87,7 +88,7 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
     if trial.ended:
         summary["TrainingEndTime"] = _time(trial.ended)
     if trial.failure:
-        summary["FailureReason"] = contract.shorten(trial.failure, contract.FAILURE_LIMIT)
+        summary["FailureReason"] = contract.shorten(readable(trial.failure), contract.FAILURE_LIMIT)
     if trial.objective is not None:
         summary["FinalHyperParameterTuningJobObjectiveMetric"] = {
             "Type": objective["Type"],
