@@ -43,6 +43,8 @@ _MOST_CAUSES, _CAUSE_CHARACTERS = 3, 200
 _NO_ERROR = re.compile(r"\s*(?:\[notice\] |\[end of output\]|\*\*\* Check failure stack trace)")
 #: Lines and characters of an error that are repeated below a log that has all of it.
 _SUMMARY_LINES, _SUMMARY_CHARACTERS = 4, 600
+#: Lines of a traceback whose error is shown above it, too.
+_LONG_TRACEBACK = 15
 #: Lines at the end of output without a traceback that are searched for the name of an error.
 _LAST_LINES = 8
 #: What stands in a long message of TensorFlow or Keras around its cause: where the graph's node was defined, its name,
@@ -162,6 +164,13 @@ def summarize_error(failure: Failure) -> str:
     # The message of click goes on.
     is_click = lines[named[-1]].startswith("Error: ")
     return _shorten("", "\n".join(lines[named[-1] :] if is_click else [lines[named[-1]]]))
+
+
+def traceback_below_error(failure: Failure) -> str:
+    """Return the traceback; one that is longer than a reader sees at once stands below the error and its line."""
+    text = failure.traceback
+    is_long = bool(failure.exception) and text.count("\n") >= _LONG_TRACEBACK
+    return f"{summarize_error(failure)}\n\n{text}" if is_long else text
 
 
 def _dedent(error: str) -> str:

@@ -16,7 +16,7 @@ from scriptmode import DataError, Failure, JobNotFoundError, TrainingJob, Traini
 from scriptmode.cli.error_reporting import exit_code, report_error
 from scriptmode.display import html_card
 from scriptmode.display.snapshot import create_snapshot
-from scriptmode.failure import may_succeed_again, parse_failure_reason, summarize_error
+from scriptmode.failure import may_succeed_again, parse_failure_reason, summarize_error, traceback_below_error
 from scriptmode.platforms.foreign_failure import describe_foreign_failure, lacks_reason
 from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
@@ -233,6 +233,15 @@ def test_the_summary_of_an_error_is_its_location_in_the_source_and_its_first_lin
 )
 def test_a_failure_that_the_source_repeats_does_not_succeed_again(exception, code, may_succeed):
     assert may_succeed_again(replace(KILLED, exception=exception, exit_code=code)) is may_succeed
+
+
+@pytest.mark.parametrize("frames", [2, 40], ids=["short", "long"])
+def test_the_error_is_above_a_long_traceback(frames):
+    calls = "".join(f'  File "/lib/library.py", line {n}, in call\n    call()\n' for n in range(frames))
+    text = f'Traceback (most recent call last):\n  File "w.py", line 3, in <module>\n    train()\n{calls}ValueError: no'
+    shown = traceback_below_error(replace(KILLED, exception="ValueError", traceback=text))
+    error = '  File "w.py", line 3, in <module>\n    train()\nValueError: no\n\n'
+    assert shown == (text if frames == 2 else error + text)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.html_charts import line_chart, stacked_bar
 from scriptmode.display.row_allocation import visible_count
+from scriptmode.failure import traceback_below_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -162,7 +163,7 @@ def _more(left: int, name: str) -> str:
 
 
 def _failure(failure: Failure, colour: str) -> str:
-    lines = "\n".join(filter(None, (failure.hint, failure.traceback)))
+    lines = "\n".join(filter(None, (failure.hint, traceback_below_error(failure))))
     rest = f'<pre style="{_PRE}">{escape(lines)}</pre>' if lines else ""
     style = f"border-left:3px solid {colour};padding-left:10px;margin:8px 0"
     return f'<div style="{style}"><b>{escape(failure.cause)}</b>{rest}</div>'

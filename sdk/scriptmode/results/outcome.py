@@ -19,7 +19,14 @@ from scriptmode.errors import (
     WaitTimeoutError,
     invalid,
 )
-from scriptmode.failure import NO_REASON, Failure, may_succeed_again, parse_failure_reason, summarize_error
+from scriptmode.failure import (
+    NO_REASON,
+    Failure,
+    may_succeed_again,
+    parse_failure_reason,
+    summarize_error,
+    traceback_below_error,
+)
 from scriptmode.messages import still_running
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import find_events
@@ -144,7 +151,7 @@ def _cause(failure: Failure, reason: str) -> str:
 
 
 def _whole_text(failure: Failure, reason: str) -> str:
-    text = failure.traceback
+    text = traceback_below_error(failure)
     is_output = f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in text
     return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 
