@@ -141,6 +141,8 @@ def summarize_error(failure: Failure) -> str:
     text = failure.traceback
     frames = list(_SOURCE_FRAME.finditer(remote_traceback(text) or text))
     if error := last_error(text):
+        # A message has frames of Python, as TensorFlow's, or lines of another file that it names.
+        frames = [each for each in frames if ", in " in each[1] or each.start() < len(text) - len(error)]
         earlier = _earlier_errors(text, error)
         if error.startswith("  | "):
             error = "\n  ".join(_IN_GROUP.findall(error))
@@ -155,7 +157,8 @@ def summarize_error(failure: Failure) -> str:
         current = _CURRENT_THREAD.search(text, fatal.end())
         at = _FATAL_FRAME.search(text, (current or fatal).end())
         # What aborted the process says why.
-        why = lines[: lines.index(fatal[0])][-1:] if fatal[0].endswith(": Aborted") else []
+        before = lines[: lines.index(fatal[0])] if fatal[0].endswith(": Aborted") else []
+        why = before[-2:] if before and before[-1].startswith("  what():") else before[-1:]
         return _shorten(f"  {at[1]}" if at else "", "\n".join([*why, fatal[0]]))
     lines = lines[-_LAST_LINES:]
     named = [number for number, line in enumerate(lines) if _ERROR_LINE.fullmatch(line)]

@@ -57,7 +57,7 @@ def said(folder, cause, summary):
     """The text without what is another each time: addresses, process IDs, places of the interpreter and of the job."""
     text = f"{cause}\n{summary}".rstrip().replace(f"{folder}", "FOLDER")
     text = re.sub(r"(?:/[\w.-]+)+/python3?(?:\.\d+)?(?=: )", "python3", text)
-    text = re.sub(r"\d+ (Killed +)", r"0 \1", text)
+    text = re.sub(r" +\d+ (Killed +)", r" 0 \1", text)
     return re.sub(r"0x[0-9a-f]+", "0x0", text)
 
 

@@ -266,6 +266,6 @@ def test_no_text_of_a_description_has_control_characters():
     description = render_describe_response(parse_request({}), state)
     clean = "AlgorithmError: no data in part-3"
     assert description["FailureReason"] == description["SecondaryStatusTransitions"][-1]["StatusMessage"] == clean
-    texts = dict.fromkeys(("cause", "host", "process", "signal", "exception", "hint", "traceback"), text)
-    failure = failure_from_json({**texts, "exit_code": 1})
+    texts = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), text)
+    failure = failure_from_json({**texts, "host": "algo-1", "exit_code": 1})
     assert {getattr(failure, name) for name in texts} == {clean}

@@ -87,6 +87,11 @@ PYTHON = {
     "a syntax error of an imported module": 'open("model.py", "w").write("def build(:\\n")\nimport model',
     "8-bit control characters": 'import sys\nsys.stderr.buffer.write("\\x9b31mno \\u202edata\\x9b0m\\n".encode())\nsys.exit(2)',
     "an ended session": 'import atexit\n\n\ndef close():\n    raise OSError("the session is lost")\n\n\natexit.register(close)\nraise ValueError("part-3 has no labels")',
+    "a message that names another file": "raise ValueError('the configuration is wrong:\\n  File \"config.yaml\", line 3\\n    lr: [\\nunexpected end')",
+    "a C++ exception that is traced": "import faulthandler, os, sys\nfaulthandler.enable()\nsys.stderr.write(\"terminate called after throwing an instance of 'std::runtime_error'\\n  what():  no device\\n\")\nsys.stderr.flush()\nos.abort()",
+    "an interrupt": "import os, signal, threading, time\nthreading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n\n\ndef train():\n    time.sleep(30)\n\n\ntrain()",
+    "a handler of SIGTERM that exits with a text": 'import os, signal\n\n\ndef stop(*_):\n    raise SystemExit("saved, stopping")\n\n\nsignal.signal(signal.SIGTERM, stop)\nos.kill(os.getpid(), signal.SIGTERM)',
+    "a logged exception and then an exit": 'import logging, sys\ntry:\n    open("/nowhere/labels.csv")\nexcept OSError:\n    logging.exception("the training failed")\n    sys.exit(2)',
 }
 #: Shell commands.
 SHELL = {
@@ -107,6 +112,11 @@ SHELL = {
     "make": "printf 'all:\\n\\tfalse\\n' > Makefile; make",
     "a wrong option": "sort --wrong",
     "git": "git clone -q file:///nowhere/model",
+    "a file that is no program": "printf '\\x7fELFxx' > tool; chmod +x tool; ./tool",
+    "a directory": "/tmp",
+    "python that another command follows": "python3 /nowhere/train.py || exit 3",
+    "a pipe": "set -o pipefail\npython3 -c 'raise ValueError(\"no labels\")' 2>&1 | cat",
+    "a program that env does not find": "/usr/bin/env a_command_that_nobody_has",
     "set -x": "set -ex\nls /nowhere",
 }
 PIP = {

@@ -253,8 +253,9 @@ def failure_from_json(content: Any) -> Failure:
     code = content.get("exit_code")
     if code is not None and (not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= MOST_EXIT_CODE):
         raise ValueError(f"failure.exit_code is {shortened_repr(code)}")
-    # The script, too, can write the record.
-    texts = {name: contract.shorten(readable(content[name]), limit) for name, limit in _FAILURE_TEXTS.items()}
+    # The script, too, can write the record. Its host is compared with the job's as it is.
+    shown = {name: content[name] if name == "host" else readable(content[name]) for name in _FAILURE_TEXTS}
+    texts = {name: contract.shorten(shown[name], limit) for name, limit in _FAILURE_TEXTS.items()}
     return Failure(**texts, exit_code=code)
 
 
