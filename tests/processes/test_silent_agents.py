@@ -166,7 +166,7 @@ def test_a_job_past_its_time_whose_agent_is_continued_was_not_stopped(jobs):
     assert jobs.wait(name)["SecondaryStatus"] == "MaxRuntimeExceeded"
 
 
-def test_a_stopped_agent_is_noticed_at_once_and_is_no_more_once_it_goes_on(jobs):
+def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
     name, agent = a_stopped_agent(jobs)
     said = f"the job's agent (process {agent.pid}) has not answered since "
     description = jobs.platform.describe(name)

@@ -292,4 +292,4 @@ def test_a_host_has_the_cpus_of_its_step_and_its_ranks_share_them():
         "SCRIPTMODE_NUM_CPUS": "8", "TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2",
     }  # fmt: skip
     assert cpu_variables({}, 1) == {}
-    assert machine.inspect(environ={"SCRIPTMODE_NUM_CPUS": "1"}).cpus == 1
+    assert machine.inspect(most_cpus="1").cpus == 1

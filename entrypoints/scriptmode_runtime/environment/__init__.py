@@ -164,7 +164,7 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
     is_mpi, path = here.strategy == contract.MPI, here.inherited.path
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
-        machine=machine.inspect(environ=environ),
+        machine=machine.inspect(environ=environ, most_cpus=environ.get(contract.CPUS_VARIABLE, "")),
         mpirun=programs.find_mpirun(here.python, path) if is_mpi else None,
         ssh=programs.find_ssh(path) if over_ssh else None,
         node=os.uname().nodename,

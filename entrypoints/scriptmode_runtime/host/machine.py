@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import contract
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -24,16 +22,18 @@ class Machine(NamedTuple):
     neurons: int
 
 
-def inspect(root: str = "/", environ: Mapping[str, str] | None = None) -> Machine:
-    """Return the counts that this process may use; ``root`` is the parent of ``/dev``, ``/proc`` and ``/sys``."""
-    cpus = _cpus(root, environ or {})
+def inspect(root: str = "/", environ: Mapping[str, str] | None = None, most_cpus: str = "") -> Machine:
+    """Return the counts that this process may use; ``root`` is the parent of ``/dev``, ``/proc`` and ``/sys``.
+
+    ``most_cpus``: the CPUs that it has where the kernel does not know of a limit; "" without one.
+    """
+    cpus = _cpus(root, most_cpus)
     return Machine(cpus=cpus, gpus=_gpus(root, environ or {}), neurons=_neurons(root))
 
 
-def _cpus(root: str, environ: Mapping[str, str]) -> int:
+def _cpus(root: str, most: str) -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    given = environ.get(contract.CPUS_VARIABLE, "")
-    return max(1, min([allowed, *_quotas(root), *([int(given)] if given.isdecimal() else [])]))
+    return max(1, min([allowed, *_quotas(root), *([int(most)] if most.isdecimal() else [])]))
 
 
 def _quotas(root: str) -> Iterator[int]:

@@ -237,7 +237,7 @@ class HostAgent:
             self._is_sending = False
 
     def _end_overdue_hosts(self) -> None:
-        """End hosts that the job's agent should have ended by now: it is stopped, or hangs."""
+        """Stop hosts that the job's agent should have ended by now: it is stopped, or hangs."""
         overdue = time.monotonic() - self._deadline
         if overdue > 0:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN

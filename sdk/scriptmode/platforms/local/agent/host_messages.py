@@ -4,7 +4,7 @@ Commands, on a host's agent's standard input; end of file means that the job's a
 
 =========================================  =============================================================================
 ``{"do": "stage"}``                        Stage the inputs and make the mounts; answered by ``staged`` or ``failed``.
-``{"do": "train", "left": 9.5}``           Start the hosts, which have so many seconds (without ``left``: any time), and
+``{"do": "train", "left": 9.5}``           Start the hosts, which have ``left`` seconds (without it: any time), and
                                            serve their inputs; answered by ``started`` or ``failed``.
 ``{"do": "terminate", "host": "algo-1"}``  Send SIGTERM to a host's ``train``.
 ``{"do": "kill", "host": "algo-1"}``       Kill every process of a host.
