@@ -23,7 +23,9 @@ pytestmark = pytest.mark.slow
 SIZE = 40_000
 BAD = ("2", "7")
 CONTENTS = {str(number): random.Random(number).randbytes(SIZE) for number in range(9)}
-SETTINGS = {"retry_seconds": 0.8, "stall": 0.4}
+#: Seconds of retries and of a connection without a byte; generous where no fault waits for them.
+SETTINGS = {"retry_seconds": 0.8, "stall": 8.0}
+WAITING = ("stalls", "bytes a second")
 
 
 @dataclass(frozen=True)
@@ -147,17 +149,19 @@ def server(monkeypatch, no_credentials):
 
 
 @pytest.mark.parametrize(("row", "mode", "count"), CELLS)
-def test_a_fault_costs_time_or_fails_with_its_cause(server, views, tmp_path, row, mode, count):
+def test_a_fault_costs_time_or_fails_with_its_cause(server, views, tmp_path, request, monkeypatch, row, mode, count):  # noqa: PLR0917
+    if any(word in request.node.callspec.id for word in WAITING):
+        monkeypatch.setitem(SETTINGS, "stall", 1.0)
     server.contents = {key: CONTENTS[key] for key in (CONTENTS if count > 1 else BAD[:1])}
-    store = S3Store(**SETTINGS)
+    store = S3Store()
     entries = [(item, item.uri.rpartition("/")[2]) for item in store.objects("s3://bkt/")]
     gets = dict.fromkeys(BAD, 0)
 
-    def respond(request):
-        if not request.is_get or request.key not in BAD:
+    def respond(asked):
+        if not asked.is_get or asked.key not in BAD:
             return None
-        gets[request.key] += 1
-        return row.respond(server, request, gets[request.key])
+        gets[asked.key] += 1
+        return row.respond(server, asked, gets[asked.key])
 
     server.fault = respond
     found, error = outcome(lambda: MODES[mode](entries, views, tmp_path))

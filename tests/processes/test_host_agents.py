@@ -152,4 +152,4 @@ def test_an_agent_without_its_job_tells_why(jobs, executed):
     agent = executed(jobs.job_folder("gone"), "algo-1")
     cause = agent.event("failed")["failure"]["cause"]
     assert cause.startswith("algo-1 cannot be prepared: there is no training job 'gone'")
-    assert agent.process.wait(600) == 0
+    assert agent.process.wait(600) == 1
