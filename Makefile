@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # In more processes than cores, because most tests wait for others. tests/conftest.py groups tests that must share one.
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder
 
-.PHONY: demo test test-rest test-all test-thorough test-images foreign check bench docs screens notebooks image-table release lint setup light packages clean
+.PHONY: demo test test-rest test-all test-thorough test-images chaos foreign check bench docs screens notebooks image-table release lint setup light packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
@@ -32,6 +32,13 @@ test-thorough: setup lint
 test-images: setup
 	.ci/packages all
 	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
+
+SEED ?= 1
+JOBS ?= 100
+
+## Run JOBS jobs that each meet a fault drawn from SEED, and print what did not end truly; ONLY=INDEX repeats one.
+chaos: light
+	PYTHONPATH=tests $(BIN)/python -m chaos $(SEED) $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(FAULT),--fault '$(FAULT)')
 
 ## Run suites of other projects against this one, all or those in NAMES, and print a table.
 foreign: setup

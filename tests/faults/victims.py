@@ -92,6 +92,9 @@ def plan_of(seed):
 
 
 class Run:
+    #: What a process gets that is not stopped for a while.
+    kill = signal.SIGKILL
+
     def __init__(self, plan, folder, data):
         self.plan = plan
         self.jobs = LocalJobs(folder, stop_grace=5.0)
@@ -166,7 +169,7 @@ class Run:
         pid = sorted(by_role[role])[int(self.plan.number * len(by_role[role]))]
         self.victim = (role, pid)
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP if self.plan.paused else signal.SIGKILL)
+            os.kill(pid, signal.SIGSTOP if self.plan.paused else self.kill)
         if self.plan.paused:
             began = time.monotonic()
             until(lambda: time.monotonic() >= began + self.plan.paused)

@@ -245,3 +245,18 @@ def test_an_error_of_the_agent_fails_the_job_and_ends_its_hosts(jobs):
     assert description["TrainingJobStatus"] == "Failed"
     assert "output" in description["FailureReason"]
     assert not jobs.processes()
+
+
+def test_what_an_agent_that_was_killed_did_not_remove_is_removed_by_the_next_look(jobs):
+    (jobs.folder / "in").mkdir()
+    (jobs.folder / "in" / "a").write_text("1")
+    name = jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/in")])
+    jobs.completed(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    (folder.channels / "0").mkdir(parents=True)
+    (folder.host("algo-1") / "input").mkdir(parents=True)
+    os.mkfifo(folder.host("algo-1") / "input" / "train_0")
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "Completed"
+    assert not folder.channels.exists()
+    assert not folder.hosts.exists()

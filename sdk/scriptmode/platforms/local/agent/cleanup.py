@@ -20,7 +20,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
 
     A link by which a host replaced a directory is not followed. Returns a warning for each directory that stays.
     """
-    names = [folder.channels.name]
+    names = []
     warnings = []
     if mounted := mounts.mounted_below(folder.hosts):
         warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
@@ -30,6 +30,8 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
             names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
     else:
         names.append(folder.hosts.name)
+    # Last: as long as it is there, not all was removed.
+    names.append(folder.channels.name)
     drafts.remove_orphans(folder.path)
     with beneath.Directory(folder.path) as directory:
         return [*warnings, *(warning for name in names for warning in _remove(directory, folder, name))]

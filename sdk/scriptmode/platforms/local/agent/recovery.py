@@ -67,6 +67,7 @@ def reconcile(folder: JobFolder) -> JobState:
     """
     state = folder.read_state()
     if state.ended:
+        _remove_rest(folder, state)
         return state
     control = find_control(folder)
     location = control.locate(folder, state)
@@ -74,6 +75,16 @@ def reconcile(folder: JobFolder) -> JobState:
         return _record_end(folder, lambda state: _end_rest(folder, state, location.termination))
     state = with_stop_request(folder, folder.read_state())
     return state if state.ended else _with_location(folder, state, control, location)
+
+
+def _remove_rest(folder: JobFolder, state: JobState) -> None:
+    """Remove the files of an ended job that its agent did not come to remove, because it was killed."""
+    if not folder.channels.exists():
+        return
+    # What cannot be removed does not change the state; an agent that still removes files holds the lock.
+    with suppress(OSError, PlatformError), folder.try_lock() as is_locked:
+        if is_locked:
+            cleanup.remove_unneeded_files(folder, failed=state.status == "Failed")
 
 
 def _with_location(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:

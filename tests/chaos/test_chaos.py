@@ -1,0 +1,68 @@
+"""The jobs of `make chaos`: some of them, and that each kind of violation is found."""
+
+import pytest
+from chaos.__main__ import Server, main, run, table
+from chaos.jobs import TRAIN
+from chaos.plans import FAULTS, plan_of
+
+pytestmark = pytest.mark.slow
+
+QUIET = plan_of("quiet", 0, "none")._replace(layout="single", mode="File", phase="Pending", seconds=0.1)
+LIES = """
+    import os
+    open(os.environ["SM_MODEL_DIR"] + "/weights", "wb").write(b"another model")
+"""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    # The server sets these for all of its jobs.
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with Server() as running:
+        yield running
+
+
+@pytest.mark.long
+def test_twenty_jobs_end_truly(server):
+    ends = [run(plan_of("twenty", index), server) for index in range(20)]
+    assert [(plan.seed, end, error) for plan, end, error in ends if error] == []
+
+
+def test_a_job_without_a_fault_is_completed(server):
+    assert run(QUIET, server)[1:] == ("Completed", None)
+
+
+def test_another_model_is_a_lie(server):
+    _, end, error = run(QUIET, server, train=LIES)
+    assert (end, error) == ("lie", "Completed with another model (victim ('none', 0))")
+
+
+def test_a_job_that_does_not_end_in_time_hangs(server):
+    assert run(QUIET._replace(seconds=20.0), server, bound=0.5)[1] == "hang"
+
+
+def test_an_end_that_the_fault_does_not_explain_is_a_lie(server):
+    _, end, error = run(QUIET, server, train=TRAIN + "\nraise ValueError('of the script')\n")
+    assert end == "lie"
+    assert "Failed is not possible here" in error
+
+
+def test_the_same_seed_gives_the_same_plan_and_every_fault_is_drawn():
+    plans = [plan_of("a", index) for index in range(500)]
+    assert plans == [plan_of("a", index) for index in range(500)]
+    assert {plan.fault for plan in plans} == set(FAULTS)
+
+
+def test_the_table_counts_each_kind():
+    shown = table([("none", "Completed"), ("none", "lie"), ("S3", "hang"), ("S3", "left over")])
+    assert shown.splitlines()[-1].split() == ["all", "4", "1", "0", "0", "0", "1", "1", "1", "0"]
+
+
+@pytest.mark.long
+def test_the_command_prints_the_table_and_its_exit_code_is_0(capsys, monkeypatch):
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "")
+    assert main(["command", "2", "--fault", "none"]) == 0
+    assert "2 of 2 jobs" in capsys.readouterr().out
