@@ -20,7 +20,8 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
 
     A link by which a host replaced a directory is not followed. Returns a warning for each directory that stays.
     """
-    names = []
+    # What the hosts used is of the present alone.
+    names = [folder.usage_file("").parent.name]
     warnings = []
     if mounted := mounts.mounted_below(folder.hosts):
         warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
