@@ -100,6 +100,7 @@ def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(j
     name = request["TrainingJobName"]
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     assert "cpus 1 1" in "\n".join(jobs.lines(name))
+    until(lambda: "algo-2, script: exit code 5" in jobs.cluster.job(jobs.number(name)).get("Comment", ""))
     until(lambda: jobs.cluster.step_codes(jobs.number(name)).get("algo-2") == ["5:0"])
 
 

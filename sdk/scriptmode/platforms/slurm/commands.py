@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Callable, TypeVar
@@ -151,6 +152,12 @@ def run_step(partition: str, options: Sequence[str], command: Sequence[str], sec
 def requeue(job_id: int) -> None:
     """Return a running or ended job to the queue; raise `PlatformError`."""
     _run(("scontrol", "requeue", str(job_id)))
+
+
+def set_comment(job_id: int, text: str) -> None:
+    """Set the comment of a job of this user; a cluster that refuses or does not answer is ignored."""
+    with suppress(PlatformError):
+        _run(("scontrol", "update", f"JobId={job_id}", f"Comment={text}"), wait=0)
 
 
 def cancel(job_id: int, *, pending: bool = False) -> None:

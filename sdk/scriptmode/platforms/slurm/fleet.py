@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 #: The program of a host's agent. It is named, not imported: agents import this package.
 _HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
 _ADDRESS_SECONDS = 60.0
+#: Characters of a reason in the comment of a job.
+_COMMENT_CHARACTERS = 500
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
 
@@ -164,8 +166,11 @@ class SlurmFleet:
                 _revalidate(sandbox.base / path)
         return []
 
-    def release(self) -> None:
-        """Skip: the ports are those of the job's number."""
+    def release(self, reason: str = "") -> None:
+        """Write the reason of a failure to the job's comment, which squeue and sacct show, unless the user gave one."""
+        number, given = find_own_number(self._folder), "comment" in settings_from_json(self._job.engine).options
+        if number is not None and reason and not given:
+            commands.set_comment(number, " ".join(reason.split())[:_COMMENT_CHARACTERS])
 
 
 class NodeFleet(ProcessFleet):

@@ -360,7 +360,7 @@ class Agent:
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
-        self._fleet.release()
+        self._fleet.release(outcome.reason)
         self._sync_logs()
         for name in self._sandboxes:
             if text := logs.describe_loss(self._folder.log(name), name):
