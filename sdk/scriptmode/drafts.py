@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,13 +29,14 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 
 
 def lock(descriptor: int) -> bool:
     """Lock a draft until its descriptor is closed; return False where another process has it, or locks are missing."""
-    try:
+    if sys.platform != "win32":
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (ImportError, OSError):  # Windows, a file system without locks
-        return False
-    return True
+        # Not every file system has locks.
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 @contextmanager

@@ -194,6 +194,24 @@ def test_the_time_limit_holds_while_the_agent_is_stopped(jobs):
     assert (ended["TrainingJobStatus"], ended["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded")
 
 
+def test_a_failure_before_the_time_limit_stays_one_while_the_agent_is_stopped(jobs):
+    script = """
+        import sys, time
+        print("up", flush=True)
+        time.sleep(1.5)
+        sys.exit("no data in the channel")
+    """
+    name = jobs.start(script, max_run=4)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    process_tree.send_signal(agent, signal.SIGSTOP)
+    time.sleep(10)
+    process_tree.send_signal(agent, signal.SIGCONT)
+    ended = jobs.wait(name)
+    assert ended["TrainingJobStatus"] == "Failed"
+    assert "no data in the channel" in ended["FailureReason"]
+
+
 def is_script(pid):
     try:
         return b"train.py" in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -38,7 +38,9 @@ def ending(folder, kind, text, python=sys.executable):
         (code / "train.sh").write_text(text + "\n")
         command = ("bash", "train.sh")
     variables = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "SM_", "COVERAGE"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PIP_", "PYTHON", "SM_", "COVERAGE", "MAKE", "MFLAGS"))
     }
     variables |= {"PYTHONUNBUFFERED": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "LC_ALL": "C"}
     done = subprocess.run(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from scriptmode.serve.wsgi import Environ
 
+#: A longer body of a refused request is not awaited: the connection is closed.
+_MOST_DISCARDED = 16 * 1024 * 1024
 _NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
 
 
@@ -47,6 +49,8 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
         self._check = check
         #: When its first byte came, in seconds since the epoch.
         self.began = time.time()
+        #: Bytes of the body of a refused request that are still to come, and are discarded.
+        self._left = 0
         self.adj: Any = adjustments
         self.completed: bool
 
@@ -59,6 +63,12 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """Parse bytes that have come, and return how many belong to this request."""
+        if self._left:
+            # A client that sends its body before it reads would miss the answer.
+            taken = min(self._left, len(data))
+            self._left -= taken
+            self.completed = not self._left
+            return taken
         is_new = not self.headers_finished
         consumed: int = super().received(data)
         if is_new and self.headers_finished and not self.completed:
@@ -66,7 +76,9 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
             try:
                 self._check(environ)
             except ApiError as error:
-                self.error, self.completed = _RefusedError(error), True
+                self.error = _RefusedError(error)
+                is_read = not self.expect_continue and 0 < self.content_length <= _MOST_DISCARDED
+                self._left, self.completed = self.content_length if is_read else 0, not is_read
             if not is_for_s3(environ):
                 # The length of a body in chunks is not known before.
                 self.adj = copy.copy(self.adj)

@@ -82,6 +82,8 @@ class HostAgent:
         self._is_sending = False
         #: When the hosts have used up their time, by the monotonic clock; after that they get SIGTERM, then SIGKILL.
         self._deadline = float("inf")
+        #: The hosts that this process ended because of it.
+        self._overdue: set[str] = set()
         #: The last time when commands were read.
         self._worked = time.monotonic()
         self._sent_progress: list[ChannelProgress] = []
@@ -187,7 +189,8 @@ class HostAgent:
             if code is not None:
                 self.exit_code = self.exit_code or (code if code >= 0 else 128 - code)
                 host = self._running.pop(name)
-                self._send("ended", host=name, code=code, machine_failure=host.machine_failure)
+                overdue = {"overdue": True} if name in self._overdue else {}
+                self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
         if self._running:
             pids = [host.pid for host in self._running.values()]
             self._children.reap_strays([*pids, *self._producers.pids, *self._mounts.pids])
@@ -241,6 +244,7 @@ class HostAgent:
         overdue = time.monotonic() - self._deadline
         if overdue > 0:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
+            self._overdue.update(self._running)
             for host in list(self._running.values()):
                 (host.kill if is_grace_over else host.terminate)()
 

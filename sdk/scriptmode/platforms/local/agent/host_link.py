@@ -15,7 +15,6 @@ from scriptmode.failure import Failure, describe_exit_code
 from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.agent import host_messages
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS, Outcome
-from scriptmode.platforms.local.store.heartbeat import SILENT_SECONDS
 from scriptmode.platforms.local.store.state import failure_from_json
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 
+#: Seconds without an event after which an agent is lost, also on a busy machine.
+SILENT_SECONDS = 60.0
 #: Seconds without an event after which an agent that was told to end is killed; the job's agent ends what it ran then.
 END_SECONDS = 15.0
 #: The same until the first event: the import of the agent's modules from a busy file server, and what a scheduler does
@@ -44,6 +45,8 @@ class LinkedHost:
     link: HostLink = field(repr=False)
     machine_failure: str = ""
     code: int | None = None
+    #: Whether its agent ended it, because it had no time left.
+    is_overdue: bool = False
 
     def poll(self) -> int | None:
         """Return the exit code once the host ended, ``-n`` for signal n, else None; never block."""
@@ -175,9 +178,9 @@ class HostLink:
     def _on_failed(self, kind: str, failure: Any) -> None:
         self.failure = self.failure or Outcome.failed(kind, failure_from_json(failure))
 
-    def _on_ended(self, host: str, code: int, machine_failure: str) -> None:
+    def _on_ended(self, host: str, code: int, machine_failure: str, *, overdue: bool = False) -> None:
         ended = self._host(host)
-        ended.code, ended.machine_failure = code, machine_failure
+        ended.code, ended.machine_failure, ended.is_overdue = code, machine_failure, overdue
 
     def _host(self, name: str) -> LinkedHost:
         if name not in self.hosts:

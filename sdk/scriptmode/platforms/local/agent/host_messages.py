@@ -20,7 +20,8 @@ Events, on its standard output:
 ``alive``     Every `ALIVE_SECONDS`, so that an agent is missed that cannot tell its end.
 ``log``       ``text`` is for the log of ``host``.
 ``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.
-``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure`` as in `hosts.Host`.
+``ended``     ``host`` ended with ``code`` (``-n`` for signal n); ``machine_failure`` as in `hosts.Host`; ``overdue``:
+              its agent ended it, because it had no time left.
 ``finished``  ``problems``: what could not be ended; ``misplaced``: a `Problem` of output outside the sandboxes, "" for
               none. The last event.
 ============  ==========================================================================================================
@@ -56,7 +57,7 @@ _EVENTS: Mapping[str, object] = {
     "alive": {},
     "log": {"host!": str, "text!": str},
     "failed": {"kind!": str, "failure!": {"cause!": str}},
-    "ended": {"host!": str, "code!": int, "machine_failure!": str},
+    "ended": {"host!": str, "code!": int, "machine_failure!": str, "overdue": bool},
     "finished": {"problems!": [str], "misplaced!": str},
 }
 #: Interval of the event ``alive``.

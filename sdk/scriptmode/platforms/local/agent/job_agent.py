@@ -305,6 +305,9 @@ class Agent:
         return interruption.requeue(self._folder, self._request, reason)
 
     def _describe_failure(self, name: str, code: int) -> Outcome:
+        if any(host.is_overdue for host in self._hosts):
+            # While this process was stopped.
+            return Outcome("MaxRuntimeExceeded")
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
         if machine_failure:
             return Outcome.failed("ClientError", Failure(f"{name}: {machine_failure}", host=name))

@@ -161,9 +161,20 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
     what = "is stopped or hangs"
     if agent and process_tree.is_stopped(agent):
         what = f"is stopped, and goes on by: kill -CONT {agent.pid}"
-    elif os.statvfs(folder.path).f_flag & os.ST_RDONLY:
-        what = f"can record nothing, as the file system of {folder.path} is read-only"
+    elif problem := _find_lock_problem(folder):
+        what = f"can record nothing: {folder.lock_file}: {problem}"
     return replace(state, note=f"{silence}: it {what}; end the job: scriptmode stop {folder.name}")
+
+
+def _find_lock_problem(folder: JobFolder) -> str:
+    """Return why the file of an agent's heartbeat cannot be opened to write it, such as a read-only file system."""
+    try:
+        os.close(os.open(folder.lock_file, os.O_RDWR | os.O_CLOEXEC))
+    except PermissionError:
+        return ""  # of another user
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:

@@ -109,11 +109,6 @@ def supervise(
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
-        # The agents of the hosts ended them, while this process was stopped.
-        is_overdue = hooks.clock() - deadline > OVERDUE_SECONDS
-        if failed and is_overdue:
-            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
-            return Outcome("MaxRuntimeExceeded")
         if failed:
             deadline = _terminate(hosts, FAILURE_GRACE_SECONDS, hooks)
             # This may ask a scheduler that does not answer soon.
