@@ -23,6 +23,8 @@ _LOSS = re.compile(
     rb"(?m)^scriptmode: (\d{1,18}) lines? \((\d{1,18}) bytes\) of this log could not be written "
     rb"and are missing here: (.*)$"
 )
+#: Bytes before the reader's position that are compared with the log: `streams.py` of the runtime replaces no others.
+_REPLACEABLE = 16 * 1024
 #: Bytes read of an unfinished line: some drawings of a progress bar.
 _UNFINISHED = 8 * 1024
 
@@ -58,6 +60,9 @@ class LogReader:
 
     A line of more than `CHUNK` bytes is returned in pieces, so that memory does not grow with it. It is cut before a
     carriage return where it has one, so that one drawing of a progress bar stays together.
+
+    A launcher whose disk stays full replaces the last lines of its log with a notice. Where those were read before, the
+    notice is yielded in place of the incomplete line.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,6 +73,8 @@ class LogReader:
         #: The bytes of one character may be divided between two pieces.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._is_divided = False
+        #: The last bytes that were read, at most `_REPLACEABLE`.
+        self._read_last = b""
 
     def lines(self, *, final: bool) -> Iterator[tuple[str, bool]]:
         """Yield the lines completed since the last call, each with whether the next one continues it.
@@ -78,7 +85,9 @@ class LogReader:
         if self._file is None:
             with suppress(FileNotFoundError):
                 self._file = open_regular(self._path)
+        yield from self._replaced_lines()
         while self._file is not None and (chunk := self._file.read(CHUNK)):
+            self._read_last = (self._read_last + chunk[-_REPLACEABLE:])[-_REPLACEABLE:]
             whole, feed, begun = chunk.rpartition(b"\n")
             if feed:
                 whole, self._begun = self._begun + whole, b""
@@ -96,6 +105,30 @@ class LogReader:
         if final and (self._begun or self._is_divided):
             rest, self._begun = self._begun, b""
             yield self._ended(rest)
+
+    def _replaced_lines(self) -> Iterator[tuple[str, bool]]:
+        """Yield the notice that replaced lines which were read before, after the incomplete line's part before it."""
+        if self._file is None or not self._read_last:
+            return
+        end = self._file.tell()
+        start = end - len(self._read_last)
+        # The notice may end after the reader's position.
+        now = os.pread(self._file.fileno(), 2 * _REPLACEABLE, start)
+        if now.startswith(self._read_last):
+            return
+        before, self._read_last = self._read_last, now[: len(self._read_last)]
+        equal = next((at for at, pair in enumerate(zip(before, now)) if pair[0] != pair[1]), len(now))
+        notice = _LOSS.search(now, now.rfind(b"\n", 0, equal) + 1)
+        if notice is None or start + notice.start() >= end:
+            return
+        kept = self._begun[: max(0, len(self._begun) - (end - start - notice.start()))]
+        self._begun = b""
+        if kept or self._is_divided:
+            yield self._ended(kept)
+        yield notice[0].decode("utf-8", "replace").rstrip(), False
+        after = notice.end() + 1
+        self._file.seek(start + after)
+        self._read_last = now[:after][-_REPLACEABLE:]
 
     def _ended(self, rest: bytes) -> tuple[str, bool]:
         if not self._is_divided:
