@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -144,6 +145,33 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
         "left []", "up at 1",
     ]  # fmt: skip
     assert [line for line in seen if line in lines] == lines
+
+
+def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):
+    runs.create(hosts=2)
+    second = runs.folder.log("algo-2")
+    with runs.start() as agent:
+        runs.until_line(agent, "up at")
+        until(lambda: second.exists() and "up at" in second.read_text())
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(600) == 1
+    (event,) = [each for each in runs.jobs.platform.events(runs.name) if each.is_loss]
+    assert event.reason == "OutputLeftOut"
+    assert event.message == "checkpoints: algo-2's 'step' is left out: algo-1 has 'step' too"
+
+
+def test_checkpoints_that_an_interruption_cannot_copy_are_an_event(runs):
+    runs.create()
+    with runs.start() as agent:
+        runs.until_line(agent, "up at")
+        checkpoints = runs.jobs.folder / "checkpoints"
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        checkpoints.write_text("a file")
+        agent.send_signal(signal.SIGTERM)
+        agent.wait(600)
+    (event,) = [each for each in runs.jobs.platform.events(runs.name) if each.is_loss]
+    assert event.reason == "CheckpointsNotCopied"
+    assert event.message.startswith("the last checkpoints were not copied: ")
 
 
 def test_hosts_that_the_engine_ended_interrupt_the_job(runs):

@@ -1,6 +1,8 @@
 """What a job lost is told wherever its outcome is: describe, its JSON, the last lines of run, the card, and the errors."""
 
 import json
+import os
+import signal
 
 import pytest
 from fakes.command_line import program
@@ -11,6 +13,7 @@ from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
+from scriptmode.platforms.local.system import full_disk
 from scriptmode.serve.page import PageOperations
 
 DEEP = """
@@ -116,6 +119,62 @@ def test_equal_events_count_as_one_and_many_are_bounded():
     assert sum(each.count for each in state.events) == 1003
     assert max(len(each.message) for each in state.events) <= 500
     assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "\U0001f600", "\0"])
+def test_events_fit_into_the_space_that_is_reserved_for_the_final_state(character):
+    state = starting_state("job-1", "arn", 0.0)
+    for number in range(100):
+        state = state.with_event(JobEvent("OutputLeftOut", f"{number} {character * 1000}", "algo-1"))
+    assert len(json.dumps(state.to_json(), indent=1)) < full_disk.RESERVED_BYTES
+
+
+def test_a_long_message_counts_with_its_equal_and_a_loss_stays_one_among_many_events():
+    state = starting_state("job-1", "arn", 0.0)
+    for _ in range(3):
+        state = state.with_event(JobEvent("OutputLeftOut", "x" * 1000))
+    assert [each.count for each in state.events] == [3]
+    for number in range(MOST_EVENTS - 1):
+        state = state.with_event(JobEvent("OutputLeftOut", f"{number} is left out"))
+    state = state.with_event(JobEvent("Interrupted", "it was preempted"))
+    assert (state.events[-1].is_loss, state.events[-1].count) == (True, 2)
+
+
+def test_a_job_whose_agent_died_has_the_losses_of_its_logs(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)")
+    jobs.until_line(name, "up")
+    folder = jobs.job_folder(name)
+    text = "7 lines (100 bytes) of this log could not be written and are missing here: No space left on device"
+    logs.append_line(folder.log("algo-1"), f"scriptmode: {text}")
+    os.kill(jobs.agent(name).pid, signal.SIGKILL)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    (event,) = jobs.platform.events(name)
+    assert (event.reason, event.host, event.is_loss) == ("LogLost", "algo-1", True)
+
+
+def test_losses_come_before_what_was_done_again(jobs):
+    name = jobs.start("pass")
+    jobs.completed(name)
+    folder = jobs.job_folder(name)
+    state = folder.read_state().with_event(JobEvent("Interrupted", "the job started again"))
+    folder.write_state(state.with_event(JobEvent("LogLost", "7 lines")))
+    assert [each.reason for each in jobs.platform.events(name)] == ["LogLost", "Interrupted"]
+
+
+def test_a_failed_job_tells_that_its_artifacts_were_not_delivered(jobs, tmp_path):
+    destination = tmp_path / "destination"
+    script = f"""
+        import os, pathlib, shutil, sys
+        pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "kept").write_text("1")
+        shutil.rmtree({str(destination)!r}, ignore_errors=True)
+        pathlib.Path({str(destination)!r}).write_text("a file")
+        sys.exit("no data in the channel")
+    """
+    name = jobs.start(script, more={"OutputDataConfig": {"S3OutputPath": f"file://{destination}"}})
+    assert "no data in the channel" in jobs.wait(name)["FailureReason"]
+    (event,) = jobs.platform.events(name)
+    assert (event.reason, event.is_loss) == ("OutputLeftOut", True)
+    assert event.message.startswith("the artifacts were not delivered: ")
 
 
 def test_a_state_of_an_earlier_version_has_no_events_and_a_damaged_one_is_refused():

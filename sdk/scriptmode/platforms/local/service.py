@@ -305,8 +305,8 @@ class LocalPlatform:
         return self._store.find(str(description["TrainingJobName"])).read_state().failure
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
-        """Return what a job lost and did again so far; raise `JobNotFoundError`."""
-        return self._store.find(name).read_state().events
+        """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
+        return tuple(sorted(self._store.find(name).read_state().events, key=lambda each: not each.is_loss))
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""

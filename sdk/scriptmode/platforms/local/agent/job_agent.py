@@ -31,7 +31,7 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
@@ -56,12 +56,13 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.platforms.local.agent.host_link import LinkedHost
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
+_T = TypeVar("_T")
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
 #: Interval of reporting the progress of a long download.
@@ -292,9 +293,11 @@ class Agent:
         """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""
         if self._hosts and self._checkpoints:
             checkpoints = self._checkpoints
-            task = self._tasks.start(lambda: checkpoints.finish(self._log_to_user))
+            task = self._tasks.start(lambda: self._noting(checkpoints.finish)[1])
             while not task.poll():
                 self._wait(supervision.POLL_SECONDS)
+            for note in task.value or ():
+                self._add_event("OutputLeftOut", note)
             if task.error:
                 self._log_to_user(f"checkpoints were not copied: {task.error}")
                 self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
@@ -335,6 +338,7 @@ class Agent:
             if with_model:
                 location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
                 return _client_error(f"Artifact upload failed: {task.error}; {location}")
+            self._add_event("OutputLeftOut", f"the artifacts were not delivered: {task.error}")
         published = task.value or {"uri": "", "notes": []}
         self._state = replace(self._state, artifacts=str(published["uri"]))
         for note in published["notes"]:
@@ -343,31 +347,39 @@ class Agent:
 
     def _publish(self, outcome: Outcome, *, with_model: bool) -> dict[str, object]:
         """Deliver the artifacts and the last checkpoints; return the model's URI, and what was left out."""
-        sandboxes, notes = list(self._sandboxes.values()), list[str]()
-
-        def say(text: str) -> None:
-            notes.append(text)
-            self._log_to_user(text)
-
+        sandboxes = list(self._sandboxes.values())
         if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
             message = self._fleet.no_model_message
             if text := missing_model.describe_missing_model(self._request, sandboxes[0], message):
                 self._log_to_user(text)
-        with full_disk.translate_full_disk_errors(self._disk):
+
+        def publish(say: Callable[[str], None]) -> str:
             uri = artifacts.publish_artifacts(
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=say
             )
             if self._checkpoints:
                 self._checkpoints.finish(say)
+            return uri
+
+        with full_disk.translate_full_disk_errors(self._disk):
+            uri, notes = self._noting(publish)
         return {"uri": uri, "notes": notes}
+
+    def _noting(self, work: Callable[[Callable[[str], None]], _T]) -> tuple[_T, list[str]]:
+        """Call ``work`` with what writes a note to the user's log; return its result and the notes."""
+        notes = list[str]()
+
+        def say(text: str) -> None:
+            notes.append(text)
+            self._log_to_user(text)
+
+        return work(say), notes
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
         self._fleet.release(outcome.reason)
         self._sync_logs()
-        for name in self._sandboxes:
-            if text := logs.describe_loss(self._folder.log(name), name):
-                self._add_event("LogLost", text, name)
+        self._state = logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
@@ -463,8 +475,9 @@ class Agent:
             self._log_to_host(host, text)
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
-        """Add an event to the state, which is written with the next status."""
+        """Record an event. The next status may be the current one, with which nothing would be written."""
         self._state = self._state.with_event(JobEvent(reason, message, host, time=time.time()))
+        self._states.record(self._state)
 
     def _log(self, text: str) -> None:
         """Write a line to the agent's log; `main` made ``sys.stderr`` a stream whose writes never fail."""

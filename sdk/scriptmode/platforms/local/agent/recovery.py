@@ -31,6 +31,7 @@ from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.spec.hosts import HostKind
@@ -262,6 +263,10 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
             reason=outcome.reason,
             failure=outcome.failure,
         )
+        # A job whose record cannot be read has no known hosts.
+        with suppress(PlatformError):
+            hosts = folder.read_job().request.resources.hosts
+            ended = logs.with_losses(ended, {host: folder.log(host) for host in hosts})
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)

@@ -6,15 +6,19 @@ import codecs
 import mmap
 import os
 import re
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.data.regular_files import open_regular, open_to_append
 from scriptmode.messages import format_bytes
+from scriptmode.platforms.base import JobEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from scriptmode.platforms.local.store.state import JobState
 
 #: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
 CHUNK = 1024 * 1024
@@ -49,6 +53,14 @@ def describe_loss(path: Path, host: str) -> str:
             reason = notice[3].decode("utf-8", "replace").strip()
     amount = f"{lines:,} line{'s' * (lines != 1)} ({format_bytes(count)})"
     return f"{amount} of the log of {host} could not be written: {reason}" if count else ""
+
+
+def with_losses(state: JobState, logs: Mapping[str, Path]) -> JobState:
+    """Return the state with an event for each log, by host, from which lines are missing."""
+    for host, path in logs.items():
+        if text := describe_loss(path, host):
+            state = state.with_event(JobEvent("LogLost", text, host, time=time.time()))
+    return state
 
 
 def _mapped(file: BinaryIO) -> mmap.mmap:

@@ -9,6 +9,7 @@ status. ``Completed``, ``Failed``, ``Stopped`` and ``MaxRuntimeExceeded`` are fi
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,8 +37,9 @@ STATUS_OF = {
 #: A request to stop changes a job only while it is in one of these.
 STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training", "Interrupted"})
 
-#: The most events of a job, the characters of each, and the message of the last one if there are more.
-MOST_EVENTS, _EVENT_CHARACTERS, _MORE = 50, 500, "more of this kind happened"
+#: The most events of a job, the bytes of each one's message in the file, and the last one's message if there are more.
+#: Together they take less than half of the space that is reserved for the final state.
+MOST_EVENTS, _EVENT_BYTES, _MORE = 50, 500, "more of this kind happened"
 #: A job has no hosts in one of these.
 _WITHOUT_HOSTS = frozenset({"Pending", "Starting", "Interrupted"})
 
@@ -199,15 +201,18 @@ class JobState:
 
     def with_event(self, event: JobEvent) -> JobState:
         """Return the state with an event, which counts with an earlier one of its reason, host and message."""
+        event = replace(event, message=_shorten_to_bytes(event.message))
         for index, each in enumerate(self.events):
             if (each.reason, each.host, each.message) == (event.reason, event.host, event.message):
                 again = replace(each, count=each.count + event.count, time=event.time)
                 return replace(self, events=(*self.events[:index], again, *self.events[index + 1 :]))
-        kept, last = self.events, replace(event, message=contract.shorten(event.message, _EVENT_CHARACTERS))
-        if len(kept) >= MOST_EVENTS:
-            more = kept[-1].count + 1 if kept[-1].message == _MORE else 2
-            kept, last = kept[: MOST_EVENTS - 1], replace(event, message=_MORE, host="", count=more)
-        return replace(self, events=(*kept, last))
+        if len(self.events) < MOST_EVENTS:
+            return replace(self, events=(*self.events, event))
+        *kept, last = self.events
+        # A loss stays one, whatever is counted with it.
+        reason = last.reason if last.is_loss else event.reason
+        more = JobEvent(reason, _MORE, count=last.count + event.count, time=event.time)
+        return replace(self, events=(*kept, more))
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the state file."""
@@ -236,6 +241,14 @@ def state_from_json(content: Any) -> JobState:
     failure = fields.get("failure")
     found_failure = None if failure is None else failure_from_json(failure)
     return JobState(**{**fields, "transitions": transitions, "failure": found_failure, "events": events})
+
+
+def _shorten_to_bytes(message: str) -> str:
+    """Return a message in at most `_EVENT_BYTES` bytes of JSON, where a character takes up to 12."""
+    limit = _EVENT_BYTES
+    while len(json.dumps(message := contract.shorten(message, limit))) > _EVENT_BYTES:
+        limit = len(message) * 9 // 10
+    return message
 
 
 def _event_from_json(content: Any) -> JobEvent:
