@@ -6,6 +6,7 @@ is 1 if a promise did not hold.
 
 import argparse
 import os
+import shutil
 import sys
 import threading
 import time
@@ -63,7 +64,7 @@ def main(arguments=None):
     indexes = range(chosen.jobs) if chosen.only is None else [chosen.only]
     began, ends = time.monotonic(), []
     with Server() as server, ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
-        futures = [pool.submit(run, plan_of(chosen.seed, index, chosen.fault), server) for index in indexes]
+        futures = [pool.submit(run, plan_of(chosen.seed, index, chosen.fault), server, keep=True) for index in indexes]
         for number, future in enumerate(as_completed(futures), 1):
             plan, end, error = future.result()
             ends.append((plan.fault, end))
@@ -77,9 +78,13 @@ def main(arguments=None):
     return int(any(end in KINDS for _, end in ends))
 
 
-def run(plan, server, **options):
-    """Return the plan, how its job ended or which kind of promise did not hold, and the error."""
-    job = ChaosJob(plan, new_folder(), server, **options)
+def run(plan, server, *, keep=False, **options):
+    """Return the plan, how its job ended or which kind of promise did not hold, and the error.
+
+    The job's directory is removed; with ``keep`` not if there is an error.
+    """
+    folder = new_folder()
+    job = ChaosJob(plan, folder, server, **options)
     try:
         end, error = job.play(), None
     except ViolationError as violation:
@@ -92,6 +97,10 @@ def run(plan, server, **options):
         job.close()
     except Exception as reason:
         end, error = (end, error) if error else ("left over", f"at close: {reason}")
+    if error and keep:
+        error = f"{error}; its directory: {folder}"
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
     return plan, end, error
 
 
