@@ -141,7 +141,7 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
     lines = [line for line in runs.log().splitlines() if line.startswith(("left", "up at", "saved", "scriptmode: the"))]
     assert lines == [
         "left []", "up at 0", "saved",
-        "scriptmode: the job starts again, as it was interrupted: the scheduler preempted the job",
+        "scriptmode: the job starts again, as it was interrupted",
         "left []", "up at 1",
     ]  # fmt: skip
     assert [line for line in seen if line in lines] == lines

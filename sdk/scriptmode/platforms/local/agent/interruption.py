@@ -19,15 +19,14 @@ from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
 from scriptmode.platforms.local.store import heartbeat, logs
-from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.spec.job_request import JobRequest
 
-#: Exit code of a host that SIGTERM ended.
-_TERMINATED = 128 + 15
+#: Exit codes of a host that SIGTERM or SIGKILL ended.
+_TERMINATED = (128 + 15, 128 + 9)
 #: What a run leaves in the folder and the next one makes again.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
@@ -41,7 +40,7 @@ def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was
         return outcome
     code = outcome.failure.exit_code if outcome.failure else None
     is_lost = code is None and outcome.kind == "InternalServerError"
-    if not (was_signalled or is_lost or code == _TERMINATED):
+    if not (was_signalled or is_lost or code in _TERMINATED):
         return outcome
     engine = find_agent_control(request.resources.host_kind)
     termination = engine.why_terminated(folder, was_signalled=was_signalled)
@@ -100,7 +99,6 @@ def begin_next_run(folder: JobFolder, lock: int) -> None:
                 directory.remove_tree(name)
         message = state.transitions[-1].message
         state = state.with_event(JobEvent("Interrupted", f"the job started again: {message}", time=time.time()))
-        why = "" if message == MESSAGES["Interrupted"] else f": {message}"
         for log in folder.log("host").parent.iterdir():
-            logs.append_line(log, f"scriptmode: the job starts again, as it was interrupted{why}")
+            logs.append_line(log, "scriptmode: the job starts again, as it was interrupted")
     folder.write_state(state.with_status("Starting", time.time()))

@@ -96,7 +96,7 @@ def _with_location(folder: JobFolder, state: JobState, control: AgentControl, lo
         return replace(state, note=location.message)
     if location.message and state.secondary in ("Pending", "Interrupted"):
         # The agent of this run has not begun: there is no heartbeat of it.
-        return state.with_message(location.message, state.modified)
+        return _with_message(state, location.message)
     since = folder.silent_since()
     return state if since is None else _handle_silent_agent(folder, state, since)
 
@@ -132,10 +132,15 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
             state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
-    message, why = location.message, state.transitions[-1].message
+    return replace(_with_message(state, location.message), position=location.position)
+
+
+def _with_message(state: JobState, message: str) -> JobState:
+    """Return the state with what the engine says of a job that waits or starts, after why it was interrupted."""
+    why = state.transitions[-1].message
     if state.secondary == "Interrupted" and why != MESSAGES["Interrupted"]:
         message = f"{why}. {message}"
-    return replace(state.with_message(message, state.modified), position=location.position)
+    return state.with_message(message, state.modified)
 
 
 def is_agent_lost(state: JobState) -> bool:
