@@ -141,6 +141,22 @@ def test_a_controller_that_does_not_answer_is_asked_again(programs, tmp_path, mo
     assert (tmp_path / "scancel.tried").exists()
 
 
+def test_a_command_that_gets_the_signal_of_its_job_is_run_again_and_a_requeue_is_done(programs, tmp_path):
+    programs.add("squeue", '[ -e "$0.tried" ] || { touch "$0.tried"; kill $$; }; echo "7|PENDING|N/A||x||n"')
+    assert commands.find_status(7).state == "PENDING"
+    programs.add("scontrol", 'echo >>"$0.calls"; kill $$')
+    commands.requeue(7)
+    assert (tmp_path / "scontrol.calls").read_text() == "\n"
+
+
+def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeypatch):
+    monkeypatch.setattr(commands, "_COMMENT_SECONDS", 0.2)
+    programs.add("scontrol", "exec sleep 60")
+    commands.set_comment(7, "why")
+    with pytest.raises(TransientError, match=r"scontrol: it did not end within 0\.1 s; see whether Slurm answers"):
+        commands._run(("scontrol",), seconds=0.1)
+
+
 def test_a_job_that_slurmctld_forgot_is_looked_up_in_the_accounting(programs):
     programs.add("squeue", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     programs.add("sacct", "echo '7|TIMEOUT|0:15|2026-11-23T02:09:36|batch|node1|None|job'")

@@ -176,6 +176,12 @@ class Cluster:
         self._daemon(CONTROLLER, "slurmctld", "-D")
         self._await("scontrol", "ping")
 
+    def start_munged(self) -> None:
+        """Start the daemon that authenticates all others, again after ``kill(CONTROLLER, "munged")``."""
+        munge = self.folder / "munge"
+        files = [f"--{name}-file={munge / name}" for name in ("key", "log", "pid", "seed")]
+        self._daemon(CONTROLLER, "munged", "--foreground", "--force", f"--socket={munge / 'socket'}", *files)
+
     def set_node(self, node: str, state: str) -> None:
         """Set the state of a node: DOWN ends its jobs with NODE_FAIL (or requeues them), DRAIN lets them end."""
         self.run("scontrol", "update", f"NodeName={node}", f"State={state}", "Reason=test")
@@ -234,8 +240,7 @@ class Cluster:
         munge = self.folder / "munge"
         (munge / "key").write_bytes(os.urandom(128))
         (munge / "key").chmod(0o400)
-        files = [f"--{name}-file={munge / name}" for name in ("key", "log", "pid", "seed")]
-        self._daemon(CONTROLLER, "munged", "--foreground", "--force", f"--socket={munge / 'socket'}", *files)
+        self.start_munged()
         data, socket = self.folder / "own" / "mariadb", self.folder / "own" / "mariadb.socket"
         self.run(*self.machines.enter(CONTROLLER), "mariadb-install-db", *_MARIADB, f"--datadir={data}", "--skip-test-db",
                  "--auth-root-authentication-method=normal", cwd="/")  # fmt: skip

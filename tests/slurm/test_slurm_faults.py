@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from fakes.processes import until
 from fakes.promptness import soon
+from slurm.configuration import CONTROLLER
+
+from scriptmode import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(1200)]
 thorough = pytest.mark.thorough
@@ -93,9 +96,10 @@ while step < until:
 """
 
 
-def interruptible(jobs, tmp_path):
+def interruptible(jobs, tmp_path, instance_type="slurm"):
     """Start a job that may be queued again, and wait until each host has a checkpoint."""
     request = jobs.request(COUNTS, max_run=3600)
+    request["ResourceConfig"]["InstanceType"] = instance_type
     request["EnableManagedSpotTraining"] = True
     request["StoppingCondition"]["MaxWaitTimeInSeconds"] = 7200
     request["CheckpointConfig"] = {"S3Uri": f"file://{tmp_path}/checkpoints"}
@@ -116,8 +120,11 @@ def continues(jobs, name):
 
 
 @thorough
-def test_a_preempted_job_is_queued_again_and_continues_from_its_checkpoints(jobs, tmp_path):
-    name = interruptible(jobs, tmp_path)
+@pytest.mark.parametrize(
+    "instance_type", ["slurm", "slurm:scavenge"], ids=["PreemptMode=REQUEUE", "PreemptMode=CANCEL"]
+)
+def test_a_preempted_job_is_queued_again_and_continues_from_its_checkpoints(jobs, tmp_path, instance_type):
+    name = interruptible(jobs, tmp_path, instance_type)
     urgent = jobs.cluster.preempt()
     until(lambda: "Interrupted" in jobs.statuses(name))
     jobs.cluster.reaches(urgent, "RUNNING")
@@ -125,6 +132,9 @@ def test_a_preempted_job_is_queued_again_and_continues_from_its_checkpoints(jobs
     continues(jobs, name)
     statuses = jobs.statuses(name)
     assert statuses[statuses.index("Interrupted") :][-2:] == ["Uploading", "Completed"]
+    assert not any("preempted" in line for line in jobs.lines(name))
+    (event,) = jobs.job_folder(name).read_state().events
+    assert (event.reason, "was preempted by another job" in event.message) == ("Interrupted", True)
 
 
 def test_a_preempted_job_that_may_not_be_queued_again_fails_with_the_setting_that_allows_it(jobs):
@@ -155,6 +165,50 @@ def test_a_job_lives_on_while_the_controller_restarts(jobs):
     jobs.cluster.restart_slurmctld()
     lines = jobs.completed_lines(name)
     assert sum("done" in line for line in lines) == 2
+
+
+#: By what is away: how it ends, and how it comes back.
+AWAY = {
+    "slurmctld": (signal.SIGTERM, lambda cluster: cluster.start_slurmctld()),
+    "munged": (signal.SIGKILL, lambda cluster: cluster.start_munged()),
+}
+
+
+@pytest.mark.parametrize("program", AWAY)
+def test_a_job_that_ends_while_slurm_does_not_answer_is_completed(jobs, program):
+    number, start = AWAY[program]
+    name = jobs.start("import time; print('up on', flush=True); time.sleep(3); print('done')")
+    jobs.until_up(name, "up on")
+    jobs.cluster.kill(CONTROLLER, program, number)
+    try:
+        assert jobs.wait(name)["TrainingJobStatus"] == "Completed", jobs.why(name)
+    finally:
+        start(jobs.cluster)
+    until(lambda: jobs.cluster.account(jobs.number(name), "State") == ["COMPLETED"])
+
+
+def test_a_host_that_needs_more_memory_than_the_job_asked_for_is_told_with_the_option(jobs):
+    jobs.platform = Slurm(data_dir=jobs.data_dir, mem="400M")
+    name = jobs.start("import time; print('up on', flush=True); held = bytearray(1 << 30); time.sleep(600)")
+    reason = jobs.wait(name)["FailureReason"]
+    number = jobs.number(name)
+    asked = f"Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)"
+    assert reason == f"ClientError: {asked}"
+
+
+@thorough
+def test_a_suspended_job_is_told_so_and_goes_on(jobs):
+    name = jobs.start("import time; print('up on', flush=True); time.sleep(5); print('done')")
+    jobs.until_up(name, "up on")
+    jobs.cluster.run("scontrol", "suspend", jobs.number(name))
+
+    def message():
+        return jobs.platform.describe(name)["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+    told = f"Training in progress; Slurm job {jobs.number(name)} is suspended"
+    until(lambda: message() == told, describe=message)
+    jobs.cluster.run("scontrol", "resume", jobs.number(name))
+    assert sum("done" in line for line in jobs.completed_lines(name)) == 2
 
 
 @thorough

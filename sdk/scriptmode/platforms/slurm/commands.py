@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import signal
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 #: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.
 _COMMAND_SECONDS = 45.0
+#: A job has its end only after the try to set its comment.
+_COMMENT_SECONDS = 5.0
+#: Exit codes of a command in a process of a job that Slurm ends: the signals are for all processes of the step.
+_ENDED_WITH_THE_JOB = (-signal.SIGTERM, -signal.SIGKILL)
 #: Seconds in which slurmctld may restart, and between two attempts.
 RETRY_SECONDS, _RETRY_INTERVAL = 60.0, 2.0
 #: Seconds between two requests for the state of a job by one process, and for its position in the queue.
@@ -151,13 +156,14 @@ def run_step(partition: str, options: Sequence[str], command: Sequence[str], sec
 
 def requeue(job_id: int) -> None:
     """Return a running or ended job to the queue; raise `PlatformError`."""
-    _run(("scontrol", "requeue", str(job_id)))
+    # In a process of the job this command may get the signal that it asks for.
+    _run(("scontrol", "requeue", str(job_id)), accepted=_ENDED_WITH_THE_JOB)
 
 
 def set_comment(job_id: int, text: str) -> None:
     """Set the comment of a job of this user; a cluster that refuses or does not answer is ignored."""
     with suppress(PlatformError):
-        _run(("scontrol", "update", f"JobId={job_id}", f"Comment={text}"), wait=0)
+        _run(("scontrol", "update", f"JobId={job_id}", f"Comment={text}"), wait=0, seconds=_COMMENT_SECONDS)
 
 
 def cancel(job_id: int, *, pending: bool = False) -> None:
@@ -457,29 +463,34 @@ def _run(
     *,
     environ: Mapping[str, str] | None = None,
     wait: float = RETRY_SECONDS,
+    seconds: float = _COMMAND_SECONDS,
+    accepted: tuple[int, ...] = (),
     clock: Clock = SYSTEM,
 ) -> str:
     """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
 
     ``environ`` is the environment of a job that the command submits; ``wait`` are the seconds in which slurmctld may
-    restart.
+    restart, and ``seconds`` those that one try may take. ``accepted`` are other exit codes than 0.
     """
     base = os.environ if environ is None else environ
     variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
     if environ is None:
         variables.update(_ENVIRONMENT)
-    deadline = clock.now() + wait
+    deadline, was_signalled = clock.now() + wait, False
     while True:
         try:
-            done = run_program(argv, _COMMAND_SECONDS, env=variables)
+            done = run_program(argv, seconds, env=variables)
         except FileNotFoundError as error:
             raise problems.missing_command_error(argv[0]) from error
-        except OSError as error:
-            raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
         except TimeoutError as error:
             raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
-        if not done.code:
+        except OSError as error:
+            raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+        if not done.code or done.code in accepted:
             return done.output
+        if done.code in _ENDED_WITH_THE_JOB and not was_signalled:
+            was_signalled = True
+            continue
         if not problems.is_unreachable(done.errors) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
         clock.sleep(_RETRY_INTERVAL)

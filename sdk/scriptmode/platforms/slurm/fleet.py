@@ -25,7 +25,7 @@ from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
 from scriptmode.platforms.slurm.settings import settings_from_json
-from scriptmode.platforms.slurm.slurm_agent import find_own_number
+from scriptmode.platforms.slurm.slurm_agent import find_number, find_own_number
 from scriptmode.programs import run_program
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
@@ -168,7 +168,7 @@ class SlurmFleet:
 
     def release(self, reason: str = "") -> None:
         """Write the reason of a failure to the job's comment, which squeue and sacct show, unless the user gave one."""
-        number, given = find_own_number(self._folder), "comment" in settings_from_json(self._job.engine).options
+        number, given = find_number(self._folder), "comment" in settings_from_json(self._job.engine).options
         if number is not None and reason and not given:
             commands.set_comment(number, " ".join(reason.split())[:_COMMENT_CHARACTERS])
 

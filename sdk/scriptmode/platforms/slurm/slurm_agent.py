@@ -52,6 +52,8 @@ _STATES_OF_TEXTS = {
     "NODE FAILURE": "NODE_FAIL",
     "JOB REQUEUE": "REQUEUED",
 }
+#: What slurmstepd and srun write there of a step that needed too much memory: by JobAcctGatherParams, and by a cgroup.
+_OUT_OF_MEMORY = re.compile(r"exceeded memory limit|oom.kill event|: Out Of Memory$", re.IGNORECASE | re.MULTILINE)
 _LOG_LINES = 20
 _EARLY_SECONDS = 60.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
@@ -104,7 +106,7 @@ class SlurmAgent:
 
     def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why Slurm ends the job, as it says at the moment; None where it says nothing of an end."""
-        number = _find_number(folder)
+        number = find_number(folder)
         if number is None:
             return None
         try:
@@ -114,7 +116,7 @@ class SlurmAgent:
 
     def requeue(self, folder: JobFolder) -> None:
         """Return the batch job to the queue, which ends this process; raise `PlatformError`."""
-        number = _find_number(folder)
+        number = find_number(folder)
         status = commands.find_details(number) if number is not None else None
         if number is None or status is None:
             raise PlatformError(
@@ -141,7 +143,8 @@ class SlurmAgent:
         return number is not None
 
 
-def _find_number(folder: JobFolder) -> int | None:
+def find_number(folder: JobFolder) -> int | None:
+    """Return the recorded number of the job, which is this machine's cluster's for a process of the job."""
     number = read_engine_record(folder).get(NUMBER, "")
     return int(number) if number.isdigit() else None
 
@@ -157,7 +160,7 @@ def find_own_number(folder: JobFolder) -> int | None:
             f"training job {folder.name} is on the Slurm cluster {own!r}, and this machine belongs to {here!r}",
             advice=f"use a machine of {own!r}, or set SLURM_CONF to its configuration",
         )
-    return _find_number(folder)
+    return find_number(folder)
 
 
 def find_own_job(folder: JobFolder) -> int | None:
@@ -227,6 +230,9 @@ def _pending_message(status: JobStatus) -> str:
 def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) -> Termination | None:
     """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
     status = commands.find_details(number)
+    if _OUT_OF_MEMORY.search(folder.agent_log_tail(_LOG_LINES)):
+        # Of a step. For the job it is the end of its agent that counts.
+        return _describe_termination(folder, JobStatus(number, "OUT_OF_MEMORY"))
     if status is not None and status.state == commands.RUNNING:
         # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
         if status.preempted is not None:
