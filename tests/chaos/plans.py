@@ -53,7 +53,7 @@ S3_FAULTS = {
     "another size": S3Fault(Fault(resize=5), reason=rf"[Rr]ange|size|changed|{_DAMAGED}", of_parts=True),
     "excess": S3Fault(Fault(excess=5), times=2),
 }  # fmt: skip
-_TERMINATED = r"SIGTERM|exit code:? 143|was stopped|ended|lost|connection"
+_TERMINATED = r"SIGTERM|exit code:? 143"
 #: What a script says whose input ended early.
 _INPUT = r"Input/output error|OSError|Errno|the script did not read"
 
