@@ -2,7 +2,7 @@
 
 Of this machine's ``/tmp`` the nodes see the working directory alone; everything else is shared.
 
-slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd on ``node1`` and ``node2``
+slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd on each node
 (``slurm.machines``), with the settings of ``slurm.configuration``. It needs root and Debian's packages, which
 ``.ci/packages`` installs if they are missing. Slurm's commands find the cluster by the variable ``SLURM_CONF``.
 """
@@ -31,6 +31,8 @@ from slurm.configuration import CONTROLLER, NODES
 from slurm.machines import ENVIRONMENT, Machines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
@@ -60,19 +62,21 @@ class Cluster:
 
     Args:
         shared: Folders of this machine's ``/tmp`` that the nodes see.
+        nodes: Names of the nodes.
     """
 
-    def __init__(self, *shared: str | os.PathLike[str]) -> None:
+    def __init__(self, *shared: str | os.PathLike[str], nodes: Sequence[str] = NODES) -> None:
         # Of a killed run it stays in the folder for temporary files, and nothing else.
         self.folder = Path(tempfile.mkdtemp(prefix="scriptmode-slurm-"))
         self.folder.chmod(0o755)  # also other users' commands read slurm.conf and reach munge
         for name in ("munge", "log", "own", "devices"):
             (self.folder / name).mkdir()
         self.environment = {**ENVIRONMENT, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        self.nodes = nodes
         self._daemons: list[subprocess.Popen] = []
-        self.machines = Machines(self.folder, *shared)
+        self.machines = Machines(self.folder, nodes, *shared)
         try:
-            configuration.write(self.folder, self.machines.network)
+            configuration.write(self.folder, self.machines.network, nodes)
             self._start()
         except BaseException:
             self.close()
@@ -204,7 +208,7 @@ class Cluster:
 
         The grace of those that it preempts ends at the check of time limits after it, which comes every 30 s.
         """
-        return self.submit("sleep 600", "--partition=urgent", f"--nodes={len(NODES)}", "--exclusive", *options)
+        return self.submit("sleep 600", "--partition=urgent", f"--nodes={len(self.nodes)}", "--exclusive", *options)
 
     def start_now(self, number: str) -> None:
         """Let a requeued job start before its wait is over.
@@ -223,7 +227,7 @@ class Cluster:
         self.run("scancel", "--user=root")
         self.run("scancel", f"--user={configuration.OTHER_USER}")
         until(lambda: not self.run("squeue", "--noheader").stdout, _START_SECONDS)
-        for node in NODES:
+        for node in self.nodes:
             self.resume(node)
 
     def close(self) -> None:
@@ -252,9 +256,9 @@ class Cluster:
         self._await("sacctmgr", "show", "cluster")
         self.run("sacctmgr", "--immediate", "load", f"file={self.folder / 'accounts'}")
         self.start_slurmctld()
-        for node in NODES:
+        for node in self.nodes:
             self._daemon(node, "slurmd", "-D")
-        for node in NODES:
+        for node in self.nodes:
             self.resume(node)
 
     def _await(self, *argv: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 NODES = ("node1", "node2")
@@ -100,19 +101,19 @@ User - 'root':DefaultAccount='{default}':AdminLevel='Administrator'
 """
 
 
-def write(folder: Path, network: str) -> None:
+def write(folder: Path, network: str, names: Sequence[str]) -> None:
     """Write all of it below ``folder``, for nodes ``network``.1 and so on."""
     known = {"folder": folder, "network": network, "controller": CONTROLLER, "name": name(folder)}
     nodes = "\n".join(
         _NODE.format(node=node, number=number, cpus=CPUS, memory=MEMORY_MB, gpus=GPUS, **known)
-        for number, node in enumerate(NODES, 1)
+        for number, node in enumerate(names, 1)
     )
     limits = {
         "requeue": REQUEUE_SECONDS, "kill_wait": KILL_WAIT_SECONDS, "node_timeout": NODE_TIMEOUT_SECONDS,
         "grace": GRACE_SECONDS, "short": SHORT_MINUTES,
     }  # fmt: skip
     (folder / "slurm.conf").write_text(_SLURM.format(nodes=nodes, **limits, **known))
-    (folder / "gres.conf").write_text("".join(_GRES.format(node=node, last=GPUS - 1, folder=folder) for node in NODES))
+    (folder / "gres.conf").write_text("".join(_GRES.format(node=node, last=GPUS - 1, folder=folder) for node in names))
     accounting = folder / "slurmdbd.conf"
     accounting.touch(0o600)  # slurmdbd refuses a file that others can read
     accounting.write_text(_ACCOUNTING.format(**known))

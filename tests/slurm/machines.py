@@ -17,10 +17,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fakes.processes import until
 from faults import processes
-from slurm.configuration import CONTROLLER, GPUS, NODES
+from slurm.configuration import CONTROLLER, GPUS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CHECKOUT = Path(__file__).parents[2]
 #: Some programs stand where a user's PATH does not lead.
@@ -94,14 +98,14 @@ exec env --ignore-signal=CHLD sleep infinity
 class Machines:
     """The namespaces of one cluster. ``holders`` maps the controller and each node to its first process."""
 
-    def __init__(self, folder: Path, *shared: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: Path, nodes: Sequence[str], *shared: str | os.PathLike[str]) -> None:
         self._lease, self.number = _lease()
         self.network = f"10.84.{self.number}"
-        self._folder = folder
+        self._folder, self._nodes = folder, nodes
         self._process = subprocess.Popen(
             [
                 *(*_UNSHARE, "sh", "-c", _CLUSTER_SCRIPT, "cluster"),
-                *(str(folder), self.network, " ".join(NODES), str(GPUS), _NODE_SCRIPT),
+                *(str(folder), self.network, " ".join(nodes), str(GPUS), _NODE_SCRIPT),
                 *_outermost(folder, *shared),
             ],
             stdin=subprocess.PIPE,
@@ -174,7 +178,7 @@ class Machines:
             name = processes.variables(pid).get(_MARK)
             if name and processes.words(pid)[:1] == ["sleep"]:
                 found[name] = pid
-        return found if sorted(found) == sorted(NODES) else None
+        return found if sorted(found) == sorted(self._nodes) else None
 
 
 def _lease() -> tuple[socket.socket, int]:

@@ -34,6 +34,8 @@ _FIRST_SECONDS = 300.0
 _LONGEST_POLL_SECONDS = 1.0
 #: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
 _ENDING_SECONDS = 2.0
+#: Seconds that a process which told everything may take to end, and between two looks at it.
+_EXIT_SECONDS, _EXIT_POLL_SECONDS = 5.0, 0.005
 _KILLED = -9
 
 
@@ -103,6 +105,11 @@ class HostLink:
     def is_gone(self) -> bool:
         """Whether the agent does not tell anything any more."""
         return self.is_finished or bool(self.lost)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the agent told everything, and its process has not ended yet."""
+        return self.is_finished and self._process.poll() is None
 
     def send(self, **command: object) -> None:
         """Send a command; an agent that has ended is noticed by `poll`."""
@@ -259,6 +266,10 @@ class HostLinks:
         # One that removes many files sends signs of life meanwhile.
         while any(not link.is_gone and link.silence <= END_SECONDS for link in self._links):
             wait(POLL_SECONDS)
+        # One that runs in a step of Slurm is the client of it: killed now, the step would lose its exit code.
+        deadline = time.monotonic() + _EXIT_SECONDS
+        while any(link.is_ending for link in self._links) and time.monotonic() < deadline:
+            wait(_EXIT_POLL_SECONDS)
         return [problem for link in self._links for problem in link.problems()]
 
     def misplaced(self) -> str:
