@@ -251,6 +251,23 @@ def test_without_accounting_the_reason_is_what_slurmstepd_wrote(jobs, monkeypatc
     assert SlurmAgent().why_terminated(folder, was_signalled=True).reason is reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "slurmstepd-n: error: StepId=1.0 exceeded memory limit (429232128 > 419430400), being killed",
+        "slurmstepd-n: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.",
+        "srun: error: n: task 0: Out Of Memory",
+    ],
+)
+def test_a_step_that_needed_too_much_memory_is_found_unless_slurm_has_another_reason(jobs, monkeypatch, text):
+    folder = jobs.job_folder(jobs.begin({"state": "RUNNING"}))
+    folder.agent_log.write_text(f"{text}\n")
+    monkeypatch.setattr(commands, "find_details", lambda _: commands.JobStatus(1, "RUNNING"))
+    assert SlurmAgent().why_terminated(folder, was_signalled=False).reason is StopReason.OUT_OF_MEMORY
+    monkeypatch.setattr(commands, "find_details", lambda _: commands.JobStatus(1, "RUNNING", preempted=1.0))
+    assert SlurmAgent().why_terminated(folder, was_signalled=False).reason is StopReason.PREEMPTED
+
+
 def test_the_end_of_a_failed_host_is_not_taken_for_the_time_limit(jobs, monkeypatch):
     folder = jobs.job_folder(jobs.begin({"state": "RUNNING"}))
     late = commands.JobStatus(1, "RUNNING", end=time.time() + 30)

@@ -110,9 +110,14 @@ class SlurmAgent:
         if number is None:
             return None
         try:
-            return _find_termination(folder, number, was_signalled=was_signalled)
+            found = _find_termination(folder, number, was_signalled=was_signalled)
         except PlatformError as error:
-            return Termination(text=f"Slurm ended the job, and does not say why: {error}")
+            found = Termination(text=f"Slurm ended the job, and does not say why: {error}")
+        is_known = found is not None and found.reason is not StopReason.UNKNOWN
+        if not is_known and _OUT_OF_MEMORY.search(folder.agent_log_tail(_LOG_LINES)):
+            # Slurm may say it of the step alone, while the job is RUNNING.
+            return _describe_termination(folder, JobStatus(number, "OUT_OF_MEMORY"))
+        return found
 
     def requeue(self, folder: JobFolder) -> None:
         """Return the batch job to the queue, which ends this process; raise `PlatformError`."""
@@ -230,9 +235,6 @@ def _pending_message(status: JobStatus) -> str:
 def _find_termination(folder: JobFolder, number: int, *, was_signalled: bool) -> Termination | None:
     """Return why Slurm ends the job of this process; None if it says nothing of an end. Raises `PlatformError`."""
     status = commands.find_details(number)
-    if _OUT_OF_MEMORY.search(folder.agent_log_tail(_LOG_LINES)):
-        # Of a step. For the job it is the end of its agent that counts.
-        return _describe_termination(folder, JobStatus(number, "OUT_OF_MEMORY"))
     if status is not None and status.state == commands.RUNNING:
         # In the grace time of a preemption, in which the steps got SIGTERM and this one did not.
         if status.preempted is not None:
