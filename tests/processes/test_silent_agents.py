@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakes.command_line import invoke
 from fakes.local_jobs import SLEEPS
-from fakes.processes import until
+from fakes.processes import recorded, until
 
 from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local.agent import recovery
@@ -178,6 +178,26 @@ def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
     assert check.outcome == "warning"
     process_tree.send_signal(agent, signal.SIGCONT)
     assert said not in str(jobs.platform.describe(name))
+
+
+@pytest.mark.parametrize(
+    ("label", "what"), [("agent of algo-1", "the agent of algo-1"), ("algo-1", "the launcher of algo-1")]
+)
+def test_a_stopped_process_of_a_host_is_noticed_at_once_until_it_goes_on(jobs, label, what):
+    name = jobs.start(SAVES)
+    jobs.until_line(name, "up")
+    process = recorded(jobs.job_folder(name))[label]
+    os.kill(process.pid, signal.SIGSTOP)
+    told = f"Training in progress; {what} (process {process.pid}) is stopped, and goes on by: kill -CONT {process.pid}"
+
+    def message():
+        return jobs.platform.describe(name)["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+    until(lambda: message() == told, describe=message)
+    os.kill(process.pid, signal.SIGCONT)
+    until(lambda: message() == "Training in progress", describe=message)
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
 
 
 def test_the_time_limit_holds_while_the_agent_is_stopped(jobs):

@@ -98,7 +98,20 @@ def _with_location(folder: JobFolder, state: JobState, control: AgentControl, lo
         # The agent of this run has not begun: there is no heartbeat of it.
         return _with_message(state, location.message)
     since = folder.silent_since()
-    return state if since is None else _handle_silent_agent(folder, state, since)
+    return _with_stopped_host(folder, state) if since is None else _handle_silent_agent(folder, state, since)
+
+
+def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
+    """Return the state with a note where the agent or the launcher of a host on this machine is stopped."""
+    from scriptmode_runtime.processes import process_tree
+
+    for name, identity in folder.read_processes().items():
+        if process_tree.is_stopped(identity):
+            what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"
+            return replace(
+                state, note=f"{what} (process {identity.pid}) is stopped, and goes on by: kill -CONT {identity.pid}"
+            )
+    return state
 
 
 def stop_waiting_agent(folder: JobFolder) -> None:
