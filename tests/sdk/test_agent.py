@@ -384,26 +384,15 @@ def test_a_message_may_arrive_in_parts_and_has_its_shape():
     assert (reader.read(), reader.is_closed) == ([], True)
 
 
-class Flood:
-    """A process that writes lines into a pipe without pause."""
-
-    def __init__(self, descriptor, line):
-        write = f"import os\nwhile True: os.write({descriptor}, {line!r} * 1000)"
-        self._process = subprocess.Popen(
-            (sys.executable, "-c", write), pass_fds=(descriptor,), stderr=subprocess.DEVNULL
-        )
-
-    def close(self):
-        self._process.kill()
-        self._process.wait()
-
-
 @pytest.fixture
 def flooded(agent):
-    """An agent that writes signs of life without pause."""
-    flood = Flood(agent.events, b'{"event": "alive"}\n')
-    yield agent
-    flood.close()
+    """An agent whose process writes signs of life without pause."""
+    line = b'{"event": "alive"}\n'
+    write = f"import os\nwhile True: os.write({agent.events}, {line!r} * 1000)"
+    words = (sys.executable, "-c", write)
+    with subprocess.Popen(words, pass_fds=(agent.events,), stderr=subprocess.DEVNULL) as process:
+        yield agent
+        process.kill()
 
 
 @pytest.mark.prompt
