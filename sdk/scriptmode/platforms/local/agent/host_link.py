@@ -32,10 +32,9 @@ END_SECONDS = 15.0
 _FIRST_SECONDS = 300.0
 #: Time between two polls that counts as silence at most: a job's agent that was stopped itself has to listen first.
 _LONGEST_POLL_SECONDS = 1.0
-#: Seconds from the end of an agent's output to the end of its process, which follows in milliseconds.
-_ENDING_SECONDS = 2.0
-#: Seconds that a process which told everything may take to end, and between two looks at it.
-_EXIT_SECONDS, _EXIT_POLL_SECONDS = 5.0, 0.005
+#: Seconds from the end of what an agent tells to the end of its process, which follows in milliseconds, and between two
+#: looks at the process.
+_ENDING_SECONDS, _ENDING_POLL_SECONDS = 5.0, 0.005
 _KILLED = -9
 
 
@@ -267,9 +266,9 @@ class HostLinks:
         while any(not link.is_gone and link.silence <= END_SECONDS for link in self._links):
             wait(POLL_SECONDS)
         # One that runs in a step of Slurm is the client of it: killed now, the step would lose its exit code.
-        deadline = time.monotonic() + _EXIT_SECONDS
+        deadline = time.monotonic() + _ENDING_SECONDS
         while any(link.is_ending for link in self._links) and time.monotonic() < deadline:
-            wait(_EXIT_POLL_SECONDS)
+            wait(_ENDING_POLL_SECONDS)
         return [problem for link in self._links for problem in link.problems()]
 
     def misplaced(self) -> str:

@@ -58,6 +58,7 @@ _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
 )
+_STOPPED = "is stopped, and goes on by: kill -CONT {pid}"
 
 
 def reconcile(folder: JobFolder) -> JobState:
@@ -108,9 +109,7 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
     for name, identity in folder.read_processes().items():
         if process_tree.is_stopped(identity):
             what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"
-            return replace(
-                state, note=f"{what} (process {identity.pid}) is stopped, and goes on by: kill -CONT {identity.pid}"
-            )
+            return replace(state, note=f"{what} (process {identity.pid}) {_STOPPED.format(pid=identity.pid)}")
     return state
 
 
@@ -179,7 +178,7 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
     what = "is stopped or hangs"
     if agent and process_tree.is_stopped(agent):
-        what = f"is stopped, and goes on by: kill -CONT {agent.pid}"
+        what = _STOPPED.format(pid=agent.pid)
     elif problem := _find_lock_problem(folder):
         what = f"can record nothing: {folder.lock_file}: {problem}"
     return replace(state, note=f"{silence}: it {what}; end the job: scriptmode stop {folder.name}")
