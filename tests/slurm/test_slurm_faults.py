@@ -1,6 +1,7 @@
 """What ends a job on a cluster otherwise than its script does: told apart, at once, and on all nodes."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -174,17 +175,22 @@ AWAY = {
 }
 
 
+@pytest.mark.parametrize("code", [0, 3])
 @pytest.mark.parametrize("program", AWAY)
-def test_a_job_that_ends_while_slurm_does_not_answer_is_completed(jobs, program):
+def test_a_job_that_ends_while_slurm_does_not_answer_has_its_true_end(jobs, program, code):
     number, start = AWAY[program]
-    name = jobs.start("import time; print('up on', flush=True); time.sleep(3); print('done')")
+    name = jobs.start(f"import sys, time; print('up on', flush=True); time.sleep(3); sys.exit({code})")
     jobs.until_up(name, "up on")
     jobs.cluster.kill(CONTROLLER, program, number)
     try:
-        assert jobs.wait(name)["TrainingJobStatus"] == "Completed", jobs.why(name)
+        description = jobs.wait(name)
     finally:
         start(jobs.cluster)
-    until(lambda: jobs.cluster.account(jobs.number(name), "State") == ["COMPLETED"])
+    reason = re.sub("algo-.", "algo-N", description.get("FailureReason", "").partition("\n")[0])
+    assert (description["TrainingJobStatus"], reason) == (
+        ("Failed", "AlgorithmError: algo-N, script: exit code 3") if code else ("Completed", "")
+    )
+    until(lambda: jobs.cluster.account(jobs.number(name), "State") == ["FAILED" if code else "COMPLETED"])
 
 
 def test_a_host_that_needs_more_memory_than_the_job_asked_for_is_told_with_the_option(jobs):
