@@ -28,6 +28,7 @@ ScriptmodeError
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -149,6 +150,12 @@ class DataAccessError(DataError):
     """The credentials do not allow access to an object, or the bucket belongs to another account."""
 
 
+#: Errors of a file system that say nothing about the files on it: its device fails, or its server is away.
+DISK_ERRORS = frozenset({errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN})
+#: The next step after one of them.
+FAILED_DISK = "that disk or its server fails (see dmesg), and the job may be whole: mount it again and repeat this"
+
+
 class UnreadableJobError(DataError):
     """A file of a job on this machine is missing or damaged, so that the job cannot be described.
 
@@ -191,6 +198,10 @@ class UnreadableJobError(DataError):
         if owner:
             # It may run, and be undamaged.
             step = f"ask {owner} for access to it"
+        if isinstance(cause, OSError):
+            step = FAILED_DISK if cause.errno in DISK_ERRORS else step
+            # The message names the path.
+            cause = cause.strerror or cause
         whose = f", which belongs to {owner}," if owner else ""
         super().__init__(
             f"{what}training job {job_name!r}{whose} cannot be read: {os.fspath(path)}: {cause}", advice=step

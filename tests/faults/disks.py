@@ -30,13 +30,17 @@ class PowerCut:
         _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", self._image)
         _mount_or_skip(*self._mounting())
 
-    def cut(self, journal):
-        """Lose what is not on the disk, and every process that uses it; then mount what is left."""
+    def fail(self, journal=JOURNAL_WRITTEN):
+        """Refuse each access from now on with EIO, as a disk does that was pulled out."""
         descriptor = os.open(self.folder, os.O_RDONLY)
         try:
             fcntl.ioctl(descriptor, _SHUTDOWN, struct.pack("I", journal))
         finally:
             os.close(descriptor)
+
+    def cut(self, journal):
+        """Lose what is not on the disk, and every process that uses it; then mount what is left."""
+        self.fail(journal)
         self._kill()
         self._unmount()
         # A mount namespace that another test made meanwhile may still hold the file system of the first file.

@@ -5,8 +5,10 @@ import time
 
 import pytest
 from fakes.local_jobs import ENDED, LocalJobs, unpacked
-from fakes.processes import until
+from fakes.processes import processes_naming, until
 from faults.disks import JOURNAL_LOST, JOURNAL_WRITTEN, power_cut
+
+from scriptmode.errors import FAILED_DISK, DataError
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 JOURNALS = pytest.mark.parametrize(
@@ -136,3 +138,22 @@ def test_a_cut_at_any_moment_leaves_nothing_untrue(disk, jobs, seed):
     time.sleep(chance.uniform(0.0, 2.5))
     disk.cut(chance.choice((JOURNAL_LOST, JOURNAL_WRITTEN)))
     check(jobs, name)
+
+
+def test_a_disk_that_fails_ends_the_hosts_and_each_verb_names_it(disk, jobs):
+    name = start(jobs, then="time.sleep(600)")
+    jobs.until_line(name, "up")
+    until((jobs.folder / "kept" / "below" / "i-2").exists)
+    disk.fail()
+    fresh = LocalJobs(jobs.folder).platform
+    for verb in (fresh.describe, fresh.stop, fresh.delete):
+        with pytest.raises(DataError, match="Input/output error") as raised:
+            verb(name)
+        assert raised.value.advice == FAILED_DISK
+    (summary,) = fresh.list()
+    assert summary["TrainingJobStatus"] == "Unreadable"
+    assert FAILED_DISK in summary["StatusMessage"]
+    # The job's agent alone is left, which tries to record the end.
+    until(lambda: len(processes_naming(f"{disk.folder}/")) <= 1)
+    disk.cut(JOURNAL_WRITTEN)
+    assert check(jobs, name)["TrainingJobStatus"] == "Failed"

@@ -1,5 +1,6 @@
 """A list of jobs reads the states of those alone that it has not read to their ends before."""
 
+import errno
 import json
 import os
 import shutil
@@ -9,6 +10,8 @@ from dataclasses import replace
 import pytest
 
 from scriptmode import UnreadableJobError
+from scriptmode.data import regular_files
+from scriptmode.errors import FAILED_DISK
 from scriptmode.platforms.local import LocalPlatform, job_index
 from scriptmode.platforms.local.store import probe
 from scriptmode.platforms.local.store.job_record import Job
@@ -74,10 +77,10 @@ DAMAGED = {
     "list": "[]",
     "number": '{"a": 1}',
     "short": '{"a": ["x"]}',
-    "type": '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0, 1, "", "", null]}',
-    "status": '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0, 1, "", "", null]}',
-    "infinite": '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0, 1, "", "", null]}',
-    "late": '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300, 1, "", "", null]}',
+    "type": '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0, 1, "", "", null, ""]}',
+    "status": '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0, 1, "", "", null, ""]}',
+    "infinite": '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0, 1, "", "", null, ""]}',
+    "late": '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300, 1, "", "", null, ""]}',
     "deep": "[" * 100_000,
 }
 
@@ -89,7 +92,7 @@ def test_a_broken_file_is_created_again(store, content):
     content = content.replace("VERSION", ", ".join(map(str, version)))
     store.ended_jobs.write_text(f"{content}\n{zlib.crc32(content.encode()):08x}\n")
     assert listed(store) == [("a", "Completed")]
-    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", "", None]
+    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", "", None, ""]
 
 
 @pytest.mark.parametrize("value", [-1.5, 1e300])
@@ -160,6 +163,22 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
         platform.describe("b")
     assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
     assert [*probe.find_unhealthy_jobs(store.data_dir).unreadable] == ["b"]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE])
+def test_a_job_on_a_disk_that_fails_is_not_to_be_deleted(store, monkeypatch, number):
+    file = ended(store, "a").path / "state.json"
+    read = regular_files.read_bytes
+
+    def fail(path, *more):
+        if path == file:
+            raise OSError(number, os.strerror(number), str(path))
+        return read(path, *more)
+
+    monkeypatch.setattr(regular_files, "read_bytes", fail)
+    with pytest.raises(UnreadableJobError) as raised:
+        LocalPlatform(data_dir=store.data_dir).describe("a")
+    assert f"{file}: {os.strerror(number)}; {FAILED_DISK}" in str(raised.value)
 
 
 def test_a_job_of_another_user_is_not_to_be_deleted(store, monkeypatch):

@@ -62,7 +62,8 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     shows fewer of them.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
-    whose agent does not answer, are printed to stderr; with --json they are the job's StatusMessage.
+    that lost a part of its output or whose agent does not answer, are printed to stderr; with --json they are the job's
+    StatusMessage.
 
     \b
     Example:

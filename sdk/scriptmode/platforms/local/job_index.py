@@ -29,7 +29,7 @@ _LOG_LINES, _LOG_CHARACTERS, _MOST_LOGS = 200, 8192, 4
 _TIME = {int, float}
 #: Number of columns of the version of a job's files, with which a row begins.
 _VERSION = 4
-#: Types of the columns of a row: the version, then the summary without name and note.
+#: Types of the columns of a row: the version, then the summary without name and position.
 _COLUMNS: tuple[set[type], ...] = (
     {int},
     {int},
@@ -44,8 +44,9 @@ _COLUMNS: tuple[set[type], ...] = (
     {str},
     {str},
     {*_TIME, type(None)},
+    {str},
 )
-_NOTE = JobSummary._fields.index("note")
+_POSITION = JobSummary._fields.index("position")
 _FIRST_TIME, _STATUS, _HOSTS = _VERSION + 1, _VERSION + 3, _VERSION + 5
 
 
@@ -69,7 +70,7 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
         if job is not None:
             found.append(job)
             if STATUS_OF.get(job.secondary) in ENDED:
-                kept[name] = [*version, *job[1:_NOTE]]
+                kept[name] = [*version, *job[1:_POSITION]]
                 is_new = True
     if any(job.secondary == "Pending" for job in found):
         positions = JobQueue(store).positions()

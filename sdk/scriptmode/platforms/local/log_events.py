@@ -63,5 +63,5 @@ def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> I
     try:
         yield from reader.lines(final=final)
     except OSError as error:
-        cause, owner = error.strerror or error, find_other_owner(folder.path)
-        raise UnreadableJobError(folder.name, folder.log(host), cause, is_log=True, owner=owner) from error
+        owner = find_other_owner(folder.path)
+        raise UnreadableJobError(folder.name, folder.log(host), error, is_log=True, owner=owner) from error

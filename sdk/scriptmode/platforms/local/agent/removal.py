@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
-from scriptmode.errors import DataError, JobNotFoundError, ScriptmodeError
+from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import locked_directory
@@ -140,6 +140,8 @@ def _rename(folder: JobFolder) -> JobFolder:
 
 
 def _step(folder: JobFolder, error: OSError) -> str:
+    if error.errno in DISK_ERRORS:
+        return FAILED_DISK
     if error.errno == errno.EROFS:
         return "delete it where that file system can be written"
     return f"delete it as the user who owns {folder.path}"

@@ -294,9 +294,6 @@ class JobFolder:
 
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
         """Return the error for a file of the job that cannot be read, with the cause."""
-        # The message names the path, so only the reason is taken of an OSError.
-        if isinstance(cause, OSError) and cause.strerror:
-            cause = cause.strerror
         owner = file_owner.find_other_owner(self.path)
         return UnreadableJobError(self.name, path, cause, is_running=self.has_agent(), owner=owner)
 

@@ -95,7 +95,7 @@ class JobSummary(NamedTuple):
     #: The metric whose value was printed last, and that value; "" and None without one.
     metric_name: str = ""
     metric_value: float | None = None
-    #: A problem of the job that its status does not tell; "" without one.
+    #: A problem of the job that its status does not tell, such as what it lost; "" without one.
     note: str = ""
     #: Position among the jobs that wait for others, from 1 on; 0 for a job that does not.
     position: int = 0
@@ -168,9 +168,16 @@ class JobState:
             self.modified,
             self.secondary,
             self.training_ended,
-            note=self.note,
+            note=self.note or self._describe_losses(),
             position=self.position,
         )
+
+    def _describe_losses(self) -> str:
+        losses = [each for each in self.events if each.is_loss]
+        if not losses:
+            return ""
+        rest = f" (and {len(losses) - 1} more: scriptmode describe {self.name})" if len(losses) > 1 else ""
+        return f"warning: {losses[0]}{rest}"
 
     def with_status(
         self, secondary: str, now: float, *, message: str = "", reason: str = "", failure: Failure | None = None
