@@ -19,7 +19,7 @@ from scriptmode.platforms.slurm import commands, slurm_agent
 from scriptmode.platforms.slurm.fleet import find_step_of
 from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
 
-CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "withdraw")
+CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""
 import sys
 from scriptmode.platforms.local.agent import agent_process

@@ -1,5 +1,7 @@
 """The output of Slurm's commands as values, and their failures as messages. The texts are those of Slurm 22.05."""
 
+import os
+
 import pytest
 from fakes import slurm_programs
 
@@ -139,14 +141,6 @@ def test_a_controller_that_does_not_answer_is_asked_again(programs, tmp_path, mo
     programs.add("scancel", f'[ -e "$0.tried" ] && exit 0; touch "$0.tried"; {refuse}')
     commands.cancel(5)
     assert (tmp_path / "scancel.tried").exists()
-
-
-def test_a_command_that_gets_the_signal_of_its_job_is_run_again_and_a_requeue_is_done(programs, tmp_path):
-    programs.add("squeue", '[ -e "$0.tried" ] || { touch "$0.tried"; kill $$; }; echo "7|PENDING|N/A||x||n"')
-    assert commands.find_status(7).state == "PENDING"
-    programs.add("scontrol", 'echo >>"$0.calls"; kill $$')
-    commands.requeue(7)
-    assert (tmp_path / "scontrol.calls").read_text() == "\n"
 
 
 def test_a_command_that_does_not_end_is_an_error_that_may_pass(programs, monkeypatch):
@@ -292,3 +286,19 @@ def test_a_batch_script_that_a_node_cannot_start_is_told_from_one_that_ended(rea
         "Slurm job 7 could not be started on node1 (JobLaunchFailure): most likely the node does not"
     )
     assert "SCRIPTMODE_DATA_DIR" in text
+
+
+def test_a_command_that_gets_the_signal_for_its_job_is_run_once_more_but_sbatch_is_not(programs, tmp_path):
+    programs.add("scontrol", 'echo x >>"$0.calls"; [ $(wc -l <"$0.calls") -gt 1 ] || kill -TERM $$; echo ok')
+    commands.requeue(7)
+    assert (tmp_path / "scontrol.calls").read_text() == "x\nx\n"
+    programs.add("sbatch", 'echo x >>"$0.calls"; kill -TERM $$')
+    with pytest.raises(PlatformError, match="sbatch"):
+        commands.submit(tmp_path / "job.sh", environ={"PATH": os.environ["PATH"]})
+    assert (tmp_path / "sbatch.calls").read_text() == "x\n"
+
+
+def test_a_comment_has_no_character_that_a_program_cannot_be_given(programs, tmp_path):
+    programs.add("scontrol", 'echo "$@" >"$0.args"')
+    commands.set_comment(7, "exit \0code \x1b]0;a title\x075")
+    assert (tmp_path / "scontrol.args").read_text() == "update JobId=7 Comment=exit code 5\n"

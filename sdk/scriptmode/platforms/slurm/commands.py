@@ -20,6 +20,7 @@ from scriptmode.clock import SYSTEM
 from scriptmode.errors import PlatformError, TransientError
 from scriptmode.platforms.slurm import problems
 from scriptmode.programs import run_program
+from scriptmode.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +130,7 @@ def submit(script: Path, *, environ: Mapping[str, str] | None = None) -> int:
 
     Raises `PlatformError` for a job that Slurm refuses, `TransientError` where slurmctld does not answer.
     """
-    output = _run(("sbatch", "--parsable", str(script)), environ=environ, wait=0)
+    output = _run(("sbatch", "--parsable", str(script)), environ=environ, wait=0, is_repeatable=False)
     number = output.strip().rpartition("\n")[2].partition(";")[0]
     if not number.isdigit():
         raise PlatformError(f"sbatch printed no job number: {output.strip()!r}", advice="see squeue --me")
@@ -156,14 +157,14 @@ def run_step(partition: str, options: Sequence[str], command: Sequence[str], sec
 
 def requeue(job_id: int) -> None:
     """Return a running or ended job to the queue; raise `PlatformError`."""
-    # In a process of the job this command may get the signal that it asks for.
-    _run(("scontrol", "requeue", str(job_id)), accepted=_ENDED_WITH_THE_JOB)
+    _run(("scontrol", "requeue", str(job_id)))
 
 
 def set_comment(job_id: int, text: str) -> None:
     """Set the comment of a job of this user; a cluster that refuses or does not answer is ignored."""
     with suppress(PlatformError):
-        _run(("scontrol", "update", f"JobId={job_id}", f"Comment={text}"), wait=0, seconds=_COMMENT_SECONDS)
+        command = ("scontrol", "update", f"JobId={job_id}", f"Comment={sanitize(text)}")
+        _run(command, wait=0, seconds=_COMMENT_SECONDS)
 
 
 def cancel(job_id: int, *, pending: bool = False) -> None:
@@ -464,19 +465,20 @@ def _run(
     environ: Mapping[str, str] | None = None,
     wait: float = RETRY_SECONDS,
     seconds: float = _COMMAND_SECONDS,
-    accepted: tuple[int, ...] = (),
+    is_repeatable: bool = True,
     clock: Clock = SYSTEM,
 ) -> str:
     """Run a command and return its output; raise `PlatformError`, and `TransientError` where Slurm does not answer.
 
     ``environ`` is the environment of a job that the command submits; ``wait`` are the seconds in which slurmctld may
-    restart, and ``seconds`` those that one try may take. ``accepted`` are other exit codes than 0.
+    restart, and ``seconds`` those that one try may take. In a process of a job the command may get a signal for all of
+    the job, even one that it asks for: it is run once more, unless it is not ``is_repeatable``.
     """
     base = os.environ if environ is None else environ
     variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
     if environ is None:
         variables.update(_ENVIRONMENT)
-    deadline, was_signalled = clock.now() + wait, False
+    deadline = clock.now() + wait
     while True:
         try:
             done = run_program(argv, seconds, env=variables)
@@ -486,10 +488,10 @@ def _run(
             raise TransientError(f"{argv[0]}: {error}", advice="see whether Slurm answers: scontrol ping") from error
         except OSError as error:
             raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
-        if not done.code or done.code in accepted:
+        if not done.code:
             return done.output
-        if done.code in _ENDED_WITH_THE_JOB and not was_signalled:
-            was_signalled = True
+        if done.code in _ENDED_WITH_THE_JOB and is_repeatable:
+            is_repeatable = False
             continue
         if not problems.is_unreachable(done.errors) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)

@@ -25,7 +25,7 @@ from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
 from scriptmode.platforms.slurm.settings import settings_from_json
-from scriptmode.platforms.slurm.slurm_agent import find_number, find_own_number
+from scriptmode.platforms.slurm.slurm_agent import find_own_number
 from scriptmode.programs import run_program
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
 _ADDRESS_SECONDS = 60.0
 #: Characters of a reason in the comment of a job.
-_COMMENT_CHARACTERS = 500
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
 
@@ -166,11 +165,8 @@ class SlurmFleet:
                 _revalidate(sandbox.base / path)
         return []
 
-    def release(self, reason: str = "") -> None:
-        """Write the reason of a failure to the job's comment, which squeue and sacct show, unless the user gave one."""
-        number, given = find_number(self._folder), "comment" in settings_from_json(self._job.engine).options
-        if number is not None and reason and not given:
-            commands.set_comment(number, " ".join(reason.split())[:_COMMENT_CHARACTERS])
+    def release(self) -> None:
+        """Skip: nothing was reserved."""
 
 
 class NodeFleet(ProcessFleet):

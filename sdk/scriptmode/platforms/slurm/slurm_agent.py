@@ -55,6 +55,7 @@ _STATES_OF_TEXTS = {
 #: What slurmstepd and srun write there of a step that needed too much memory: by JobAcctGatherParams, and by a cgroup.
 _OUT_OF_MEMORY = re.compile(r"exceeded memory limit|oom.kill event|: Out Of Memory$", re.IGNORECASE | re.MULTILINE)
 _LOG_LINES = 20
+_COMMENT_CHARACTERS = 500
 _EARLY_SECONDS = 60.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
 _FORESEEABLE_SECONDS = 30 * 86400.0
@@ -129,8 +130,21 @@ class SlurmAgent:
                 advice=f"start it again: scriptmode rerun {folder.name}",
             )
         # Slurm requeues the jobs of a lost node, and most preempted ones, by itself.
-        if status.state not in _QUEUED and status.restarts <= int(os.environ.get("SLURM_RESTART_COUNT", "0")):
+        if _is_queued_again(status):
+            return
+        try:
             commands.requeue(number)
+        except PlatformError:
+            # The command may end by the signal that it asks for, and is then refused when it is run once more.
+            status = commands.find_details(number)
+            if status is None or not _is_queued_again(status):
+                raise
+
+    def report_failure(self, folder: JobFolder, reason: str) -> None:
+        """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
+        number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
+        if number is not None and "comment" not in given:
+            commands.set_comment(number, reason.partition("\n")[0][:_COMMENT_CHARACTERS])
 
     def withdraw(self, folder: JobFolder) -> None:
         """Cancel the batch job if it is pending; raise `PlatformError`."""
@@ -146,6 +160,10 @@ class SlurmAgent:
             commands.kill(number)
             commands.STATES.forget(number)
         return number is not None
+
+
+def _is_queued_again(status: JobStatus) -> bool:
+    return status.state in _QUEUED or status.restarts > int(os.environ.get("SLURM_RESTART_COUNT", "0"))
 
 
 def find_number(folder: JobFolder) -> int | None:

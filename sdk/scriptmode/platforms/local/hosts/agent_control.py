@@ -77,6 +77,9 @@ class AgentControl(Protocol):
     def requeue(self, folder: JobFolder) -> None:
         """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible."""
 
+    def report_failure(self, folder: JobFolder, reason: str) -> None:
+        """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""
+
     def withdraw(self, folder: JobFolder) -> None:
         """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
 

@@ -202,7 +202,7 @@ class ContainerFleet:
             return [str(error)]
         return []
 
-    def release(self, reason: str = "") -> None:
+    def release(self) -> None:
         """Skip: containers have their own ports, so none are reserved."""
 
     def _docker_name(self, what: str) -> str:

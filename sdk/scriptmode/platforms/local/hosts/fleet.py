@@ -77,5 +77,5 @@ class Fleet(Protocol):
     def remove_hosts(self) -> list[str]:
         """Remove the hosts, and make the user own their sandboxes; return what failed."""
 
-    def release(self, reason: str = "") -> None:
-        """Release what was reserved for the hosts, such as ports; ``reason`` is why the job failed, for a scheduler."""
+    def release(self) -> None:
+        """Release what was reserved for the hosts, such as ports."""

@@ -51,6 +51,9 @@ class LocalAgent:
             advice=f"start it again: scriptmode rerun {folder.name}",
         )
 
+    def report_failure(self, folder: JobFolder, reason: str) -> None:
+        """Skip: there is no scheduler that shows the job."""
+
     def withdraw(self, folder: JobFolder) -> None:
         """Skip: an agent of this machine never waits to be started."""
 

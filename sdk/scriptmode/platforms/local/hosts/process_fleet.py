@@ -148,7 +148,7 @@ class ProcessFleet:
         """Skip: the agents kill every process below them."""
         return []
 
-    def release(self, reason: str = "") -> None:  # noqa: ARG002 - there is no scheduler
+    def release(self) -> None:
         """Release the ports, and remove directories that killed launchers left outside the job's directory."""
         self._ports.release()
         remove_scratch(self._job.request, self._inherited)
