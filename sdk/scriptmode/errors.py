@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _Error = TypeVar("_Error", bound="ScriptmodeError")
 #: A value that is too long for a message: quoted, a list or a dict, or a word; and the characters that are kept of it.
 _LONG_VALUE = re.compile(
-    r"(?<=')[^'\n]{400,}(?=')|(?<=\")[^\"\n]{400,}(?=\")|(?<=[\[{])[^\[\]{}\n]{400,}(?=[\]}])|[^\s'\"\[\]{}]{400,}"
+    r"(?<=(?<!\w)')[^'\n]{400,}(?='(?!\w))|(?<=\")[^\"\n]{400,}(?=\")|(?<=[\[{])[^\[\]{}\n]{400,}(?=[\]}])|[^\s'\"\[\]{}]{400,}"
 )
 _VALUE_START, _VALUE_END = 200, 60
 
@@ -191,7 +191,7 @@ class UnreadableJobError(DataError):
 
         what, step = "", f"look at its directory, or delete it: scriptmode rm {shlex.quote(job_name)}"
         if is_running:
-            step = f"the job still runs, end and delete it: scriptmode rm --force {shlex.quote(job_name)}"
+            step = f"the job still runs, stop it: scriptmode stop {shlex.quote(job_name)}"
         if is_log:
             what = "the log of "
             step = f"the rest of the job is not affected, remove that file alone: rm {shlex.quote(os.fspath(path))}"

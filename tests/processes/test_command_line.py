@@ -94,7 +94,8 @@ def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
 
 @pytest.mark.parametrize("columns", [200, 80, 30])
 def test_the_list_fits_the_terminal(jobs, columns):
-    lines = [plain(line) for line in in_terminal([PROGRAM, "list"], columns=columns).splitlines()]
+    # Below the rows is a warning about what one of them lost.
+    lines = [plain(line) for line in in_terminal([PROGRAM, "list"], columns=columns).splitlines()][:3]
     assert lines[0].split()[-1] == "NAME"
     assert [line.split()[-1] for line in lines[1:]] == ["broken", "of-a-file"]
     assert max(map(len, lines)) <= columns

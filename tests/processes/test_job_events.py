@@ -202,3 +202,11 @@ def test_the_notices_of_a_log_are_added_up(tmp_path):
     log.write_text(f"a\n{notice.format(2, 100)}b\n{notice.format(1000, 2_000_000)}")
     expected = "1,002 lines (2.0 MB) of the log of algo-1 could not be written: No space left"
     assert logs.describe_loss(log, "algo-1") == expected
+
+
+def test_notices_are_found_across_the_pieces_in_which_a_long_log_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs, "CHUNK", 50)
+    log = tmp_path / "algo-1"
+    notice = "scriptmode: 2 lines (100 bytes) of this log could not be written and are missing here: No space left\n"
+    log.write_text(f"{'x' * 3000}\n{notice}" + f"b\n{notice}" * 3)
+    assert logs.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")

@@ -144,13 +144,24 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     name = jobs.start(WRITES)
     jobs.until_line(name, "up")
     (jobs.job_folder(name).path / file).write_text('{"x')
-    for verb in ("rm", "stop"):
-        refused = invoke(verb, name)
-        assert refused.exit_code == 1
-        assert f"{file}: " in refused.stderr
-        assert refused.stderr.endswith(f"; the job still runs, end and delete it: scriptmode rm --force {name}\n")
+    refused = invoke("rm", name)
+    assert refused.exit_code == 1
+    assert f"{file}: " in refused.stderr
+    assert refused.stderr.endswith(f"; the job still runs, stop it: scriptmode stop {name}\n")
     assert invoke("rm", "--force", name).stdout == f"training job {name} is deleted\n"
     assert not jobs.processes()
+
+
+@pytest.mark.parametrize("file", ["job.json", "state.json"])
+def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    (jobs.job_folder(name).path / file).write_text('{"x')
+    stopped = invoke("stop", name)
+    assert (stopped.exit_code, stopped.stdout) == (
+        0, f"training job {name} is stopping; follow it: scriptmode logs -f {name}\n"
+    )  # fmt: skip
+    until(lambda: not jobs.processes())
 
 
 @pytest.mark.parametrize(("is_known", "seconds"), [(True, 0), (False, GENEROUS)], ids=["stopped", "not known"])

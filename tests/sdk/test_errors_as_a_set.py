@@ -15,7 +15,7 @@ from fakes.estimators import ROLE
 from fakes.processes import until
 
 import scriptmode
-from scriptmode import CategoricalParameter, Estimator, TrainingJob, Tuner
+from scriptmode import CategoricalParameter, Estimator, TrainingJob, Tuner, errors
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.testing import FakeSageMaker, Life
@@ -302,3 +302,9 @@ def test_no_error_repeats_a_value_of_thousands_of_characters(value):
 def test_ordinary_errors_are_not_shortened():
     text = "the request is not valid:\n" + "\n".join(f"field {n} has no value 'a', use one of b, c" for n in range(99))
     assert str(scriptmode.RequestError(text)) == text
+
+
+def test_the_apostrophe_of_a_genitive_does_not_begin_a_value():
+    text = f"the job's {'word ' * 100} and the host's end"
+    assert errors.shorten_values(text) == text
+    assert errors.shorten_values(f"entry_point is '{'a b' * 200}'").count("[...]") == 1

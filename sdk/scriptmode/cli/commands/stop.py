@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
+from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError, UnreadableJobError
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
@@ -34,14 +34,13 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     failures: list[ScriptmodeError] = []
     for name in jobs or (None,):
         try:
-            job = attach_job(name, last=last, platform=platform)
-            found.append((job, _stop_unless_ended(job)))
+            found.append(_stop_unless_ended(name, last=last, platform=platform))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
     statuses = []
     for job, was_running in found:
         try:
-            statuses.append((job, was_running, _wait_for_status(job) if wait else job.status))
+            statuses.append((job, was_running, _wait_for_status(job) if wait else _status(job)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
     if as_json:
@@ -55,12 +54,29 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
         raise failures[-1]
 
 
-def _stop_unless_ended(job: TrainingJob) -> bool:
-    """Stop a job; return False if it has ended already."""
-    if job.ended:
-        return False
+def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) -> tuple[TrainingJob, bool]:
+    """Stop a job; return it, and whether it was running."""
+    try:
+        job = attach_job(name, last=last, platform=platform)
+        if job.ended:
+            return job, False
+    except UnreadableJobError as error:
+        if not error.is_running:
+            raise
+        from scriptmode.platforms.local import LocalPlatform
+
+        job = TrainingJob(error.job_name, LocalPlatform())
     job.stop()
-    return True
+    return job, True
+
+
+def _status(job: TrainingJob) -> str:
+    try:
+        return job.status
+    except UnreadableJobError as error:
+        if not error.is_running:
+            raise
+        return JobStatus.STOPPING.value
 
 
 def _wait_for_status(job: TrainingJob) -> str:

@@ -83,7 +83,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     except OSError as error:
         report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
-        for directory in (store.data_dir, store.jobs, store.sources, store.data_dir / TUNING):
+        for directory in store.draft_directories:
             drafts.remove_orphans(directory)
         _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)

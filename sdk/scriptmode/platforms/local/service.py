@@ -324,16 +324,10 @@ class LocalPlatform:
         Raises:
             JobNotFoundError: There is no such job.
             DataError: The job's folder cannot be written.
+            UnreadableJobError: A file of the job, which has ended, is damaged.
 
         """
-        folder = self._store.find(name)
-        state = recovery.reconcile(folder)
-        is_silent = not state.ended and folder.silent_since() is not None
-        if state.stoppable or is_silent:
-            folder.request_stop()
-            recovery.stop_waiting_agent(folder)
-        if is_silent:
-            recovery.reconcile(folder)
+        recovery.request_stop(self._store.find(name))
 
     def delete(self, name: str) -> None:
         """Delete a job, also one whose files are damaged; a running job is killed first and saves nothing.

@@ -31,11 +31,11 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
             names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
     else:
         names.append(folder.hosts.name)
-    # Last: as long as it is there, not all was removed.
-    names.append(folder.channels.name)
     drafts.remove_orphans(folder.path)
     with beneath.Directory(folder.path) as directory:
-        return [*warnings, *(warning for name in names for warning in _remove(directory, folder, name))]
+        warnings += [warning for name in names for warning in _remove(directory, folder, name)]
+        # As long as it is there, the next command tries again.
+        return warnings or _remove(directory, folder, folder.channels.name)
 
 
 def _remove(directory: beneath.Directory, folder: JobFolder, name: str) -> list[str]:

@@ -96,6 +96,7 @@ class HostAgent:
         try:
             while self._run_commands():
                 self._report()
+                self._end_overdue_hosts()
                 self._children.wait(POLL_SECONDS, [self._commands.descriptor])
         except BrokenPipeError:
             pass
@@ -244,13 +245,15 @@ class HostAgent:
         overdue = time.monotonic() - self._deadline
         if overdue > 0:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
+            for name, host in self._running.items():
+                if is_grace_over:
+                    host.kill()
+                elif name not in self._overdue:
+                    host.terminate()
             self._overdue.update(self._running)
-            for host in list(self._running.values()):
-                (host.kill if is_grace_over else host.terminate)()
 
     def _on_timer(self, *_: object) -> None:
-        """Send ``alive``, and end what has no time left; a signal calls it, also in the middle of long work."""
-        self._end_overdue_hosts()
+        """Send ``alive``; a signal calls it, also in the middle of long work."""
         if not self._is_sending and time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
             with suppress(BrokenPipeError):
                 host_messages.send(self._events, event="alive")

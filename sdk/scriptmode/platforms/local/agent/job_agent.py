@@ -31,19 +31,20 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
+from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
-from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
-from scriptmode.platforms.local.outputs import artifacts, checkpoints, missing_model
+from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
@@ -56,13 +57,12 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms.local.agent.host_link import LinkedHost
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
-_T = TypeVar("_T")
 #: Interval of checking whether it is the turn of a queued job.
 _QUEUE_POLL_SECONDS = 0.3
 #: Interval of reporting the progress of a long download.
@@ -107,6 +107,7 @@ class Agent:
         if self._request.output.checkpoint_uri:
             record = folder.channels / "checkpoints.json"
             self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
+        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._log_to_user)
         self._progress = progress.ProgressRecorder(folder, self._links.progress)
 
     def run(self) -> None:
@@ -291,13 +292,12 @@ class Agent:
 
     def _interrupt(self, reason: str) -> Outcome | None:
         """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""
-        if self._hosts and self._checkpoints:
-            checkpoints = self._checkpoints
-            task = self._tasks.start(lambda: self._noting(checkpoints.finish)[1])
+        if self._hosts:
+            task = self._tasks.start(self._delivery.finish_checkpoints)
             while not task.poll():
                 self._wait(supervision.POLL_SECONDS)
-            for note in task.value or ():
-                self._add_event("OutputLeftOut", note)
+            for event in task.value or ():
+                self._add_event(*event)
             if task.error:
                 self._log_to_user(f"checkpoints were not copied: {task.error}")
                 self._add_event("CheckpointsNotCopied", f"the last checkpoints were not copied: {task.error}")
@@ -321,7 +321,7 @@ class Agent:
     def _find_model(self, outcome: Outcome) -> Outcome:
         """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
         misplaced = self._links.misplaced() if outcome.secondary == "Completed" else ""
-        if misplaced and artifacts.is_model_empty(list(self._sandboxes.values())):
+        if misplaced and not self._delivery.has_model:
             return _client_error(misplaced)
         return outcome
 
@@ -330,7 +330,8 @@ class Agent:
         if outcome.secondary == "Completed":
             self._enter("Uploading")
         with_model = outcome.secondary != "Failed"
-        task = self._tasks.start(lambda: self._publish(outcome, with_model=with_model))
+        message = self._fleet.no_model_message if outcome.secondary == "Completed" else ""
+        task = self._tasks.start(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
         while not task.poll():
             self._wait(supervision.POLL_SECONDS)
         if task.error:
@@ -339,48 +340,22 @@ class Agent:
                 location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
                 return _client_error(f"Artifact upload failed: {task.error}; {location}")
             self._add_event("OutputLeftOut", f"the artifacts were not delivered: {task.error}")
-        published = task.value or {"uri": "", "notes": []}
-        self._state = replace(self._state, artifacts=str(published["uri"]))
-        for note in published["notes"]:
-            self._add_event("OutputLeftOut", note)
+            return outcome
+        uri, events = task.value
+        self._state = replace(self._state, artifacts=uri)
+        for event in events:
+            self._add_event(*event)
         return outcome
-
-    def _publish(self, outcome: Outcome, *, with_model: bool) -> dict[str, object]:
-        """Deliver the artifacts and the last checkpoints; return the model's URI, and what was left out."""
-        sandboxes = list(self._sandboxes.values())
-        if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
-            message = self._fleet.no_model_message
-            if text := missing_model.describe_missing_model(self._request, sandboxes[0], message):
-                self._log_to_user(text)
-
-        def publish(say: Callable[[str], None]) -> str:
-            uri = artifacts.publish_artifacts(
-                self._request, sandboxes, self._folder.output, with_model=with_model, say=say
-            )
-            if self._checkpoints:
-                self._checkpoints.finish(say)
-            return uri
-
-        with full_disk.translate_full_disk_errors(self._disk):
-            uri, notes = self._noting(publish)
-        return {"uri": uri, "notes": notes}
-
-    def _noting(self, work: Callable[[Callable[[str], None]], _T]) -> tuple[_T, list[str]]:
-        """Call ``work`` with what writes a note to the user's log; return its result and the notes."""
-        notes = list[str]()
-
-        def say(text: str) -> None:
-            notes.append(text)
-            self._log_to_user(text)
-
-        return work(say), notes
 
     def _end(self, outcome: Outcome) -> None:
         """Record the final state of the job, then remove the files that it does not need any more."""
-        self._fleet.release(outcome.reason)
+        self._fleet.release()
         self._sync_logs()
-        self._state = logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
+        with self._heartbeat.beating():
+            self._state = logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
+        if outcome.reason:
+            find_agent_control(self._request.resources.host_kind).report_failure(self._folder, outcome.reason)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
 

@@ -113,6 +113,24 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
     return state
 
 
+def request_stop(folder: JobFolder) -> None:
+    """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
+    try:
+        state = reconcile(folder)
+    except UnreadableJobError as error:
+        if not error.is_running:
+            raise
+        # Its agent has the request and the state in memory.
+        folder.request_stop()
+        return
+    is_silent = not state.ended and folder.silent_since() is not None
+    if state.stoppable or is_silent:
+        folder.request_stop()
+        stop_waiting_agent(folder)
+    if is_silent:
+        reconcile(folder)
+
+
 def stop_waiting_agent(folder: JobFolder) -> None:
     """Remove the agent of a job from its engine's queue, after a stop was requested; raise `PlatformError`."""
     control = find_control(folder)

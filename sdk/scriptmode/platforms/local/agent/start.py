@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode import drafts
-from scriptmode.data_dir import TUNING
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.agent import recovery, removal
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -29,7 +28,7 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
     is busy: a folder without an agent is a failed job.
     """
     engine = find_engine(job.request.resources.host_kind)
-    for directory in (store.data_dir, store.jobs, store.sources, store.data_dir / TUNING):
+    for directory in store.draft_directories:
         drafts.remove_orphans(directory)
     with deferred_interrupts(), store.create(job, state) as (folder, lock):
         if state.ended:

@@ -58,8 +58,8 @@ def find_refusal() -> Problem | None:
     try:
         result = run_program((sys.executable, "-m", namespace.__name__), _TRIAL_SECONDS)
         refusal = json.loads(result.output)
-    except (OSError, ValueError):  # TimeoutError is an OSError; a job's start reports an interpreter that does not run
-        return None
+    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+        return Problem(f"own {DEFAULT_BASE_DIR}: unknown, because the trial did not run: {error}", "repeat this")
     return describe_refusal(namespace.Refusal(*refusal)) if refusal else None
 
 

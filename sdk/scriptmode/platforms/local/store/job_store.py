@@ -340,6 +340,8 @@ class JobStore:
         self.jobs = data_dir / "jobs"
         self.sources = data_dir / "sources"
         self.ports = data_dir / "ports"
+        #: Where killed processes may have left drafts.
+        self.draft_directories = (data_dir, self.jobs, self.sources, data_dir / TUNING)
         #: Environments of requirements, which the runtime's `requirements.environment_cache` manages.
         self.environments = data_dir / "environments"
         #: Cache of the summaries of ended jobs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import mmap
 import os
 import re
 import time
@@ -22,10 +21,12 @@ if TYPE_CHECKING:
 
 #: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
 CHUNK = 1024 * 1024
+_MISSING = b"and are missing here:"
 #: The line that the runtime's `log_backlog` leaves where lines are missing.
 _LOSS = re.compile(
     rb"(?m)^scriptmode: (\d{1,18}) lines? \((\d{1,18}) bytes\) of this log could not be written "
-    rb"and are missing here: (.*)$"
+    + _MISSING
+    + rb" (.*)$"
 )
 #: Bytes before the reader's position that are compared with the log: `streams.py` of the runtime replaces no others.
 _REPLACEABLE = 16 * 1024
@@ -46,9 +47,8 @@ def describe_loss(path: Path, host: str) -> str:
     """Return what of a log could not be written, from the notices that the launcher left in it; "" for a whole log."""
     lines = count = 0
     reason = ""
-    # A log that is empty, or not a regular file, cannot be mapped.
-    with suppress(OSError, ValueError), open_regular(path) as file, _mapped(file) as log:
-        for notice in _LOSS.finditer(log):
+    with suppress(OSError), open_regular(path) as file:
+        for notice in _find_notices(file):
             lines, count = lines + int(notice[1]), count + int(notice[2])
             reason = notice[3].decode("utf-8", "replace").strip()
     amount = f"{lines:,} line{'s' * (lines != 1)} ({format_bytes(count)})"
@@ -63,8 +63,15 @@ def with_losses(state: JobState, logs: Mapping[str, Path]) -> JobState:
     return state
 
 
-def _mapped(file: BinaryIO) -> mmap.mmap:
-    return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+def _find_notices(file: BinaryIO) -> Iterator[re.Match[bytes]]:
+    rest = b""
+    while chunk := file.read(CHUNK):
+        text = rest + chunk
+        end = text.rfind(b"\n") + 1
+        # The expression alone takes 30 times as long.
+        if _MISSING in text:
+            yield from _LOSS.finditer(text, 0, end)
+        rest = text[end:][-_REPLACEABLE:]
 
 
 class LogReader:

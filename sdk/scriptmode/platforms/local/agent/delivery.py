@@ -1,0 +1,90 @@
+"""What a job delivers at its end: its model and other output, its last checkpoints, and notes of what is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.outputs import artifacts, missing_model
+from scriptmode.platforms.local.system import full_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
+
+#: The reason and the text of an event for each loss.
+Losses = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The delivery of one job; its methods block, so they run in a forked task.
+
+    Attributes:
+        folder: The job's directory, where the artifacts are packed.
+        request: The job.
+        sandboxes: What the hosts left.
+        checkpoints: The copying of checkpoints; None for a job without them.
+        log: Writes a line to the log that the user reads.
+    """
+
+    folder: JobFolder
+    request: JobRequest
+    sandboxes: Sequence[Sandbox]
+    checkpoints: CheckpointSync | None
+    log: Callable[[str], None]
+
+    @property
+    def disk(self) -> Path:
+        """The data directory, which names the disk of the job's directory in messages."""
+        return self.folder.path.parent.parent
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a host left a model."""
+        return not artifacts.is_model_empty(self.sandboxes)
+
+    def deliver(self, *, with_model: bool, no_model_message: str) -> tuple[str, Losses]:
+        """Deliver the artifacts and the last checkpoints; return the model's URI, "" without one, and the losses.
+
+        A job without a model gets ``no_model_message`` in its log, if that is not empty. Raises `DataError` and
+        ``OSError``.
+        """
+        text = ""
+        if no_model_message and not self.has_model:
+            text = missing_model.describe_missing_model(self.request, self.sandboxes[0], no_model_message)
+        if text:
+            self.log(text)
+        losses = Losses()
+        with full_disk.translate_full_disk_errors(self.disk):
+            uri = artifacts.publish_artifacts(
+                self.request, self.sandboxes, self.folder.output, with_model=with_model, say=self._note_in(losses)
+            )
+            if self.checkpoints and with_model:
+                self.checkpoints.finish(self._note_in(losses))
+        # A job that failed delivers its output also where its checkpoints cannot be copied.
+        return uri, losses if with_model else losses + self.finish_checkpoints()
+
+    def finish_checkpoints(self) -> Losses:
+        """Copy the last checkpoints of a job that did not complete, if it has any; return the losses."""
+        losses = Losses()
+        try:
+            if self.checkpoints:
+                self.checkpoints.finish(self._note_in(losses))
+        except (DataError, OSError) as error:
+            self.log(f"checkpoints were not copied: {error}")
+            losses.append(("CheckpointsNotCopied", f"the last checkpoints were not copied: {error}"))
+        return losses
+
+    def _note_in(self, losses: Losses) -> Callable[[str], None]:
+        def note(text: str) -> None:
+            losses.append(("OutputLeftOut", text))
+            self.log(text)
+
+        return note
