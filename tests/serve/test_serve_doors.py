@@ -1,5 +1,8 @@
 """Every port and socket that `scriptmode serve` opens: which users and pages reach it, and what is bounded before."""
 
+import base64
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -22,11 +25,11 @@ from fakes.processes import processes_naming, until
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import serving
 
+from scriptmode.serve import s3_proxy
 from scriptmode.serve.access_keys import AccessKeys
 
 pytestmark = pytest.mark.slow
 
-#: What the front door answers without a key: every user of this machine may use a server that has none.
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
 
 #: A user without rights tries each port: over HTTP, and over TLS without a certificate. It prints what was answered.
@@ -232,6 +235,21 @@ def test_headers_that_two_readers_understand_differently_are_refused(api, header
         assert each.recv(1000).split()[1] == str(status).encode()
 
 
+@pytest.mark.prompt
+def test_the_body_of_a_refused_request_is_awaited_for_some_seconds_only(tmp_path):
+    AccessKeys(tmp_path / "data").create()
+    with serving(tmp_path, "--s3", "memory") as api:
+        host, port = api.server.url[len("http://") :].split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as each:
+            each.sendall(f"PUT /data/x HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 5000000\r\n\r\n".encode())
+            began = time.monotonic()
+            with suppress(OSError):
+                while time.monotonic() - began < 50:
+                    each.sendall(b"x")
+                    time.sleep(0.2)
+            assert 9 < time.monotonic() - began < 40
+
+
 def test_half_sent_requests_do_not_block_others(tmp_path):
     with serving(tmp_path, "--s3", "memory") as api:
         host, port = api.server.url[len("http://") :].split(":")
@@ -264,7 +282,7 @@ def test_a_key_that_the_s3_server_would_change_is_refused(served, key):
         lambda: s3.delete_object(Bucket=bucket, Key=key),
         lambda: s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key}]}),
         lambda: s3.copy_object(Bucket=bucket, Key=key, CopySource=f"{bucket}/a/b"),
-        lambda: s3.list_objects_v2(Bucket=bucket, Prefix=key),
+        lambda: s3.list_objects_v2(Bucket=bucket, Prefix=f"{key}/b"),
     ):
         with pytest.raises(ClientError, match="keeps no key with an empty part or a part of dots"):
             change()
@@ -282,3 +300,36 @@ def test_an_empty_object_is_stored_as_any(served):
     s3.create_bucket(Bucket="empty-objects")
     s3.put_object(Bucket="empty-objects", Key="empty", Body=b"")
     assert s3.get_object(Bucket="empty-objects", Key="empty")["Body"].read() == b""
+
+
+@pytest.mark.parametrize("key", ["a&#x2F;/b", "a<![CDATA[/]]>/b"])
+def test_a_key_is_found_in_every_spelling_of_xml(served, key):
+    s3 = client(served)
+    bucket = f"spelled-keys-{time.time_ns()}"
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="a/b", Body=b"first")
+
+    def spell(request, **_):
+        request.data = f"<Delete><Object><Key >{key}</Key></Object></Delete>".encode()
+        request.headers["Content-MD5"] = base64.b64encode(hashlib.md5(request.data).digest()).decode()
+
+    s3.meta.events.register("before-sign.s3.DeleteObjects", spell)
+    with pytest.raises(ClientError, match="keeps no key with an empty part"):
+        s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "x"}]})
+    assert s3.get_object(Bucket=bucket, Key="a/b")["Body"].read() == b"first"
+    # It may be the beginning of "a/.b".
+    assert s3.list_objects_v2(Bucket=bucket, Prefix="a/.")["KeyCount"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"5;chunk-signature=x\r\nhello\r\n0;chunk-signature=x\r\n\r\n", "lack 1 of the bytes"),
+        (b"9;chunk-signature=x\r\nhello you\r\n0\r\n\r\n", "have more bytes than"),
+        (b"hello", "A chunk begins with b'hello'"),
+    ],
+)
+def test_a_body_whose_chunks_do_not_have_the_length_that_was_told_is_not_stored(body, text):
+    environ = {"wsgi.input": io.BytesIO(body)}
+    with pytest.raises(ValueError, match=text):
+        list(s3_proxy._without_chunks(environ, 6))

@@ -52,6 +52,21 @@ def test_with_a_key_every_request_is_signed_with_it(tmp_path):
         for wrong in ({}, {**keys, "aws_secret_access_key": "wrong"}):
             with pytest.raises(ClientError, match="UnrecognizedClient|InvalidSignature"):
                 api.client("sagemaker", **wrong).list_training_jobs()
+        unknown = {**keys, "aws_access_key_id": "AKIAUNKNOWN"}
+        wrong = {**keys, "aws_secret_access_key": "wrong"}
+        # Each in the protocol of the service, by AWS's code.
+        for service, operation, of_unknown in (
+            ("sagemaker", "list_training_jobs", "UnrecognizedClientException"),
+            ("sts", "get_caller_identity", "InvalidClientTokenId"),
+            ("iam", "list_roles", "InvalidClientTokenId"),
+            ("s3", "list_buckets", "InvalidAccessKeyId"),
+            ("cloudwatch", "list_metrics", "UnrecognizedClientException"),
+        ):
+            of_wrong = "InvalidSignatureException" if "Exception" in of_unknown else "SignatureDoesNotMatch"
+            for given, code in ((unknown, of_unknown), (wrong, of_wrong)):
+                with pytest.raises(ClientError) as refused:
+                    getattr(api.client(service, **given), operation)()
+                assert (service, refused.value.response["Error"]["Code"]) == (service, code)
         AccessKeys(tmp_path / "data").delete(key.identifier)
         AccessKeys(tmp_path / "data").create()
         with pytest.raises(ClientError, match="UnrecognizedClient"):

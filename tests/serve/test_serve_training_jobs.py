@@ -6,6 +6,7 @@ import urllib.request
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
@@ -178,6 +179,28 @@ def test_jobs_beyond_a_limit_are_refused(tmp_path):
         api.start(SLEEPS)
         code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
         assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)
+
+
+@pytest.mark.parametrize("file", ["job.json", "state.json"])
+def test_a_damaged_job_has_an_answer_is_deleted_and_takes_no_place(tmp_path, file):
+    with serving(tmp_path, "--s3", "memory", "--max-jobs", "1") as api:
+        name = api.start(SLEEPS)
+        api.names.clear()
+        path = tmp_path / "data" / "jobs" / name / file
+        job = {"TrainingJobName": name}
+        until(lambda: api.sagemaker.describe_training_job(**job)["SecondaryStatus"] == "Training")
+        expected = f"Training job {name} cannot be read: {file} is damaged; "
+        path.write_text("{")
+        code, message = code_of(api.sagemaker.describe_training_job, **job)
+        assert (code, message) == ("ValidationException", f"{expected}StopTrainingJob stops it.")
+        assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceInUse"
+        api.sagemaker.stop_training_job(**job)
+        until(lambda: not (tmp_path / "data" / "jobs" / name / "hosts").exists())
+        path.write_text("{")
+        until(lambda: code_of(api.sagemaker.describe_training_job, **job)[1].endswith("DeleteTrainingJob removes it."))
+        assert api.run("print(1)")["TrainingJobStatus"] == "Completed"
+        api.sagemaker.delete_training_job(**job)
+        assert not path.parent.exists()
 
 
 def test_requests_beyond_a_rate_are_refused(tmp_path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.page import is_for_page, respond_with_page
 from scriptmode.serve.wsgi import read_body, respond
 
@@ -71,18 +72,17 @@ class Application:
                 return respond_with_page(start_response)
             self._guard.check(environ)
             if service in self._services:
-                content, status = self._call(service, operation, environ), 200
-            else:
-                return self._others(environ, _sandboxed(start_response))
+                return respond(start_response, self._call(service, operation, environ))
+            return self._others(environ, _sandboxed(start_response))
         except NotServedError:
             return self._others(environ, _sandboxed(start_response))
         except ApiError as error:
-            content, status = aws_json.render_error(error), error.status
+            refusal = error
         except Exception:  # noqa: BLE001 - one request must not end the server
             self._report(traceback.format_exc())
-            internal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
-            content, status = aws_json.render_error(internal), internal.status
-        return respond(start_response, content, status=status)
+            refusal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
+        content, kind = render_error(environ, refusal)
+        return respond(start_response, content, status=refusal.status, content_type=kind)
 
     def _call(self, service: str, operation: str, environ: Environ) -> bytes:
         operations = self._services[service]

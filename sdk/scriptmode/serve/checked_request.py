@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import Error
 
-from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.s3_requests import is_for_s3
 from scriptmode.serve.wsgi import LARGEST_BODY
+from scriptmode.spec.inputs import LEAST_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,19 +22,22 @@ if TYPE_CHECKING:
 
 #: A longer body of a refused request is not awaited: the connection is closed.
 _MOST_DISCARDED = 16 * 1024 * 1024
+#: Seconds after which a connection without a byte is closed, and in which the headers of a request must arrive.
+IDLE_SECONDS, HEADER_SECONDS = 60, 10.0
 _NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
 
 
 class _RefusedError(Error):  # type: ignore[misc]
     """An answer that waitress sends without the application; it closes the connection after it."""
 
-    def __init__(self, error: ApiError) -> None:
+    def __init__(self, error: ApiError, environ: Environ) -> None:
         super().__init__("")
         self._error = error
+        self._environ = environ
 
     def to_response(self, ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:  # noqa: ARG002
-        content = aws_json.render_error(self._error)
-        return f"{self._error.status} Refused", [("Content-Type", aws_json.CONTENT_TYPE)], content
+        content, kind = render_error(self._environ, self._error)
+        return f"{self._error.status} Refused", [("Content-Type", kind)], content
 
 
 class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
@@ -51,6 +55,8 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
         self.began = time.time()
         #: Bytes of the body of a refused request that are still to come, and are discarded.
         self._left = 0
+        #: Bytes that have come.
+        self.taken = 0
         self.adj: Any = adjustments
         self.completed: bool
 
@@ -67,16 +73,18 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
             # A client that sends its body before it reads would miss the answer.
             taken = min(self._left, len(data))
             self._left -= taken
+            self.taken += taken
             self.completed = not self._left
             return taken
         is_new = not self.headers_finished
         consumed: int = super().received(data)
+        self.taken += consumed
         if is_new and self.headers_finished and not self.completed:
             environ = self._headers()
             try:
                 self._check(environ)
             except ApiError as error:
-                self.error = _RefusedError(error)
+                self.error = _RefusedError(error, environ)
                 is_read = not self.expect_continue and 0 < self.content_length <= _MOST_DISCARDED
                 self._left, self.completed = self.content_length if is_read else 0, not is_read
             if not is_for_s3(environ):
@@ -84,6 +92,13 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
                 self.adj = copy.copy(self.adj)
                 self.adj.max_request_body_size = LARGEST_BODY
         return consumed
+
+    def is_too_slow(self, now: float) -> bool:
+        """Return whether its headers, or its body, do not come fast enough at the time ``now``."""
+        if not self.headers_finished:
+            return self.began < now - HEADER_SECONDS
+        first = HEADER_SECONDS if self._left else IDLE_SECONDS
+        return self.began + first + self.taken / LEAST_RATE < now
 
     def _headers(self) -> Environ:
         """Return what is known before the body has come, in WSGI's terms."""

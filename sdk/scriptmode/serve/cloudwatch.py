@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from scriptmode.serve import aws_json, cbor
 from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.s3_requests import FORM
 from scriptmode.serve.wsgi import CBOR_TYPE, read_body, respond
 
@@ -49,9 +50,9 @@ class CloudWatch:
             return self._others(environ, start_response)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
-            content, status = _render_error(refused, kind), refused.status
+            (content, kind), status = render_error(environ, refused), refused.status
         except ApiError as error:
-            content, status = _render_error(error, kind), error.status
+            (content, kind), status = render_error(environ, error), error.status
         return respond(start_response, content, status=status, content_type=kind)
 
 
@@ -130,14 +131,3 @@ def _add(parent: ET.Element, name: str, value: object) -> None:
             _add(element, key, each)
     else:
         element.text = value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _render_error(error: ApiError, kind: str) -> bytes:
-    if kind == _JSON:
-        return aws_json.render_error(error)
-    if kind == _CBOR:
-        return cbor.encode({"__type": error.code, "message": error.message})
-    root = ET.Element("ErrorResponse", xmlns=_NAMESPACE)
-    _add(root, "Error", {"Type": "Sender", "Code": error.code, "Message": error.message})
-    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return encoded

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _MOST_CONNECTIONS = 1000
-#: Seconds after which a connection without a byte is closed, and in which the headers of a request must arrive.
-_IDLE_SECONDS, _HEADER_SECONDS = 60, 10.0
 #: Seconds after which a connection without a request in work may be closed where the server has too many.
 _SPARE_SECONDS = 1.0
 #: Bytes of one object that is written in one request (PutObject, Amazon S3 API reference).
@@ -39,7 +37,7 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
     from waitress.server import create_server
     from waitress.task import WSGITask
 
-    from scriptmode.serve.checked_request import CheckedRequest
+    from scriptmode.serve.checked_request import IDLE_SECONDS, CheckedRequest
 
     class Task(WSGITask):  # type: ignore[misc]
         def build_response_header(self) -> bytes:
@@ -63,7 +61,7 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             port=port,
             threads=_THREADS,
             connection_limit=_MOST_CONNECTIONS,
-            channel_timeout=_IDLE_SECONDS,
+            channel_timeout=IDLE_SECONDS,
             cleanup_interval=1,
             max_request_body_size=_LARGEST_OBJECT,
             ident=None,
@@ -86,16 +84,17 @@ def _configure(server: Any, channel_class: type) -> None:
 
 
 def _close_connections(server: Any, now: float) -> None:
-    """Close connections that are idle, and those whose headers do not arrive; more of both where there are too many."""
+    """Close connections that are idle, and those of slow requests; more where there are too many."""
+    from scriptmode.serve.checked_request import IDLE_SECONDS
+
     spare = []
     for channel in server.active_channels.values():
         request = channel.request
         if channel.requests:
             continue
-        is_half_sent = request is not None and not request.headers_finished
-        if channel.last_activity < now - _IDLE_SECONDS or (is_half_sent and request.began < now - _HEADER_SECONDS):
+        if channel.last_activity < now - IDLE_SECONDS or (request and request.is_too_slow(now)):
             channel.will_close = True
-        elif request is None or is_half_sent:
+        elif request is None or not request.headers_finished:
             spare.append((request.began if request else channel.last_activity, channel))
     if server.in_connection_overflow:
         spare.sort(key=lambda each: each[0])

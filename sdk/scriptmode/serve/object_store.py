@@ -122,7 +122,7 @@ class ObjectStore:
         def run() -> None:
             pause = _WATCH_SECONDS
             while not self._is_stopped.wait(pause):
-                if self._process is None or process_tree.is_running(self._process):
+                if self._process is not None and process_tree.is_running(self._process):
                     pause = _WATCH_SECONDS
                     continue
                 pause = min(_LONGEST_PAUSE, 2 * pause)

@@ -6,9 +6,10 @@ import http.client
 import re
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
-from xml.sax.saxutils import escape, unescape
+from xml.etree import ElementTree as ET
 
 from scriptmode.errors import invalid
+from scriptmode.serve.error_answers import render_s3_error
 from scriptmode.serve.signatures import BODY_HASH, sign_for_s3
 from scriptmode.serve.wsgi import read_body, respond
 
@@ -30,7 +31,8 @@ _SIGNED_URL = frozenset(
     }
 )
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
-_LONGEST_LINE = 1024
+_LONGEST_LINE, _SHOWN = 1024, 40
+_HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
 
 class S3Proxy:
@@ -66,9 +68,7 @@ class S3Proxy:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
         if self._key is not None and (refusal := _refusal(environ)):
-            code, message, status = refusal
-            content = f"<Error><Code>{code}</Code><Message>{escape(message)}</Message></Error>".encode()
-            return respond(start_response, content, status=status, content_type="application/xml")
+            return _refuse(start_response, *refusal)
         if not self._is_ready:
             self._wait_until_ready()
             self._is_ready = True
@@ -79,8 +79,10 @@ class S3Proxy:
             answer = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            text = f"<Error><Code>ServiceUnavailable</Code><Message>{type(error).__name__}</Message></Error>".encode()
-            return respond(start_response, text, status=503, content_type="application/xml")
+            return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
+        except ValueError as error:
+            connection.close()
+            return _refuse(start_response, "IncompleteBody", str(error), 400)
         headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
         start_response(f"{answer.status} {answer.reason or 'OK'}", headers)
         return _body(connection, answer)
@@ -100,9 +102,10 @@ class S3Proxy:
         if self._key is not None:
             if headers.get(BODY_HASH, "").startswith("STREAMING-AWS4"):
                 # Each chunk has a signature of the client's, which the server cannot check.
-                size, body = headers.pop("x-amz-decoded-content-length", "0"), _without_chunks(environ)
+                size = headers.pop("x-amz-decoded-content-length", "0")
+                body = _without_chunks(environ, int(size))
                 headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
-            target, headers = self._signed(environ["REQUEST_METHOD"], target, headers)
+            target, headers = self._signed(environ["REQUEST_METHOD"], target, headers, self._key)
         connection.putrequest(environ["REQUEST_METHOD"], target, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)
@@ -113,17 +116,21 @@ class S3Proxy:
             for data in body:
                 connection.send(data)
 
-    def _signed(self, method: str, target: str, headers: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    def _signed(
+        self, method: str, target: str, headers: Mapping[str, str], key: AccessKey
+    ) -> tuple[str, dict[str, str]]:
         """Return the target and the headers without the client's signature, and with one by the server's key."""
-        if self._key is None:
-            raise AssertionError
         path, _, query = target.partition("?")
         kept = "&".join(part for part in query.split("&") if part.partition("=")[0].lower() not in _SIGNED_URL)
         # The server signs the path in this spelling.
         target = quote(unquote(path), safe="/-_.~") + (f"?{kept}" if kept else "")
         sent = {name: value for name, value in headers.items() if name not in _SIGNATURE and value}
         sent["host"] = f"{self._host}:{self._port}"
-        return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, self._key)
+        return target, sign_for_s3(method, f"http://{sent['host']}{target}", sent, key)
+
+
+def _refuse(start_response: StartResponse, code: str, message: str, status: int) -> Iterable[bytes]:
+    return respond(start_response, render_s3_error(code, message), status=status, content_type="application/xml")
 
 
 def _refusal(environ: Environ) -> tuple[str, str, int] | None:
@@ -133,11 +140,16 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
     """
     method, (path, _, query) = environ["REQUEST_METHOD"], environ["REQUEST_URI"].partition("?")
     parameters = parse_qs(query, keep_blank_values=True)
+    keys = [unquote(path[1:]).partition("/")[2]]
+    # The last part of a prefix may be the beginning of another part.
+    keys += [each.rpartition("/")[0] + "/" for each in parameters.get("prefix", ()) if "/" in each]
     if "delete" in parameters and method == "POST":
-        body = read_body(environ)
-        keys = [unescape(each.decode("utf-8", "replace")) for each in re.findall(rb"<Key>([^<]*)</Key>", body)]
-    else:
-        keys = [unquote(path[1:]).partition("/")[2], *parameters.get("prefix", ())]
+        try:
+            # Its size is bounded, and expat bounds what entities expand to.
+            deleted = ET.fromstring(read_body(environ))  # noqa: S314
+            keys += [each.text or "" for each in deleted.findall(".//{*}Key")]
+        except ET.ParseError as error:
+            return "MalformedXML", f"The body is not XML: {error}", 400
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     if source and not _is_kept(source):
         return "NoSuchKey", "The specified key does not exist.", 404
@@ -160,14 +172,29 @@ def _read(environ: Environ) -> Iterator[bytes]:
         yield data
 
 
-def _without_chunks(environ: Environ) -> Iterator[bytes]:
-    """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks")."""
-    body = environ["wsgi.input"]
-    while left := int(body.readline(_LONGEST_LINE).partition(b";")[0].strip() or b"0", 16):
+def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
+    """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks").
+
+    Raises ``ValueError`` for a content that does not have ``size`` bytes.
+    """
+    body, missing = environ["wsgi.input"], size
+    while left := _chunk_size(body.readline(_LONGEST_LINE)):
+        if left > missing:
+            raise ValueError(f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
+        missing -= left
         while left and (data := body.read(min(left, _CHUNK))):
             yield data
             left -= len(data)
         body.readline(_LONGEST_LINE)
+    if missing:
+        raise ValueError(f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}")
+
+
+def _chunk_size(line: bytes) -> int:
+    number = line.partition(b";")[0].strip()
+    if not _HEXADECIMAL.fullmatch(number):
+        raise ValueError(f"A chunk begins with {line[:_SHOWN]!r}, and its size in hexadecimal digits was expected")
+    return int(number, 16)
 
 
 def _encoding(headers: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import (
@@ -18,6 +19,7 @@ from scriptmode.errors import (
     UnreadableJobError,
 )
 from scriptmode.platforms.base import ENDED
+from scriptmode.platforms.local.store.state import UNREADABLE
 from scriptmode.request import service_model
 from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.serve import job_updates, paging, request_mapping
@@ -117,7 +119,7 @@ class TrainingJobs:
     def _require_room(self) -> None:
         if not self._max_jobs:
             return
-        running = sum(job["TrainingJobStatus"] not in ENDED for job in self._platform.list())
+        running = sum(job["TrainingJobStatus"] not in (*ENDED, UNREADABLE) for job in self._platform.list())
         if running >= self._max_jobs:
             raise ApiError(
                 "ResourceLimitExceeded",
@@ -156,11 +158,18 @@ class TrainingJobs:
         validate("StopTrainingJobRequest", arguments)
         name = arguments["TrainingJobName"]
         with translated_errors():
-            status = self._platform.describe(name)["TrainingJobStatus"]
+            status = self._status(name)
             if status in ENDED:
                 raise validation_error(f"The request was rejected because the training job is in status {status}.")
             self._platform.stop(name)
         return {}
+
+    def _status(self, name: str) -> str:
+        """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
+        try:
+            return str(self._platform.describe(name)["TrainingJobStatus"])
+        except UnreadableJobError as error:
+            return "InProgress" if error.is_running else UNREADABLE
 
     def _update(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("UpdateTrainingJobRequest", arguments)
@@ -182,10 +191,10 @@ class TrainingJobs:
         validate("DeleteTrainingJobRequest", arguments)
         name = arguments["TrainingJobName"]
         try:
-            status = self._platform.describe(name)["TrainingJobStatus"]
+            status = self._status(name)
         except JobNotFoundError as error:
             raise ApiError("ResourceNotFound", "Requested resource not found.") from error
-        if status not in ENDED:
+        if status not in (*ENDED, UNREADABLE):
             raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
         with translated_errors():
             self._platform.delete(name)
@@ -208,7 +217,9 @@ def translated_errors() -> Iterator[None]:
         raise ApiError("ResourceInUse", f"Names must be unique within an AWS account and Region: {error}") from error
     except JobNotFoundError as error:
         raise not_found_error() from error
-    except UnreadableJobError:
-        raise
+    except UnreadableJobError as error:
+        advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
+        file = Path(error.path).name
+        raise validation_error(f"Training job {error.job_name} cannot be read: {file} is damaged; {advice}.") from error
     except (RequestError, SpecError, DataError, CredentialsError, MissingPackageError) as error:
         raise validation_error(str(error)) from error

@@ -1,0 +1,57 @@
+"""Errors in the protocol of the request: S3's XML, AWS's query protocol, Smithy RPC v2 (CBOR) and AWS JSON. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from scriptmode.serve import aws_json, cbor
+from scriptmode.serve.s3_requests import FORM, is_for_s3
+from scriptmode.serve.wsgi import CBOR_TYPE
+
+if TYPE_CHECKING:
+    from scriptmode.serve.aws_json import ApiError
+    from scriptmode.serve.wsgi import Environ
+
+_XML = "text/xml"
+#: AWS's codes for the same error, in the query protocol (IAM, "Common Errors") and of S3 (its "Error responses").
+_CODES = {
+    "AccessDeniedException": ("AccessDenied", "AccessDenied"),
+    "IncompleteSignatureException": ("IncompleteSignature", "AuthorizationHeaderMalformed"),
+    "InvalidSignatureException": ("SignatureDoesNotMatch", "SignatureDoesNotMatch"),
+    "MissingAuthenticationTokenException": ("MissingAuthenticationToken", "AccessDenied"),
+    "RequestEntityTooLarge": ("RequestEntityTooLarge", "EntityTooLarge"),
+    "ThrottlingException": ("Throttling", "SlowDown"),
+    "UnrecognizedClientException": ("InvalidClientTokenId", "InvalidAccessKeyId"),
+}
+
+
+def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
+    """Return the body and the content type of the answer to a request that failed."""
+    in_query, of_s3 = _CODES.get(error.code, (error.code, error.code))
+    if is_for_s3(environ):
+        return render_s3_error(of_s3, error.message), "application/xml"
+    if environ.get("PATH_INFO", "").startswith("/service/"):
+        return cbor.encode({"__type": error.code, "message": error.message}), CBOR_TYPE
+    if environ.get("CONTENT_TYPE", "").startswith(FORM):
+        root = ET.Element("ErrorResponse")
+        _add(ET.SubElement(root, "Error"), Type="Sender", Code=in_query, Message=error.message)
+        return _render(root), _XML
+    return aws_json.render_error(error), aws_json.CONTENT_TYPE
+
+
+def render_s3_error(code: str, message: str) -> bytes:
+    """Return the body of an error of S3."""
+    root = ET.Element("Error")
+    _add(root, Code=code, Message=message)
+    return _render(root)
+
+
+def _add(parent: ET.Element, **texts: str) -> None:
+    for name, text in texts.items():
+        ET.SubElement(parent, name).text = text
+
+
+def _render(root: ET.Element) -> bytes:
+    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return encoded
