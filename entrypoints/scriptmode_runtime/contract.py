@@ -108,9 +108,9 @@ OPEN_MPI_VARIABLES = {
 }
 #: What a rank's program gets in addition, unless the job sets it: ``torchrun``'s variables and JAX's coordinator.
 WORLD_VARIABLES = (*OPEN_MPI_VARIABLES, "MASTER_ADDR", "MASTER_PORT", "JAX_COORDINATOR_ADDRESS")
-#: Ours, for them: where this machine's launcher listens.
 #: The CPUs of a host that has a part of its machine, where nothing binds its processes to them.
 CPUS_VARIABLE = "SCRIPTMODE_NUM_CPUS"
+#: Ours, for the ranks: where this machine's launcher listens.
 LAUNCHER_VARIABLE = "SCRIPTMODE_LAUNCHER"
 
 # --- script mode's own hyperparameters ---------------------------------------------------------

@@ -94,9 +94,7 @@ def test_a_slow_connection_is_not_a_stall(server):
 def test_a_connection_that_trickles_counts_as_broken(server, rate):
     server.fault = first(10_000, Fault(rate=rate))
     began = time.monotonic()
-    with pytest.raises(
-        DataError, match=r"is too slow: \d+ bytes came in 1 s, and at least 1,024 a second were expected"
-    ):
+    with pytest.raises(DataError, match=r"is too slow: .*(1,024 a second were expected|was not complete after 2 s)"):
         read(S3Store(retry_seconds=2, stall=0.5))
     soon(time.monotonic() - began, 6)
 

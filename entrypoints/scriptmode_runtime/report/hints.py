@@ -113,7 +113,8 @@ _TABLE = (
     # Python names the first package that is missing, so the package of a name with dots was found.
     _Row(
         r"ModuleNotFoundError: No module named '([^'.]+)(?=')",
-        "{0} is not installed in {python}: name its package in requirements.txt, or give its directory as source_dir",
+        "{0} is not installed in {python}: give the directory of your file as source_dir, or name the package in "
+        "requirements.txt",
     ),
     _Row(
         r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')",

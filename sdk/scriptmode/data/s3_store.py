@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Callable, TypeVar
+from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
 from scriptmode.aws import s3, s3_errors
 from scriptmode.aws.s3_reader import S3Reader
@@ -122,10 +122,7 @@ class S3Store:
         try:
             return self._resume(wanted, start, end, content, began)
         except PlatformError as error:
-            if (explained := self._explained(wanted, error)) is error:
-                # An error that is its own cause is an endless chain.
-                raise
-            raise explained from error
+            self._raise_explained(wanted, error)
 
     def check(
         self, item: StoredObject, content: Callable[[], Iterable[Buffer]], read_again: Callable[[], object]
@@ -158,7 +155,7 @@ class S3Store:
         try:
             found, response = self._ask(item.uri, lambda: self._s3.head(item.uri, checksum=True))
         except DataNotFoundError as error:
-            raise self._explained(_s3_object(item), error) from error
+            self._raise_explained(_s3_object(item), error)
         if "" not in (item.version, found.etag) and item.version != found.etag:
             raise s3.changed_object_error(_s3_object(item), f"it has the ETag {found.etag} now")
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
@@ -187,12 +184,18 @@ class S3Store:
         self._retry(read_rest, lambda: done, began)
         return content
 
+    def _raise_explained(self, item: s3.S3Object, error: PlatformError) -> NoReturn:
+        if (explained := self._explained(item, error)) is error:
+            # An error that is its own cause is an endless chain.
+            raise error
+        raise explained from error
+
     def _explained(self, item: s3.S3Object, error: PlatformError) -> PlatformError:
         """Return what an error means for an object that existed when it was listed."""
         code = s3_errors.code_of(error)
         if code == "PreconditionFailed":
             try:
-                etag = self._s3.head(str(item.location))[0].etag
+                etag = self.find(str(item.location)).version
             except DataNotFoundError:
                 code = "NoSuchKey"
             except PlatformError:

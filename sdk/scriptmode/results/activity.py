@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,8 +15,10 @@ if TYPE_CHECKING:
 
 
 def find_events(name: str, platform: Platform) -> tuple[JobEvent, ...]:
-    """Return what a job lost and did again; nothing where its platform does not know."""
-    return platform.events(name) if hasattr(platform, "events") else ()
+    """Return what a job lost and did again; nothing where its platform does not know, or does not answer."""
+    with suppress(ScriptmodeError):
+        return platform.events(name) if hasattr(platform, "events") else ()
+    return ()
 
 
 def find_activity(description: JobDescription, platform: Platform) -> Mapping[str, HostActivity]:

@@ -98,8 +98,8 @@ def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> N
             files = platform.fetch(uri, downloaded)
         except DataNotFoundError as error:
             raise DataNotFoundError(
-                f"the model of the job is gone: nothing is at {uri} any more",
-                advice="put it back there, or run the job again: scriptmode rerun",
+                f"nothing is at {uri}",
+                advice="a job that left no such files has none; otherwise put them back there, or run the job again",
             ) from error
         # A prefix without files creates no directory.
         downloaded.mkdir(exist_ok=True)

@@ -128,9 +128,7 @@ def _failed(
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint)] if failure.hint else []
     rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
-    # The outcome is reported without them.
-    with suppress(ScriptmodeError):
-        rows += [("warning", str(each)) for each in find_events(name, platform)]
+    rows += [("warning", str(each)) for each in find_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         note = " (the same source)" if description.job.source_uri else ""
