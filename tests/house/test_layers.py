@@ -125,7 +125,7 @@ COMMAND_LINE_USES = {
     "terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
     "display.job_list": "JobList",  # what `TrainingJob.list` returns
     "progress_line": "ProgressLine",  # one line that is replaced while something takes long
-    "": "bounded_yaml",  # one set of bounds for YAML
+    "yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
     "failure": "summarize_error",
     # The option that stands for the argument of an error; values that are too long, also in errors of click.
     "errors": "with_suffix shorten_values",

@@ -5,7 +5,7 @@ from tests.house.offenders import expect_none
 
 #: Modules of the SDK's top level that every package may use.
 COMMON = (
-    "errors", "failure", "tracebacks", "messages", "clock", "colours", "data_dir", "bounded_yaml", "terminal_text",
+    "errors", "failure", "tracebacks", "messages", "clock", "colours", "data_dir", "yaml_files", "terminal_text",
     "drafts", "installation", "progress_line", "programs",
 )  # fmt: skip
 #: What each package of the SDK may import besides itself and `COMMON`. The entry with the longest matching name counts, so

@@ -154,7 +154,7 @@ def test_a_setting_that_accepts_strings_is_what_was_typed():
     assert (made.arguments["code_location"], made.arguments["model_dir"]) == ("s3://b", False)
 
 
-@pytest.mark.parametrize("text", ["d: 2020-13-45", "[" * 5000, "a: &a [*a]"], ids=["a date", "deep", "in itself"])
+@pytest.mark.parametrize("text", ["d: 2020-13-45", "[" * 5000], ids=["a date", "deep"])
 @pytest.mark.parametrize(
     "words",
     [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", "p", "--module-name", "p.t", "--config"]],

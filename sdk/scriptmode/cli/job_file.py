@@ -13,6 +13,7 @@ from scriptmode.cli import locations, structured_files
 from scriptmode.messages import did_you_mean, validate_keys
 from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
 from scriptmode.spec.whole_numbers import whole_number
+from scriptmode.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -141,7 +142,7 @@ def _read_content(path: Path) -> dict[str, Any]:
     if path.suffix == ".toml":
         found = structured_files.parse_toml(path, text)
     elif path.suffix in (".yaml", ".yml"):
-        found = structured_files.parse_yaml(path, text)
+        found = parse_yaml(str(path), text)
     else:
         raise SpecError(
             f"--file {str(path)!r} ends in {path.suffix!r}", advice="rename it to end in .toml, .yaml or .yml"

@@ -1,4 +1,4 @@
-"""YAML and TOML files: their text, and the values they contain."""
+"""YAML and TOML files that options name: their text, and the values they contain."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import SpecError, bounded_yaml
+from scriptmode import SpecError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def read_text(option: str, path: Path, kind: str) -> str:
-    """Return the text of the file that an option names; raise `SpecError` if it is unreadable or too large.
+    """Return the text of the file that an option names; raise `SpecError` if it is unreadable.
 
     ``kind`` is the format that the error asks for, such as ``YAML``.
     """
     try:
-        content = bounded_yaml.read_yaml(path)
-        bounded_yaml.require_size(content)
-        return content.decode("utf-8")
-    except bounded_yaml.BoundsError as error:
-        raise _parse_error(path, kind, error) from error
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise SpecError(
@@ -39,23 +35,7 @@ def parse_toml(path: Path, content: str) -> Any:
     parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         return parser.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise _parse_error(path, "TOML", error) from error
-
-
-def parse_yaml(path: Path, content: str) -> Any:
-    """Parse YAML; raise `SpecError` for invalid YAML, and for YAML that exceeds the bounds of `bounded_yaml`."""
-    import yaml as parser
-
-    try:
-        return bounded_yaml.load_yaml(content)
-    except (parser.YAMLError, ValueError, RecursionError) as error:
-        raise _parse_error(path, "YAML", error) from error
-
-
-def _parse_error(path: Path, kind: str, error: Exception) -> SpecError:
-    if isinstance(error, RecursionError):
-        return SpecError(f"{path} is refused: its values are nested too deeply", advice="use fewer levels")
-    if isinstance(error, bounded_yaml.RefusedError):
-        return SpecError(f"{path} is refused: {error.message}", advice=error.advice)
-    return SpecError(f"{path} is not valid {kind}: {bounded_yaml.syntax_error_text(error)}", advice="correct it")
+    except RecursionError as error:
+        raise SpecError(f"{path} is refused: its values are nested too deeply", advice="use fewer levels") from error
+    except ValueError as error:
+        raise SpecError(f"{path} is not valid TOML: {error}", advice="correct the file") from error

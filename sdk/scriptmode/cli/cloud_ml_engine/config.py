@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
 from scriptmode.messages import validate_keys
+from scriptmode.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +140,7 @@ def parse_settings(path: Path | None, options: Mapping[str, Any]) -> Settings:
 
 
 def _read_job(path: Path) -> Mapping[str, Any]:
-    document = structured_files.parse_yaml(path, structured_files.read_text("--config", path, "YAML"))
+    document = parse_yaml(str(path), structured_files.read_text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:

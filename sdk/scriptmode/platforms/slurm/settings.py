@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import bounded_yaml
 from scriptmode.errors import ConfigError, SpecError
 from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.slurm import commands, images, sbatch_options
+from scriptmode.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -145,21 +145,14 @@ def _layers(
 
 
 def _read_file(path: Path) -> tuple[_Owner, Mapping[str, object]]:
-    import yaml
-
     owner = _Owner(f"{path}: {FILE_KEY}", f"{path}: {FILE_KEY}.", ConfigError)
     try:
-        document = bounded_yaml.load_yaml(bounded_yaml.read_yaml(path))
+        document = parse_yaml(str(path), path.read_bytes(), ConfigError)
     except (FileNotFoundError, NotADirectoryError):
         return owner, {}
     except OSError as error:
         what = f"config file {str(path)!r} cannot be read: {error.strerror}"
         raise ConfigError(what, advice="make it readable") from error
-    except bounded_yaml.RefusedError as error:
-        raise ConfigError(f"config file {str(path)!r} is refused: {error.message}", advice=error.advice) from error
-    except (yaml.YAMLError, ValueError) as error:
-        what = f"{path} is not valid YAML: {bounded_yaml.syntax_error_text(error)}"
-        raise ConfigError(what, advice="correct the file") from error
     advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if document is None:
         return owner, {}
