@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-from scriptmode.job import TrainingJob, create_job, resolve_job
 from scriptmode.latest_job import LatestJob
 from scriptmode.platforms import registry
 from scriptmode.platforms.registry import explicit_platform, find_job_platform, for_instance_types
-from scriptmode.request import inputs, parse, render
+from scriptmode.request import inputs, render
 from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
@@ -26,12 +25,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
     from scriptmode.sagemaker_session import Session
     from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _NAMES = names.JobNames()
@@ -239,7 +240,7 @@ class Estimator(LatestJob, Arguments):
             SpecError: For arguments that cannot make a job.
             RequestError: With everything for which the service would refuse the request.
         """
-        return self._prepare(inputs, job_name, experiment_config)[0]
+        return copy.deepcopy(render.render_request(self._prepare(inputs, job_name, experiment_config)[0]))
 
     def plan(
         self,
@@ -264,6 +265,8 @@ class Estimator(LatestJob, Arguments):
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
         """
+        from scriptmode.display import log_lines
+        from scriptmode.job import resolve_job
         from scriptmode.planning import early_checks, planner
 
         submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
@@ -309,18 +312,20 @@ class Estimator(LatestJob, Arguments):
 
             # A wrong value is reported before the job is created.
             display.choose_view(live)
+        from scriptmode.display import log_lines
+        from scriptmode.job import create_job
         from scriptmode.planning import early_checks
 
-        body, source, rule_files = self._prepare(inputs, job_name, experiment_config)
-        warnings = early_checks.check_job(self.platform, body, source)
+        request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        warnings = early_checks.check_job(self.platform, request, source)
         if arguments.shows_logs(logs):
             # The caller may read the output.
             log_lines.warn(warnings, sys.stdout if shown else sys.stderr)
-        self._store_files(body, source, rule_files, shown=shown)
+        self._store_files(request, source, rule_files, shown=shown)
         script = self.spec.script
-        job = create_job(self.platform, body, script.directory if script else "")
+        job = create_job(self.platform, request, script.directory if script else "")
         self.latest_training_job = job
-        self._latest = arguments.of_latest_job(parse.parse_request(body))
+        self._latest = arguments.of_latest_job(request)
         if shown:
             log_lines.started(job.name)
         if wait:
@@ -360,6 +365,9 @@ class Estimator(LatestJob, Arguments):
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
+        from scriptmode.job import TrainingJob
+        from scriptmode.request.parse import parse_request
+
         if platform is not None and sagemaker_session is not None:
             raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):
@@ -369,21 +377,23 @@ class Estimator(LatestJob, Arguments):
         description = platform.describe(training_job_name)
         estimator = cls._of_job(description, platform.tags(description), platform)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        vars(estimator)["_latest"] = arguments.of_latest_job(parse.parse_request(description))
+        vars(estimator)["_latest"] = arguments.of_latest_job(parse_request(description))
         return estimator
 
     @classmethod
     def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
         """Return an estimator with the arguments of a described job; see `attach`."""
+        from scriptmode.request.parse import estimator_arguments
+
         estimator = cls.__new__(cls)
         # As that job was: defaults of this machine's config file do not apply.
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
-        cls.__init__(estimator, platform=platform, **parse.estimator_arguments(description, tags))
+        cls.__init__(estimator, platform=platform, **estimator_arguments(description, tags))
         return estimator
 
     def _prepare(
         self, given: object, job_name: str | None, experiment_config: object
-    ) -> tuple[dict[str, Any], tuple[Source, str] | None, tuple[RuleFile, ...]]:
+    ) -> tuple[JobRequest, tuple[Source, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
         asked = replace(
             self.spec, channels=inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
@@ -412,13 +422,13 @@ class Estimator(LatestJob, Arguments):
         return rule_files.add_rule_files(spec)
 
     def _store_files(
-        self, body: dict[str, Any], source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
+        self, request: JobRequest, source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
     ) -> None:
         """Pack and store the source and the files of rules that `_prepare` returned."""
         if source is not None:
-            _pack_and_store(*source, partial(self._store, body), shown=shown)
+            _pack_and_store(*source, partial(self._store, request), shown=shown)
         for file in rule_files:
-            self._store(body, file.data, file.uri)
+            self._store(request, file.data, file.uri)
 
     def _prepare_for_training(self, *_: object, **__: object) -> None:
         """Refuse the SageMaker SDK's own ``HyperparameterTuner``, which calls this first."""
@@ -428,16 +438,23 @@ class Estimator(LatestJob, Arguments):
             advice="use scriptmode.HyperparameterTuner, which has the same arguments",
         )
 
-    def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
-        self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])
+    def _store(self, request: JobRequest, data: bytes, uri: str) -> None:
+        self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
 
-    def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
-        body = render.render(spec, context)
-        self.platform.validate(body)
-        return body
+    def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
+        if spec.additional_fields:
+            from scriptmode.request.parse import parse_request
+
+            request = parse_request(render.render(spec, context))
+        else:
+            request = render.to_request(spec, context)
+        self.platform.validate(request)
+        return request
 
 
 def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None], *, shown: bool) -> None:
+    from scriptmode.display import log_lines
+
     with log_lines.PackingLine(source.total) as line:
         archive = source.pack(line.packed)
         line.store()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import invalid
 from scriptmode.estimator import Estimator
 from scriptmode.request import tuning
+from scriptmode.request.render import render_request
 
 if TYPE_CHECKING:
     from scriptmode.spec.tuning_job import TuningJobSpec
@@ -40,7 +41,7 @@ class EstimatorSearch:
     def prepare(self, inputs: object, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
         """Return the tuning job's request, not validated, and the files that the estimator is to store for it."""
         submission = self.estimator._prepare(inputs, name, None)  # noqa: SLF001 - a tuning job is its request
-        body = submission[0]
+        body = render_request(submission[0])
         definitions = [{"Name": metric, "Regex": regex} for metric, regex in self.check_objective()]
         algorithm = {**body["AlgorithmSpecification"], **({"MetricDefinitions": definitions} if definitions else {})}
         tags = {**{tag["Key"]: tag["Value"] for tag in body.get("Tags", ())}, **dict(self.tags)}

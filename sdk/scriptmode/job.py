@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_request import JobRequest
 
 
 @hide_frames(ScriptmodeError)
@@ -269,7 +270,7 @@ class TrainingJob(JobResults):
         description = self.describe()
         body = rerun_request(description, self.platform.tags(description), changes)
         self.platform.validate(body)
-        return create_job(with_settings_of(self.platform, self.name), body)
+        return create_job(with_settings_of(self.platform, self.name), parse_request(body))
 
     def follow(
         self, *, logs: bool = True, live: bool | None = None, hosts: Collection[str] = (), tail: int | None = None
@@ -407,18 +408,18 @@ class TrainingJob(JobResults):
         return JobList(where.list(which))
 
 
-def create_job(platform: Platform, request: Mapping[str, Any], source_dir: str = "") -> TrainingJob:
+def create_job(platform: Platform, request: JobRequest, source_dir: str = "") -> TrainingJob:
     """Create a training job from a validated request and return its handle.
 
     Raises:
         KeyboardInterrupt: If the job runs, or may run where its platform is not this machine, the message says how to
             follow it or to look for it, and the attribute ``job_name`` names it.
     """
-    job = TrainingJob(str(request["TrainingJobName"]), platform, source_dir=source_dir)
+    job = TrainingJob(request.name, platform, source_dir=source_dir)
     try:
         platform.create(request)
     except KeyboardInterrupt as error:
-        if parse_request(request).resources.host_kind is HostKind.CLOUD:
+        if request.resources.host_kind is HostKind.CLOUD:
             text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
             raise _interrupt(text, job.name) from error
         with suppress(ScriptmodeError):

@@ -5,6 +5,7 @@ from dataclasses import replace
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.base import ANY_JOB, LogEvent, Metric
+from scriptmode.request.render import as_fields
 
 
 class RecordingPlatform:
@@ -29,15 +30,15 @@ class RecordingPlatform:
         return replace(spec, role=spec.role or "arn:aws:iam::000000000000:role/none", output=output)
 
     def validate(self, request):
-        self.validated = request
+        self.validated = as_fields(request)
 
     def put_source(self, archive, uri, *, kms_key=None, role=None):
         self.stored[uri] = archive
         self.keys[uri] = kms_key
 
     def create(self, request):
-        self.created.append(request)
-        return self._arn(request["TrainingJobName"])
+        self.created.append(as_fields(request))
+        return self._arn(self.created[-1]["TrainingJobName"])
 
     def describe(self, name):
         for request in self.created:

@@ -19,6 +19,7 @@ from scriptmode import (
 from scriptmode.aws.iam_role import find_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.request.parse import parse_request
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 
@@ -237,7 +238,7 @@ def test_a_distribution_is_switched_on_as_the_runtime_reads_it(text, is_on):
     parameters = {} if text is None else {MULTI_WORKER_MIRRORED_ENABLED: text}
     resources = {"InstanceCount": 2, "InstanceType": "ml.m5.large"}
     request = {"HyperParameters": parameters, "ResourceConfig": resources}
-    assert (SECRET_VARIABLE in with_host_secret(request).get("Environment", {})) is is_on
+    assert (SECRET_VARIABLE in with_host_secret(parse_request(request)).environment) is is_on
     if text is not None:
         assert enabled(decode(text)) is is_on
 

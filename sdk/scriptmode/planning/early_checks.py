@@ -11,13 +11,11 @@ import re
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
-from scriptmode.planning.assumptions import gpu_count, vcpu_count
-from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.unused_settings import unused_settings
 from scriptmode_runtime import contract
@@ -47,7 +45,7 @@ _PYTHON_2 = re.compile(r"-py2\d?\b")
 _CLUSTERS = {contract.PARAMETER_SERVER_ENABLED: "parameter servers", contract.MULTI_WORKER_MIRRORED_ENABLED: "workers"}
 
 
-def check_job(platform: Platform, request: Mapping[str, Any], sent: tuple[Source, str] | None) -> list[str]:
+def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> list[str]:
     """Return a sentence for each setting without an effect and for what probably fails.
 
     ``sent`` is the source and its archive's URI, if the source is on this machine.
@@ -56,7 +54,6 @@ def check_job(platform: Platform, request: Mapping[str, Any], sent: tuple[Source
         SourceError: The hosts' interpreter cannot compile the script.
         SpecError: The hosts are processes of this machine, which has no ``mpirun`` for them.
     """
-    job = parse_request(request)
     python = _host_python(platform, job)
     if python and job.resources.host_kind is HostKind.PROCESS:
         _require_mpirun(job, python)
@@ -89,6 +86,8 @@ def _crowded_hosts(job: JobRequest) -> Iterator[str]:
     ranks = job.parameter(contract.MPI_PROCESSES_PER_HOST)
     if not contract.enabled(job.parameter(contract.MPI_ENABLED)) or not isinstance(ranks, int):
         return
+    from scriptmode.planning.assumptions import gpu_count, vcpu_count
+
     for instance_type in dict.fromkeys(job.resources.types):
         gpus, vcpus = gpu_count(instance_type), vcpu_count(instance_type)
         most, what = (gpus, "GPU") if gpus else (vcpus, "vCPU")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.request import parse
+from scriptmode.request.render import render_request
 from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
@@ -33,7 +34,7 @@ _PARAMETERS = contract.HYPERPARAMETERS_FILE
 class Submission:
     """What `Estimator.fit` would send: the request, the source with its archive's URI if it has one, files of rules."""
 
-    request: dict[str, Any]
+    request: JobRequest
     source: tuple[Source, str] | None = None
     rule_files: tuple[RuleFile, ...] = ()
 
@@ -51,8 +52,8 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
 
     Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
     """
-    request, job = sent.request, parse.parse_request(sent.request)
-    hosts = platform.planned_hosts(request)
+    job = sent.request
+    request, hosts = copy.deepcopy(render_request(job)), platform.planned_hosts(job)
     source = _source(platform, sent, job, is_compared=against is not None)
     comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
@@ -89,7 +90,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         comparison.difference(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
         # Of platforms alone that give a scheduler a script.
-        getattr(platform, "planned_script", lambda _: "")(request),
+        getattr(platform, "planned_script", lambda _: "")(job),
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from scriptmode.clock import Clock
     from scriptmode.failure import Failure
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 COMPLETED, FAILED, STOPPED = (each.value for each in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
@@ -242,10 +243,13 @@ class Platform(Protocol):
         neither the spec nor a setting contains (a role's ARN by its name).
         """
 
-    def validate(self, request: Mapping[str, Any]) -> None:
-        """Raise `RequestError` listing all reasons why the service would refuse a request; sends nothing."""
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
+        """Raise `RequestError` listing all reasons why the service would refuse a request; sends nothing.
 
-    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+        The request may be the service's JSON too, of any shape.
+        """
+
+    def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
         """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
 
         A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
@@ -257,8 +261,8 @@ class Platform(Protocol):
         ``kms_key`` encrypts it; ``role`` is the ARN of the job's role.
         """
 
-    def create(self, request: Mapping[str, Any]) -> str:
-        """Start a training job from a CreateTrainingJob request; return its ARN."""
+    def create(self, request: JobRequest) -> str:
+        """Start a training job; return its ARN."""
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""

@@ -16,7 +16,6 @@ from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, 
 from scriptmode.spec.distribution import KINDS, parse_distribution
 from scriptmode.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.spec.job_request import ABSENT, Correction, JobRequest
-from scriptmode.spec.monitoring import rules_of_next_job
 from scriptmode.spec.names import base_of_job
 from scriptmode.spec.training_job import (
     RESERVED_TAGS,
@@ -76,6 +75,11 @@ def parse_request(request: Mapping[str, Any]) -> JobRequest:
     """
     job = _parse_fields(request)
     return replace(job, corrections=tuple(_corrections(render_request(job), request)))
+
+
+def as_job_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:
+    """Return a request as a value, also one that is the service's JSON."""
+    return request if isinstance(request, JobRequest) else parse_request(request)
 
 
 def parse_description(response: Mapping[str, Any]) -> JobDescription:
@@ -160,7 +164,10 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     } or None
     found["base_job_name"] = base_of_job(job.name)
     found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
-    found["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name) or None
+    if job.monitoring.debug_rules:
+        from scriptmode.spec.monitoring import rules_of_next_job
+
+        found["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name)
     if job.resources.instance_groups:
         found.update(instance_groups=list(job.resources.instance_groups), instance_count=None, instance_type=None)
     elif preferences := field_at(fields, "ResourceConfig.InstancePreferences"):

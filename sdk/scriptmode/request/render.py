@@ -12,7 +12,6 @@ from scriptmode.spec import hyperparameters
 from scriptmode.spec.distribution import KINDS, MPI
 from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
 from scriptmode.spec.job_request import ABSENT, JobRequest
-from scriptmode.spec.monitoring import rule_for_job
 from scriptmode.spec.training_job import CODE_CHANNEL, Monitoring
 from scriptmode_runtime import contract, settings
 
@@ -80,6 +79,11 @@ def render_request(request: JobRequest) -> dict[str, Any]:
     return fields
 
 
+def as_fields(request: JobRequest | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request as the service's JSON, also one that is a value."""
+    return render_request(request) if isinstance(request, JobRequest) else request
+
+
 def _member(value: Any, key: str | int) -> Any:
     try:
         return value[key]
@@ -104,15 +108,19 @@ def names_algorithm(spec: TrainingJobSpec) -> bool:
     return isinstance(algorithm, dict) and "AlgorithmName" in algorithm
 
 
-def source_key(request: Mapping[str, Any], uri: str) -> str | None:
+def source_key(request: JobRequest, uri: str) -> str | None:
     """Return the KMS key for the source archive at ``uri``: the output's, where both are in one bucket."""
-    output = request["OutputDataConfig"]
-    same_bucket = output["S3OutputPath"].split("/")[:3] == uri.split("/")[:3]
-    return output.get("KmsKeyId") if same_bucket else None
+    output = request.output
+    same_bucket = (output.path or "").split("/")[:3] == uri.split("/")[:3]
+    return output.kms_key if same_bucket else None
 
 
 def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitoring:
     """Return debugger, profiler and TensorBoard with the service's fields where they were asked for, or refused."""
+    if given == Monitoring():
+        return given
+    from scriptmode.spec.monitoring import rule_for_job
+
     place = {"S3OutputPath": output_path}
     profiler = given.profiler
     if profiler is None and (given.profiler_off is not None or given.profiler_rules):

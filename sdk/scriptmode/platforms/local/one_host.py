@@ -24,7 +24,7 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.store.logs import LogReader
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.request.parse import parse_request
+from scriptmode.request.parse import as_job_request
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import script_process
 from scriptmode_runtime.errors import RuntimeFailure
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.script_process import ScriptProcess
 
 
@@ -77,10 +78,10 @@ class OneHostPlatform(LocalPlatform):
 
     created: Job
 
-    def create(self, request: Mapping[str, Any], *, failure: str = "") -> str:  # noqa: ARG002 - of the base class
+    def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:  # noqa: ARG002 - of the base class
         """Validate a request, and store it; return the job's ARN."""
         self.validate(request)
-        job = parse_request(request)
+        job = as_job_request(request)
         if job.source_uri and not file_uris.is_file(job.source_uri):
             what = f"the source at {job.source_uri} is not on this machine, and only a whole job downloads it"
             raise SpecError(what, argument="source_dir", advice="give its directory, or use mode='job'")
@@ -122,7 +123,7 @@ class OneHostPlatform(LocalPlatform):
                 cleanup.remove_unneeded_files(folder, failed=True)
 
 
-def planned_tasks(platform: LocalPlatform, request: Mapping[str, Any]) -> list[list[str]]:
+def planned_tasks(platform: LocalPlatform, request: JobRequest | Mapping[str, Any]) -> list[list[str]]:
     """Return for each host of a request the names of the processes that would run the script."""
     return [
         [each.spec.name for each in script_process.plan(host.base_dir, host.files, host.variables)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
-from scriptmode.data import file_copy, file_uris
+from scriptmode.data import file_uris
 from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
 from scriptmode.errors import (
     DataError,
@@ -24,9 +24,7 @@ from scriptmode.platforms.base import ANY_JOB
 from scriptmode.platforms.local import log_events, s3_locations
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
-from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import find_engine
-from scriptmode.platforms.local.outputs import metrics
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
@@ -35,7 +33,7 @@ from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
-from scriptmode.request.parse import parse_request
+from scriptmode.request.parse import as_job_request, parse_request
 from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE, HostKind
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
@@ -55,6 +53,7 @@ if TYPE_CHECKING:
         PlannedHost,
     )
     from scriptmode.platforms.local.pruning import PruneReport
+    from scriptmode.platforms.local.validation import Checked
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -113,11 +112,16 @@ class LocalPlatform:
             advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
             raise invalid("stop_grace", f"is {stop_grace!r}", advice)
         self._queue = queue or 0
-        parse_limits(container_limits, {})
+        if container_limits is not None:
+            from scriptmode.platforms.local.hosts.container_limits import parse_limits
+
+            parse_limits(container_limits, {})
         self._file_systems = parse_file_systems(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
+        #: The request that was validated last.
+        self._checked: Checked | None = None
         self._settings = HostSettings(python, container_limits, region=self._region)
         self._stop_grace = stop_grace
 
@@ -189,18 +193,13 @@ class LocalPlatform:
         )
         return replace(spec, role=role, output=output)
 
-    def validate(self, request: Mapping[str, Any]) -> None:
-        """Validate a request against the service's model, and against the features of the requested hosts.
-
-        Raises:
-            RequestError: The request is invalid; the text lists every problem.
-
-        """
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
+        """Raise `RequestError` listing every problem of a request, by the service's model and for its hosts."""
         from scriptmode.platforms.local import validation
 
-        validation.validate_request(request)
+        self._checked = validation.validate_request(request)
 
-    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return the environment that each host would have; ports and the secret are made when the job starts.
 
         Raises:
@@ -210,14 +209,14 @@ class LocalPlatform:
         """
         from scriptmode.platforms.local import validation
 
-        job = parse_request(request)
+        job = as_job_request(request)
         self._require_new(job.name)
         validation.check_inputs(job, self._file_systems)
         return find_engine(job.resources.host_kind).plan_hosts(self._job(job), self._store, os.environ)
 
-    def planned_script(self, request: Mapping[str, object]) -> str:
+    def planned_script(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        job = parse_request(request)
+        job = as_job_request(request)
         return find_engine(job.resources.host_kind).plan_script(self._job(job), self._store)
 
     def put_source(
@@ -254,7 +253,7 @@ class LocalPlatform:
             what = f"the source archive cannot be stored at {uri}: {error}"
             raise DataError(what, advice="give another code_location") from error
 
-    def create(self, request: Mapping[str, Any], *, failure: str = "") -> str:
+    def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
 
         With ``failure`` the job is recorded as failed for that reason, and does not run. The same call replaces a job
@@ -271,15 +270,17 @@ class LocalPlatform:
         from scriptmode.platforms.local import validation
         from scriptmode.platforms.local.agent import start
 
-        self.validate(request)
-        parsed = parse_request(request)
-        if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed):
+        checked = self._checked
+        if checked is None or checked.request is not request:
+            checked = validation.validate_request(request)
+        parsed = checked.request
+        if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
         validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
         if not failure:
             engine.require_software(parsed)
-        job, message = self._job(parsed), engine.pending_message
+        job, message = replace(self._job(parsed), fields=checked.fields), engine.pending_message
         now = time.time()
         state = starting_state(parsed.name, job.arn, now, is_queued=job.queue > 0, pending_message=message)
         state = state.with_status("Failed", now, reason=failure) if failure else state
@@ -360,8 +361,10 @@ class LocalPlatform:
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
+        from scriptmode.platforms.local.outputs.metrics import parse_metrics
+
         job = parse_request(description)
-        return metrics.parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
+        return parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
 
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
@@ -397,6 +400,8 @@ class LocalPlatform:
 
             return S3().fetch(uri, folder)
         try:
+            from scriptmode.data import file_copy
+
             return file_copy.copy_path(file_uris.file_path(uri), folder)
         except ValueError as error:
             raise DataError(str(error)) from error

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.data import file_uris
 from scriptmode.data.channel_source import ChannelSource
@@ -20,7 +20,8 @@ from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.request import service_model
-from scriptmode.request.parse import parse_request
+from scriptmode.request.parse import as_job_request
+from scriptmode.request.render import as_fields
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
@@ -47,11 +48,19 @@ NOT_YET = "is not supported by the local platform yet"
 _LEAVE_OUT = "leave it out"
 
 
-def validate_request(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` listing every problem of a request."""
-    service_model.raise_problems("the request is not valid", service_model.problems(request, _extension))
+class Checked(NamedTuple):
+    """A request without problems, and the service's JSON of it."""
+
+    request: JobRequest
+    fields: Mapping[str, Any]
+
+
+def validate_request(request: JobRequest | Mapping[str, Any]) -> Checked:
+    """Return a request that has no problems; raise `RequestError` listing every problem of another."""
+    fields = as_fields(request)
+    service_model.raise_problems("the request is not valid", service_model.problems(fields, _extension))
     # The rules rely on a request of the right shape.
-    job = parse_request(request)
+    job = as_job_request(request)
     found = (
         _algorithm(job),
         _instances(job.resources),
@@ -62,6 +71,7 @@ def validate_request(request: Mapping[str, Any]) -> None:
         _metrics(job),
     )
     service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
+    return Checked(job, fields)
 
 
 def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
-from scriptmode.aws.local_bucket import is_in_bucket, is_on_this_machine
+from scriptmode.aws.s3_uris import is_in_local_bucket, is_on_this_machine
 from scriptmode.aws.session import default_bucket_name
 from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm
@@ -39,7 +39,7 @@ def check_locations(spec: TrainingJobSpec) -> None:
                 f"{what} is {uri!r}, a location on this machine",
                 argument="inputs" if what.startswith("channel") else what,
                 advice="Amazon SageMaker needs it in S3: "
-                + ("upload it with AWS credentials" if is_in_bucket(uri) else "give an s3:// URI"),
+                + ("upload it with AWS credentials" if is_in_local_bucket(uri) else "give an s3:// URI"),
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws.iam_role import account_of_role
-from scriptmode.aws.s3 import SCHEME, parse_s3_uri
+from scriptmode.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.aws.session import Connection
 from scriptmode.errors import (
     CredentialsError,
@@ -18,11 +18,11 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.failure import split_failure_reason
-from scriptmode.platforms import foreign_failure
 from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.request.parse import as_job_request
+from scriptmode.request.render import as_fields, render_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         PlannedHost,
     )
     from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -101,21 +102,20 @@ class SageMakerPlatform:
         job_defaults.check_locations(spec)
         return job_defaults.apply_defaults(spec, self._config, self._connection)
 
-    def validate(self, request: Mapping[str, Any]) -> None:
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
         from scriptmode.aws.regions import warn_of_unknown_region
         from scriptmode.request import service_model
 
         warn_of_unknown_region(self.region)
-        found = service_model.problems(request, lambda field, _: field in _OPEN_ENUMERATIONS)
+        found = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
         service_model.raise_problems("Amazon SageMaker would refuse this job", found)
 
-    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode.platforms import planned_containers
-        from scriptmode.request.parse import parse_request
 
-        return planned_containers.plan_sagemaker_hosts(parse_request(with_host_secret(request)), self.region)
+        return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object exists: its name has the digest of its source.
@@ -140,18 +140,18 @@ class SageMakerPlatform:
             raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
-    def create(self, request: Mapping[str, Any]) -> str:
+    def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
-        request = with_host_secret(request)
-        name = str(request["TrainingJobName"])
-        self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]), str(request["RoleArn"]))
+        job = with_host_secret(as_job_request(request))
+        fields, name = render_request(job), job.name
+        self._prepare_output(str(job.output.path), str(job.role))
         try:
-            answer = self._call(name, lambda client: client.create_training_job(**request))
+            answer = self._call(name, lambda client: client.create_training_job(**fields))
         except JobNotFoundError as error:
             # A resource of the request was not found: data, a role, an experiment.
             raise RequestError(str(error)) from error
         except (TransientError, JobExistsError) as error:
-            arn = self._find_started(request, error)
+            arn = self._find_started(fields, error)
             if arn is None:
                 raise
             return arn
@@ -168,6 +168,9 @@ class SageMakerPlatform:
         Return None if FailureReason says why, or if no log does.
         """
         reason = str(description.get("FailureReason") or "")
+        from scriptmode.failure import split_failure_reason
+        from scriptmode.platforms import foreign_failure
+
         text, code = split_failure_reason(reason)
         if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None

@@ -8,6 +8,7 @@ from scriptmode.errors import JobNotFoundError, RequestError
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode.request import service_model, tuning
+from scriptmode.request.parse import parse_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,8 +107,8 @@ def _with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definition of the training jobs with a secret of their hosts, where several train together."""
     definition: dict[str, Any] = request[tuning.DEFINITION]
     given = definition.get("Environment", {})
-    sample = with_host_secret(tuning.training_request(request, "training-job", tuning.sample_values(request)))
-    variables = sample.get("Environment", {})
+    sample = parse_request(tuning.training_request(request, "training-job", tuning.sample_values(request)))
+    variables = with_host_secret(sample).environment
     if variables == given or len(variables) > _MOST_VARIABLES:
         return dict(definition)
     return {**definition, "Environment": variables}

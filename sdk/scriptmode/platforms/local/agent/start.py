@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode import drafts
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
-from scriptmode.platforms.local.agent import recovery, removal
+from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.store.state import JobState
@@ -41,8 +43,8 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
             raise
 
 
-def remove_unstarted(store: JobStore, request: JobRequest) -> bool:
-    """Remove the job of the same request whose agent never started; return whether there was one.
+def remove_unstarted(store: JobStore, request: JobRequest, fields: Mapping[str, Any]) -> bool:
+    """Remove the job of the same request (its JSON is ``fields``) whose agent never started; return whether it did.
 
     The process that created it was killed in between. Its caller, such as the client of a server, had no answer and
     repeats the call: the job is created once, and runs. A job on Slurm is kept, because it may have been submitted.
@@ -53,8 +55,10 @@ def remove_unstarted(store: JobStore, request: JobRequest) -> bool:
         folder = store.find(request.name)
         state = recovery.reconcile(folder)
         is_unstarted = state.reason.startswith("InternalServerError") and folder.never_had_processes
-        if not is_unstarted or folder.read_job().request != request:
+        if not is_unstarted or folder.read_job().to_json()["request"] != fields:
             return False
+        from scriptmode.platforms.local.agent import removal
+
         return removal.delete_ended_job(folder)
     except JobNotFoundError:
         return True

@@ -102,10 +102,14 @@ class Job:
     engine: Mapping[str, Any] = field(default_factory=dict)
     #: The job waits until fewer than this many jobs run; 0 for a job that does not wait.
     queue: int = 0
+    #: The service's JSON of the request, where it is at hand.
+    fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``job.json``."""
-        return {**vars(self), "request": render_request(self.request)}
+        content = {**vars(self), "request": self.fields or render_request(self.request)}
+        del content["fields"]
+        return content
 
 
 def parse_job(content: Any, name: str) -> Job:
