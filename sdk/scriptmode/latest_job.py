@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import invalid
-from scriptmode.request import parse
 
 if TYPE_CHECKING:
     from scriptmode.job import TrainingJob
@@ -37,7 +36,7 @@ class LatestJob:
         Raises:
             SpecError: Before the first ``fit``.
         """
-        return parse.monitoring_output(self._latest_job("latest_job_debugger_artifacts_path()").describe(), "debugger")
+        return self._monitoring_output("latest_job_debugger_artifacts_path()", "debugger")
 
     def latest_job_profiler_artifacts_path(self) -> str | None:
         """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
@@ -45,7 +44,7 @@ class LatestJob:
         Raises:
             SpecError: Before the first ``fit``.
         """
-        return parse.monitoring_output(self._latest_job("latest_job_profiler_artifacts_path()").describe(), "profiler")
+        return self._monitoring_output("latest_job_profiler_artifacts_path()", "profiler")
 
     def latest_job_tensorboard_artifacts_path(self) -> str | None:
         """Return the URI below which the service stores the latest job's event files.
@@ -56,8 +55,12 @@ class LatestJob:
         Raises:
             SpecError: Before the first ``fit``.
         """
-        job = self._latest_job("latest_job_tensorboard_artifacts_path()")
-        return parse.monitoring_output(job.describe(), "tensorboard")
+        return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
+
+    def _monitoring_output(self, requested: str, tool: str) -> str | None:
+        from scriptmode.request.parse import monitoring_output
+
+        return monitoring_output(self._latest_job(requested).describe(), tool)
 
     def _latest_job(self, requested: str) -> TrainingJob:
         if self.latest_training_job is None:

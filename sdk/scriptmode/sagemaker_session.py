@@ -7,7 +7,7 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws import local_bucket
+from scriptmode.aws import local_bucket, s3_uris
 from scriptmode.aws.iam_role import find_execution_role, resolve_role_arn
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
 from scriptmode.aws.session import Connection, default_bucket_name
@@ -211,7 +211,7 @@ class Session(SessionObjects):
             DataError: The bucket cannot be created.
             DataAccessError: The bucket is another account's, or the credentials do not allow its use.
         """
-        return local_bucket.NAME if self.local_mode else self._ready_bucket
+        return s3_uris.LOCAL_BUCKET if self.local_mode else self._ready_bucket
 
     @cached_property
     def _ready_bucket(self) -> str:

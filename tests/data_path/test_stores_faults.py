@@ -9,6 +9,7 @@ from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
 from scriptmode.aws import s3
+from scriptmode.aws.s3_uris import S3Object, parse_s3_uri
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataAccessError, DataError
@@ -240,4 +241,4 @@ def test_a_large_download_that_always_breaks_is_one_of_our_errors(server, tmp_pa
     server.contents["large"] = content
     server.fault = lambda request: Fault(cut=True, at=0) if request.is_get else None
     with pytest.raises(DataError, match=r"s3://bkt/large: the connection to the S3 endpoint .* broke"):
-        s3.S3().download(s3.S3Object(s3.parse_s3_uri("s3://bkt/large"), len(content)), tmp_path / "target")
+        s3.S3().download(S3Object(parse_s3_uri("s3://bkt/large"), len(content)), tmp_path / "target")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import bounded_yaml
-from scriptmode.aws.s3 import SCHEME
+from scriptmode.aws.s3_uris import SCHEME
 from scriptmode.errors import ConfigError, DataError
 from scriptmode.messages import validate_keys
+from scriptmode.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -60,7 +60,7 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
             file = _fetch_file(location, variable, fetch)
         else:
             file = _read_named(location, variable)
-        document = file and _parse_document(*file)
+        document = file and parse_yaml(*file, ConfigError)
         if document and file:
             parse_config(document, file[0])
             merged = _merge(merged, document)
@@ -262,26 +262,13 @@ def _read_named(location: str, variable: str) -> tuple[str, bytes]:
 def _read_local(path: Path) -> tuple[str, bytes] | None:
     """Return a file's name and bytes, or ``None`` if it does not exist."""
     try:
-        return str(path), bounded_yaml.read_yaml(path)
+        return str(path), path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigError(
             f"config file {str(path)!r} cannot be read: {error.strerror}", advice="make it readable"
         ) from error
-
-
-def _parse_document(name: str, content: bytes) -> Any:
-    import yaml
-
-    try:
-        return bounded_yaml.load_yaml(content)
-    except bounded_yaml.RefusedError as error:
-        raise ConfigError(f"config file {name!r} is refused: {error.message}", advice=error.advice) from error
-    # ValueError: bytes that are not text, and values such as the date 2020-13-45.
-    except (yaml.YAMLError, ValueError) as error:
-        what = f"{name} is not valid YAML: {bounded_yaml.syntax_error_text(error)}"
-        raise ConfigError(what, advice="correct the file") from error
 
 
 def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

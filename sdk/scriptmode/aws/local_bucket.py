@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode import drafts
-from scriptmode.aws.s3 import SCHEME
+from scriptmode.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
 from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode_runtime.files import beneath
@@ -21,21 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
-#: S3 does not allow underscores in the names of buckets, so this cannot be the name of anyone's bucket there.
-NAME = "scriptmode_local"
-URI = f"{SCHEME}{NAME}"
 _DIRECTORY = "bucket"
 _FILE_SCHEME = "file://"
-
-
-def is_in_bucket(uri: str) -> bool:
-    """Return whether a URI names this bucket or an object of it."""
-    return uri == URI or uri.startswith(f"{URI}/")
-
-
-def is_on_this_machine(uri: str) -> bool:
-    """Return whether `LocalBucket` has what a URI names: an object of the bucket, or a ``file://`` location."""
-    return is_in_bucket(uri) or uri.startswith(_FILE_SCHEME)
 
 
 def bucket_folder() -> Path:
@@ -45,9 +32,9 @@ def bucket_folder() -> Path:
 
 def to_file_uri(uri: str) -> str:
     """Return the ``file://`` URI of an object of the bucket; other URIs are returned unchanged."""
-    if not is_in_bucket(uri):
+    if not is_in_local_bucket(uri):
         return uri
-    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(URI) :].lstrip('/'))}"
+    return f"{_FILE_SCHEME}{bucket_folder() / _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip('/'))}"
 
 
 class LocalBucket:
@@ -109,8 +96,8 @@ class LocalBucket:
 
 def _split(uri: str) -> tuple[str, Path, str]:
     """Return the URI and the path of the trusted directory that has a URI's object, and the object's key in it."""
-    if is_in_bucket(uri):
-        return f"{URI}/", bucket_folder(), _checked(uri, uri[len(URI) :].lstrip("/"))
+    if is_in_local_bucket(uri):
+        return f"{LOCAL_BUCKET_URI}/", bucket_folder(), _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip("/"))
     path = uri[len(_FILE_SCHEME) :]
     if not path.startswith("/"):
         raise DataError(f"{uri!r} has no absolute path", advice=f"write {_FILE_SCHEME}/ and the path from the root")
@@ -130,7 +117,7 @@ def _store(uri: str, content: BinaryIO) -> None:
     _, root, key = _split(uri)
     if not key or key.endswith("/"):
         raise DataError(f"{uri}: this is not the key of an object", advice="end the URI with the object's name")
-    if is_in_bucket(uri):
+    if is_in_local_bucket(uri):
         make_private(root, default_data_dir())
     else:
         root.mkdir(parents=True, exist_ok=True)
@@ -141,7 +128,7 @@ def _store(uri: str, content: BinaryIO) -> None:
                 os.mkdir(at.name, dir_fd=at.dir_fd)
         with directory.at(key) as at:
             # A listing of the bucket, and a job's channel of it, must not have the incomplete file.
-            _replace(at, content, beside=root.parent if is_in_bucket(uri) else root)
+            _replace(at, content, beside=root.parent if is_in_local_bucket(uri) else root)
 
 
 def _files_below(folder: Path) -> list[str]:

@@ -9,13 +9,13 @@ import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, translate_s3_errors
 from scriptmode.aws.s3_reader import BucketSettings
+from scriptmode.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode.errors import (
     CredentialsError,
     DataAccessError,
@@ -24,7 +24,6 @@ from scriptmode.errors import (
     ScriptmodeError,
     invalid,
 )
-from scriptmode.messages import correct_scheme
 from scriptmode.spec.inputs import LEAST_RATE
 from scriptmode_runtime.files import beneath
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-SCHEME = "s3://"
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
 SMALL_OBJECT = 8 * 1024 * 1024
 STREAM_BYTES = 256 * 1024
@@ -46,34 +44,6 @@ _BEING_MADE = ("BucketAlreadyOwnedByYou", "OperationAborted")
 
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class S3Location:
-    """A bucket, and a key or the beginning of keys in it."""
-
-    bucket: str
-    key: str
-
-    def __str__(self) -> str:
-        return f"{SCHEME}{self.bucket}/{self.key}"
-
-
-@dataclass(frozen=True)
-class S3Object:
-    """One stored object; ``size`` in bytes, ``etag`` as S3 writes it, quotes included."""
-
-    location: S3Location
-    size: int
-    etag: str = ""
-
-
-def parse_s3_uri(uri: str) -> S3Location:
-    """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
-    bucket, _, key = uri[len(SCHEME) :].partition("/")
-    if not uri.startswith(SCHEME) or not bucket:
-        raise DataError(f"{uri!r} is not an S3 URI", advice=correct_scheme(uri) or f"write {SCHEME}bucket/key")
-    return S3Location(bucket, key)
 
 
 def require_credentials(uri: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri, require_credentials
+from scriptmode.aws.s3 import S3, require_credentials
+from scriptmode.aws.s3_uris import SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode.aws.session import Connection
 from scriptmode.errors import DataError, DataNotFoundError, invalid
 from scriptmode.messages import did_you_mean_path
@@ -179,7 +180,7 @@ def determine_bucket_and_prefix(
 def _store_of(uri: Any, session: Any) -> Store:
     if not isinstance(uri, str):
         raise invalid("the URI", f"is {uri!r}", "give a string such as 's3://bucket/key'")
-    if local_bucket.is_on_this_machine(uri):
+    if is_on_this_machine(uri):
         return local_bucket.LocalBucket()
     parse_s3_uri(uri)
     if session is None:

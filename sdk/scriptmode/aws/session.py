@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
 from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.aws.regions import warn_of_unknown_region
-from scriptmode.aws.s3 import S3
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.aws.s3 import S3
     from scriptmode.clock import Clock
 
 _T = TypeVar("_T")
@@ -126,6 +126,8 @@ class Connection:
     @cached_property
     def s3(self) -> S3:
         """The objects of Amazon S3, by this session's client."""
+        from scriptmode.aws.s3 import S3
+
         return S3(self.call("Amazon S3", lambda: self.client("s3")))
 
     def read_config(self, whose: str) -> SageMakerConfig:

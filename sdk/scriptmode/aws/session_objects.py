@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import local_bucket
-from scriptmode.aws.s3 import SCHEME, parse_s3_uri
 from scriptmode.aws.s3_transfers import decode_text, parse_path, upload_path
+from scriptmode.aws.s3_uris import SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class SessionObjects:
 
     def store_of(self, uri: str) -> Store:
         """Return what reads and writes the objects of a URI: S3 with this session, or the directory."""
-        if local_bucket.is_on_this_machine(uri):
+        if is_on_this_machine(uri):
             return local_bucket.LocalBucket()
         parse_s3_uri(uri)
         return self._connection.s3

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from scriptmode.aws import s3
-from scriptmode.data import augmented_manifests, file_uris, manifests
+from scriptmode.aws.s3_uris import parse_s3_uri
+from scriptmode.data import file_uris
 from scriptmode.data.object_store import StoredObject
-from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.sharding import Shard, shard_records
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.messages import Problem
@@ -115,6 +114,8 @@ def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], 
 def _manifest_names(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
 ) -> tuple[str, Iterator[str]]:
+    from scriptmode.data import manifests
+
     prefix, found = manifests.names(source.uri, store_of(source.uri))
     return prefix, shard_records(
         _require_any(found, source, Problem("the manifest names no object", "name one")), shard
@@ -124,6 +125,8 @@ def _manifest_names(
 def _of_augmented_manifest(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
 ) -> Iterator[Piece]:
+    from scriptmode.data import augmented_manifests, manifests
+
     names = source.attribute_names
     if not names:
         raise DataError(
@@ -157,6 +160,8 @@ def _look_up_all(look: Callable[[str], _Found], names: Iterable[str], prefix: st
 
 
 def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
+    from scriptmode.data.prefetch import ordered_prefetch
+
     return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)
 
 
@@ -184,4 +189,4 @@ def _key_prefix(prefix: str, stored: StoredObject) -> str:
 
 def _key(uri: str) -> str:
     """Return an object's key, or a file's path, as the URI has it."""
-    return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else s3.parse_s3_uri(uri).key
+    return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else parse_s3_uri(uri).key

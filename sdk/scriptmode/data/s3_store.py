@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
 from scriptmode.aws import s3, s3_errors
 from scriptmode.aws.s3_reader import S3Reader
+from scriptmode.aws.s3_uris import S3Object, parse_s3_uri
 from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
@@ -75,7 +76,7 @@ class S3Store:
 
     def prepare(self, uri: str) -> None:
         """Load boto3's client and find the credentials for a bucket, without connecting."""
-        self._bucket(s3.parse_s3_uri(uri).bucket)
+        self._bucket(parse_s3_uri(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
@@ -148,7 +149,7 @@ class S3Store:
 
     def _is_thorough(self, item: StoredObject) -> bool:
         """Return whether a stream's bytes are compared at any cost: not over TLS, which authenticates each record."""
-        return not self._bucket(s3.parse_s3_uri(item.uri).bucket).is_encrypted
+        return not self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
@@ -165,7 +166,7 @@ class S3Store:
         """Return an answer that has no object's bytes, with retries."""
         return self._retry(lambda: s3.within(uri, s3.ANSWER_STALLS * self._stall, call))
 
-    def _resume(self, item: s3.S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
+    def _resume(self, item: S3Object, start: int, end: int, content: list[Buffer], began: float) -> Sequence[Buffer]:
         """Read through boto3, with retries; each attempt starts after the bytes that have come.
 
         ``content`` is what has come since ``began``.
@@ -184,13 +185,13 @@ class S3Store:
         self._retry(read_rest, lambda: done, began)
         return content
 
-    def _raise_explained(self, item: s3.S3Object, error: PlatformError) -> NoReturn:
+    def _raise_explained(self, item: S3Object, error: PlatformError) -> NoReturn:
         if (explained := self._explained(item, error)) is error:
             # An error that is its own cause is an endless chain.
             raise error
         raise explained from error
 
-    def _explained(self, item: s3.S3Object, error: PlatformError) -> PlatformError:
+    def _explained(self, item: S3Object, error: PlatformError) -> PlatformError:
         """Return what an error means for an object that existed when it was listed."""
         code = s3_errors.code_of(error)
         if code == "PreconditionFailed":
@@ -258,8 +259,8 @@ class S3Store:
             return self._buckets[name]
 
 
-def _s3_object(item: StoredObject) -> s3.S3Object:
-    return s3.S3Object(s3.parse_s3_uri(item.uri), item.size, item.version)
+def _s3_object(item: StoredObject) -> S3Object:
+    return S3Object(parse_s3_uri(item.uri), item.size, item.version)
 
 
 def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:

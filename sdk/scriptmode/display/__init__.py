@@ -64,12 +64,16 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
         raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
-    from scriptmode.display import notebook_view
-
-    if notebook_view.is_running():
+    if _is_notebook():
         return NOTEBOOK
     is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
     return TERMINAL if out.isatty() and not is_dumb else PLAIN
+
+
+def _is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook; IPython is not imported for it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 def follow_job(

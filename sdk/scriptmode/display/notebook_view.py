@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from contextlib import nullcontext, suppress
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 LAST_LINES, LINE_CHARACTERS = 20, 500
 #: Seconds between two drawings at least; a little less than `follower.DRAW_SECONDS`.
 DRAW_SECONDS = 0.45
-
-
-def is_running() -> bool:
-    """Return whether this process is the kernel of a notebook; IPython is not imported for it."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return getattr(shell, "kernel", None) is not None
 
 
 class NotebookView:

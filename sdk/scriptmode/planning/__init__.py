@@ -16,8 +16,20 @@ host:
 
 from __future__ import annotations
 
-from scriptmode.planning.job_plan import Plan
-from scriptmode.planning.plan_parts import Change, Difference, HostPlan, Process, SourcePlan, Wait
-from scriptmode.planning.role_query import host_roles
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from scriptmode.planning.job_plan import Plan
+    from scriptmode.planning.plan_parts import Change, Difference, HostPlan, Process, SourcePlan, Wait
+    from scriptmode.planning.role_query import host_roles
 
 __all__ = ["Change", "Difference", "HostPlan", "Plan", "Process", "SourcePlan", "Wait", "host_roles"]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported on first use: every `fit` imports `early_checks`, and few make a plan.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = {"Plan": "job_plan", "host_roles": "role_query"}.get(name, "plan_parts")
+    return getattr(import_module(f"{__name__}.{module}"), name)

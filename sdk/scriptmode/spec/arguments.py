@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import Problem, did_you_mean, suggest_similar, validate_keys
-from scriptmode.spec.git_source import parse_git_config
 from scriptmode.spec.inputs import absolute_file_uri
-from scriptmode.spec.metric_definitions import PRESETS
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode.spec.versions import version_numbers
@@ -180,7 +178,11 @@ def script(
         what = f"is {str(entry_point)!r}, but a script is a file of this machine"
         raise invalid("entry_point", what, "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it")
     folder = None if source_dir is None else str(source_dir)
-    git = parse_git_config(git_config)
+    git = None
+    if git_config is not None:
+        from scriptmode.spec.git_source import parse_git_config
+
+        git = parse_git_config(git_config)
     return Script(
         str(entry_point),
         folder,
@@ -320,13 +322,17 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
 
     The list has ``{"Name": ..., "Regex": ...}``, names of presets, and the SageMaker SDK v3's MetricDefinition.
     """
+    if value is None:
+        return ()
+    from scriptmode.spec.metric_definitions import PRESETS
+
     known = ", ".join(map(repr, PRESETS))
     similar = suggest_similar(value, PRESETS) if isinstance(value, str) else ""
     advice = similar or f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value
     try:
-        pairs = (PRESETS[each] if isinstance(each, str) else [_pair(each, "Name", "Regex")] for each in given or ())
+        pairs = (PRESETS[each] if isinstance(each, str) else [_pair(each, "Name", "Regex")] for each in given)
         found = tuple(pair for each in pairs for pair in each)
     except (TypeError, KeyError) as error:
         raise problem from error

@@ -66,7 +66,8 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
     if not (sources or buckets or archive):
         return
-    from scriptmode.aws.s3 import S3, parse_s3_uri, require_credentials
+    from scriptmode.aws.s3 import S3, require_credentials
+    from scriptmode.aws.s3_uris import parse_s3_uri
     from scriptmode.data.s3_store import S3Store
 
     for source in sources:

@@ -26,11 +26,9 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.failure import Failure
 from scriptmode.messages import Problem, format_duration
-from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
-from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
@@ -83,6 +81,8 @@ def _remove_rest(folder: JobFolder, state: JobState) -> None:
     """Remove the files of an ended job that its agent did not come to remove, because it was killed."""
     if not folder.channels.exists():
         return
+    from scriptmode.platforms.local.agent import cleanup
+
     # What cannot be removed does not change the state; an agent that still removes files holds the lock.
     with suppress(OSError, PlatformError), folder.try_lock() as is_locked:
         if is_locked:
@@ -338,6 +338,8 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
 def end_orphans(folder: JobFolder) -> Problem | None:
     """Stop the processes, mounts and containers of a job whose agent is dead; return what failed."""
     from scriptmode.data import mounts
+    from scriptmode.platforms.local.agent import cleanup
+    from scriptmode.platforms.local.outputs import artifacts
     from scriptmode_runtime.processes import process_tree
 
     processes = folder.read_processes()

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
-from scriptmode.platforms.local.hosts.process_host import start_detached
 from scriptmode.platforms.local.store import logs
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.store.state import JobState
 
+#: Seconds in which an agent is ready on a loaded machine.
+_START_SECONDS = 60.0
 #: The module that runs the agent of a training job. It is named, not imported: agents import this package.
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 
@@ -68,10 +72,37 @@ class LocalAgent:
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`."""
     try:
-        start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
+        _start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
     except OSError as error:
         tail = logs.last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {error}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
+
+
+def _start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
+    """Run a program that forks into the background; raise ``OSError`` if it does not start.
+
+    The program's first process ends when the program is ready, so none of its processes is a child of this one
+    afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
+    """
+    with (
+        regular_files.open_to_append(log) as output,
+        subprocess.Popen(
+            argv,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=(keep,),
+        ) as process,
+    ):
+        try:
+            code = process.wait(_START_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            process_tree.stop_group(process)
+            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
+    if code:
+        raise ChildProcessError(f"it ended with exit code {code}")

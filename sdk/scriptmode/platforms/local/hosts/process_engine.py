@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import Problem
-from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
-from scriptmode.platforms.local.hosts import host_command, host_identity, interpreter, job_variables, process_fleet
+from scriptmode.platforms.local.hosts import interpreter
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import ports
-from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -70,6 +68,10 @@ class ProcessEngine(LocalAgent):
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, with ports that are not chosen yet."""
+        from scriptmode.platforms import planned_containers
+        from scriptmode.platforms.local.hosts import host_identity, job_variables, process_fleet
+        from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
+
         folder = JobFolder(store.jobs / job.request.name)
         types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
         sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
@@ -94,18 +96,26 @@ class ProcessEngine(LocalAgent):
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the processes of a job."""
+        from scriptmode.platforms.local.hosts import process_fleet
+
         return process_fleet.ProcessFleet(folder, job, tasks, inherited)
 
     def create_host_fleet(
         self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
     ) -> HostFleet:
         """Return one process of a job."""
+        from scriptmode.platforms.local.hosts import process_fleet
+
         return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command with the variables, the directory and the namespaces of a host's script."""
+        from scriptmode.platforms.local.hosts import host_command
+
         return host_command.run_beside_process(folder, job, host, command)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove the launchers' directories."""
+        from scriptmode.platforms.local.hosts import process_fleet
+
         process_fleet.remove_scratch(folder.read_job().request, inherited)

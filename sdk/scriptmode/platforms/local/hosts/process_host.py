@@ -117,33 +117,6 @@ class ProcessHost:
             process_tree.kill_tree(self._process.pid)
 
 
-def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
-    """Run a program that forks into the background; raise ``OSError`` if it does not start.
-
-    The program's first process ends when the program is ready, so none of its processes is a child of this one
-    afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
-    """
-    with (
-        regular_files.open_to_append(log) as output,
-        subprocess.Popen(
-            argv,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            pass_fds=(keep,),
-        ) as process,
-    ):
-        try:
-            code = process.wait(START_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            process_tree.stop_group(process)
-            raise ChildProcessError(f"it was not ready after {START_SECONDS:.0f} s") from error
-    if code:
-        raise ChildProcessError(f"it ended with exit code {code}")
-
-
 def run_to_end(argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: Path) -> int:
     """Run a program that writes to ``log``; return its exit code, ``-n`` for signal n. Raises ``OSError``.
 
