@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -44,6 +43,8 @@ def _requirement(extra: str) -> Iterator[str]:
 
 def _recorded() -> dict[str, object]:
     """Return direct_url.json of the installation (PEP 610), {} if it came from an index."""
+    from importlib import metadata
+
     try:
         recorded = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:

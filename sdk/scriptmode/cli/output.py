@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 from datetime import datetime, timezone
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,10 +88,12 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
     """Print rows in columns as wide as their widest cell; the cells of one column may be statuses of jobs."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
+    # Few statuses, of thousands of jobs.
+    shown_status = cache(status_text)
     for number, row in enumerate(rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths)]
         if status_column is not None and not (has_head and number == 0):
-            cells[status_column] = status_text(row[status_column], cells[status_column])
+            cells[status_column] = shown_status(row[status_column], cells[status_column])
         lines.append("  ".join(cells).rstrip())
     # One write: there may be thousands of rows.
     echo("\n".join(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timezone
 from html import escape
 from typing import Any
@@ -67,7 +68,7 @@ class JobList(list[dict[str, Any]]):
 def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
     created, ended = job["CreationTime"], job.get("TrainingEndTime")
     return (
-        created.astimezone().isoformat(" ", "seconds")[:19],
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created.timestamp())),
         _age((now - created).total_seconds()),
         f"Queued({job['QueuePosition']})" if "QueuePosition" in job else job["TrainingJobStatus"],
         _NONE if ended is None else format_duration((ended - created).total_seconds()),

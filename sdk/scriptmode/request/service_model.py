@@ -7,7 +7,6 @@ enumerations nor patterns nor upper limits; `problems` does.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import json
 import re
@@ -15,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import platformdirs
 
 from scriptmode.errors import PlatformError, RequestError
 from scriptmode.messages import Problem, did_you_mean
@@ -76,6 +73,10 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
 
     They are a hundredth of botocore's file and are kept in the user's cache directory, by that file's name and time.
     """
+    import hashlib
+
+    import platformdirs
+
     source = _model_file()
     status = source.stat()
     key = hashlib.sha256(f"{root} {source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
