@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.house import imports, language, sources
+from tests.house import imports, language, loaded, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+RAW = "dict[str, Any]"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -31,6 +32,7 @@ class Figure(NamedTuple):
 def figures(root: Path) -> Iterator[Figure]:
     """Yield the figures of a checkout that its text alone decides."""
     files = sources.product(root)
+    yield from _lines(root)
     names = [file.path for file in files if not file.path.endswith("/__init__.py")]
     yield Figure("modules", str(len(names)))
     folders = Counter(path.rpartition("/")[0] for path in names)
@@ -44,6 +46,12 @@ def figures(root: Path) -> Iterator[Figure]:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node.name[0] != "_"
     )
     yield _repeated("public functions and classes named more than once", public)
+    yield _counted("kinds of hosts asked outside the engines", _questions(files))
+    raw = (f"{file.path}: {file.text.count(RAW)}" for file in files if RAW in file.text)
+    yield Figure(f"{RAW}", str(sum(file.text.count(RAW) for file in files)), tuple(raw))
+    arrows = imports.graph(files)
+    widest = max(arrows, key=lambda name: len(arrows[name]))
+    yield Figure("most modules that one imports", f"{len(arrows[widest])} ({widest})")
     yield Figure("functions", str(sum(isinstance(node, FUNCTIONS) for file in files for node in file.nodes)))
     found = [offence for file in files for offence in language.of_source(file)]
     yield _counted("docstrings without a standard verb", (str(each) for each in found if each.kind == "docstring"))
@@ -58,6 +66,40 @@ def figures(root: Path) -> Iterator[Figure]:
     ):
         circles = imports.circles(imports.graph(files, when=when))
         yield _counted(label, (" ".join(members) for members in circles))
+
+
+def _lines(root: Path) -> Iterator[Figure]:
+    """Yield the lines of the product, and what typical calls load and do."""
+    by_package = sources.lines_by_package(root)
+    total = f"{sum(by_package.values()):,}"
+    yield Figure("product lines", total, tuple(f"{count:7,} {name}" for name, count in sorted(by_package.items())))
+    if root != sources.ROOT:
+        # Other checkouts are not installed.
+        return
+    for call in loaded.CALLS:
+        found = loaded.measure(call)
+        modules = sorted(found.lines.items(), key=lambda each: -each[1])
+        yield Figure(
+            f"lines loaded by {call}",
+            f"{sum(found.lines.values()):,} in {len(modules)} modules",
+            tuple(f"{count:7,} {name}" for name, count in modules),
+        )
+        if call == "fit(wait=False)":
+            counts = ", ".join(f"{what} {found.work.get(what, 0)}" for what in ("parsed", "rendered", "validated"))
+            yield Figure("requests in a local fit(wait=False)", counts)
+
+
+def _questions(files: Iterable[sources.Source]) -> Iterator[str]:
+    """Yield each place outside the engines that asks for a kind of host."""
+    engines = (
+        "sdk/scriptmode/platforms/local/hosts/",
+        "sdk/scriptmode/platforms/slurm/",
+        "sdk/scriptmode/spec/hosts.py",
+    )
+    for file in files:
+        for node in () if file.path.startswith(engines) else file.nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "HostKind":
+                yield f"{file.path}:{node.lineno}: {node.attr}"
 
 
 def _counted(label: str, things: Iterable[str]) -> Figure:
@@ -81,7 +123,7 @@ def main() -> int:
     options = parser.parse_args()
     for figure in figures(options.checkout.resolve()):
         print(f"{figure.label}: {figure.value}")
-        if options.list or figure.label.startswith("packages"):
+        if options.list or figure.label.startswith(("packages", "product")):
             print(*(f"    {thing}" for thing in figure.things), sep="\n")
     return 0
 

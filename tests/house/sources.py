@@ -6,6 +6,7 @@ import ast
 import io
 import os
 import tokenize
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -62,3 +63,14 @@ def read(root: Path, folder: str) -> tuple[Source, ...]:
 def product(root: Path = ROOT) -> tuple[Source, ...]:
     """Return the files of the SDK and of the runtime."""
     return read(root, SDK) + read(root, RUNTIME)
+
+
+def lines_by_package(root: Path = ROOT) -> dict[str, int]:
+    """Return the lines of the product's sources in Python, C and C++, by package: the first three levels of a path."""
+    found: Counter[str] = Counter()
+    for folder in (SDK, RUNTIME):
+        for path in (root / folder).rglob("*"):
+            if path.suffix in (".py", ".cc", ".h"):
+                parts = path.relative_to(root).parts[:-1]
+                found["/".join(parts[1:4])] += len(path.read_text(encoding="utf-8").splitlines())
+    return dict(found)
