@@ -92,6 +92,7 @@ DISTRIBUTIONS = {
     ),
     "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
+    "cbor2": ("sdk/scriptmode/serve/cloudwatch.py", "sdk/scriptmode/serve/error_answers.py"),
     "waitress": ("sdk/scriptmode/serve/http_server.py", "sdk/scriptmode/serve/checked_request.py"),
     "moto": ("sdk/scriptmode/serve/other_services.py",),
 }

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 
+import cbor2
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 
-from scriptmode.serve import cbor
+from scriptmode.serve import cloudwatch
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.job_metrics import JobMetrics
@@ -88,27 +89,10 @@ def client_of(api, protocol, monkeypatch):
     return session.client("cloudwatch", endpoint_url=api.server.url, config=Config(retries={"total_max_attempts": 1}))
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=10,
-)
-
-
-@given(VALUES.filter(lambda value: "None" not in repr(value)))
-def test_a_value_is_decoded_as_it_was_encoded(value):
-    assert cbor.decode(cbor.encode(value)) == value
-
-
-def test_parts_of_unknown_length_are_decoded():
-    assert cbor.decode(bytes.fromhex("bf61610161629f0203ffff")) == {"a": 1, "b": [2, 3]}
-    assert cbor.decode(bytes.fromhex("7f61616162ff")) == "ab"
-
-
 @given(st.binary(max_size=40))
-def test_other_bytes_are_refused_or_a_value(content):
+def test_other_bytes_than_a_map_are_refused(content):
     with suppress(ApiError):
-        cbor.decode(content)
+        assert isinstance(cloudwatch._parse("application/cbor", content), dict)
 
 
 def test_a_time_without_a_zone_is_of_utc(monkeypatch):
@@ -129,10 +113,10 @@ def test_a_time_without_a_zone_is_of_utc(monkeypatch):
 @pytest.mark.parametrize("period", [b"\xfb\x7f\xf0" + bytes(6), b"\x61x"])
 def test_a_request_that_is_not_as_the_model_has_it_is_refused(period):
     """Among them an infinite number, which JSON and CBOR have."""
-    statistic = cbor.encode({"Stat": "Average", "Metric": {"Namespace": NAMESPACE}})
-    query = b"\xa2" + cbor.encode("Id") + cbor.encode("a") + cbor.encode("MetricStat")
-    query += bytes([statistic[0] + 1]) + statistic[1:] + cbor.encode("Period") + period
-    body = b"\xa3" + b"".join(map(cbor.encode, ["StartTime", 0, "EndTime", 1, "MetricDataQueries"])) + b"\x81" + query
+    statistic = cbor2.dumps({"Stat": "Average", "Metric": {"Namespace": NAMESPACE}})
+    query = b"\xa2" + cbor2.dumps("Id") + cbor2.dumps("a") + cbor2.dumps("MetricStat")
+    query += bytes([statistic[0] + 1]) + statistic[1:] + cbor2.dumps("Period") + period
+    body = b"\xa3" + b"".join(map(cbor2.dumps, ["StartTime", 0, "EndTime", 1, "MetricDataQueries"])) + b"\x81" + query
     environ = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
     environ["PATH_INFO"] = "/service/GraniteServiceVersion20100801/operation/GetMetricData"
     statuses = []

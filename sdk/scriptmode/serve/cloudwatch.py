@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree as ET
 
-from scriptmode.serve import aws_json, cbor
+import cbor2
+
+from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.s3_requests import FORM
@@ -73,10 +75,14 @@ def _parse(kind: str, body: bytes) -> dict[str, Any]:
         return aws_json.parse_request(body)
     if kind == _XML:
         return _parse_form(body.decode("utf-8", "replace"))
-    content = cbor.decode(body) if body else {}
+    try:
+        content = cbor2.loads(body) if body else {}
+    except (cbor2.CBORDecodeError, RecursionError) as error:
+        raise ApiError("SerializationException", f"The body is not CBOR: {error}") from error
     if not isinstance(content, dict):
         raise ApiError("SerializationException", "The body is not a map.")
-    return content
+    times = {name: aws_json.to_seconds(each) for name, each in content.items() if isinstance(each, datetime)}
+    return {**content, **times}
 
 
 def _parse_form(text: str) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def _collapse(value: Any) -> Any:
 
 def _render(answer: Mapping[str, Any], kind: str) -> bytes:
     if kind == _CBOR:
-        return cbor.encode(answer)
+        return cbor2.dumps(answer, datetime_as_timestamp=True)
     if kind == _JSON:
         return aws_json.render(answer)
     root = ET.Element(f"{_OPERATION}Response", xmlns=_NAMESPACE)

@@ -30,7 +30,7 @@ def require_packages() -> None:
     """Raise `MissingPackageError` where the packages of the extra are not installed."""
     import importlib.util
 
-    for package in ("waitress", "moto", "flask"):
+    for package in ("waitress", "moto", "flask", "cbor2"):
         if importlib.util.find_spec(package) is None:
             raise MissingPackageError(
                 f"the server needs {package}, which is not installed", advice=f"use {install_command('serve')}"
