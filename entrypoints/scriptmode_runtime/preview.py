@@ -52,11 +52,6 @@ _TO_READ = 0o600
 
 def main() -> int:
     """Read the input, and write the output; a job that is refused is an output too."""
-    if os.name != "posix":
-        import posixpath
-
-        # The hosts run Linux, also where this machine does not.
-        os.path, os.pathsep = posixpath, ":"
     sys.stdout.write(json.dumps(preview(json.load(sys.stdin))))
     return 0
 

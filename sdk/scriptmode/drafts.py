@@ -7,9 +7,9 @@ in it.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
-import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,33 +24,27 @@ PREFIX = ".new-"
 #: Seconds in which a process has locked the draft that it created.
 _LOCKING_SECONDS = 2.0
 _LOCK_FILE = "agent.lock"
-_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def lock(descriptor: int) -> bool:
     """Lock a draft until its descriptor is closed; return False where another process has it, or locks are missing."""
-    if sys.platform != "win32":
-        import fcntl
-
-        # Not every file system has locks.
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+    # Not every file system has locks.
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
     return False
 
 
 @contextmanager
 def locked(directory: str) -> Iterator[Path]:
     """Hold the lock of a draft that is a directory."""
-    descriptor = -1
-    with suppress(OSError):  # Windows opens no directory
-        descriptor = os.open(directory, _FLAGS)
-        lock(descriptor)
+    descriptor = os.open(directory, _FLAGS)
+    lock(descriptor)
     try:
         yield Path(directory)
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:

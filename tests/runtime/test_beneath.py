@@ -29,12 +29,6 @@ def base(tmp_path):
     return base
 
 
-@pytest.fixture(params=["descriptors", "paths"])
-def way(request, monkeypatch):
-    """Both ways of doing it: systems without ``dir_fd`` have paths alone."""
-    monkeypatch.setattr(beneath, "_HAS_DESCRIPTORS", request.param == "descriptors")
-
-
 @contextlib.contextmanager
 def mounted(folder):
     subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
@@ -81,7 +75,7 @@ def nested(folder, depth):
         pytest.param("a//./b/", "link/../b/./file", id="up from where the link leads"),
     ],
 )
-def test_links_that_stay_beneath_are_followed(way, base, target, path):
+def test_links_that_stay_beneath_are_followed(base, target, path):
     (base / path.replace("/b/file", "").replace("/a", "").replace("/../b/./file", "")).symlink_to(target)
     with Directory(base, seen_as="/opt/ml") as directory:
         assert content(directory, path) == "inside"
@@ -92,7 +86,7 @@ def test_links_that_stay_beneath_are_followed(way, base, target, path):
     "target",
     ["/etc/passwd", "../secret", "a/../../secret", "/opt/mlx/a", "/opt/ml/../../secret", "none/../../secret", "/"],
 )
-def test_links_that_lead_out_are_not_followed(way, base, target):
+def test_links_that_lead_out_are_not_followed(base, target):
     (base / "link").symlink_to(target)
     (base / "again").symlink_to("link")
     with Directory(base, seen_as="/opt/ml") as directory:
@@ -119,7 +113,7 @@ def test_a_chain_longer_than_any_path_leads_nowhere(tmp_path):
         assert content(directory, "inside") == "inside"
 
 
-def test_only_regular_files_are_opened_and_a_circle_of_links_ends(way, base):
+def test_only_regular_files_are_opened_and_a_circle_of_links_ends(base):
     os.mkfifo(base / "fifo")
     for name, target in (("to-fifo", "fifo"), ("one", "two"), ("two", "one")):
         (base / name).symlink_to(target)
@@ -133,7 +127,7 @@ def test_only_regular_files_are_opened_and_a_circle_of_links_ends(way, base):
             directory.open_file("one")
 
 
-def test_files_are_made_where_links_stay_beneath(way, base):
+def test_files_are_made_where_links_stay_beneath(base):
     (base / "link").symlink_to("a/b")
     (base / "out").symlink_to("..")
     with Directory(base) as directory:
@@ -165,7 +159,7 @@ def test_thousands_of_folders_in_each_other_are_walked_and_removed_with_few_desc
     assert list(base.iterdir()) == []
 
 
-def test_a_walk_names_everything_and_follows_no_link(way, base):
+def test_a_walk_names_everything_and_follows_no_link(base):
     (base / "link").symlink_to(base.parent)
     (base / "a" / "z").write_text("")
     with Directory(base) as directory:
@@ -200,7 +194,7 @@ with beneath.Directory(sys.argv[1]) as directory:
     assert done.stdout.splitlines() == ["closed 13", "['a', 'a/b', 'a/b/file', 'closed', 'z']"]
 
 
-def test_nothing_is_removed_through_a_link(way, base):
+def test_nothing_is_removed_through_a_link(base):
     kept = base.parent / "kept"
     (kept / "data").mkdir(parents=True)
     (base / "input").symlink_to(kept)

@@ -10,7 +10,7 @@ system as a whole, nor resolved first. A path is walked one component at a time 
   meanwhile leads nowhere.
 
 Few descriptors are open and nothing is recursive: neither the depth of a tree nor the length of a path (``PATH_MAX``)
-has a limit. Without ``dir_fd`` (Windows) paths are used in the same way, without safety against concurrent changes.
+has a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 
 #: The number of symbolic links that Linux follows in one path. (path_resolution(7))
 MOST_LINKS = 40
-_HAS_DESCRIPTORS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
-# A descriptor of O_PATH needs no permission to read the directory. The constants are not on every system.
+# A descriptor of O_PATH, which macOS lacks, needs no permission to read the directory.
 _PATH = getattr(os, "O_PATH", 0)
-_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_LIST = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFE
+_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | _SAFE
 _ENTER = _PATH | _LIST
 #: For files: neither a link is followed nor a reader of a FIFO waited for.
-_FILE = _SAFE | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_FILE = _SAFE | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class EscapeError(OSError):
@@ -50,7 +49,7 @@ class At(NamedTuple):
     """Where something is, for the functions of `os`: ``os.unlink(at.name, dir_fd=at.dir_fd)``."""
 
     name: str
-    dir_fd: Optional[int]  # noqa: UP045 - evaluated by Python 3.9 too
+    dir_fd: int
     #: From the root, without links; only `Directory.at` sets it.
     path: str = ""
 
@@ -66,7 +65,7 @@ class Entry(NamedTuple):
     @property
     def path(self) -> str:
         """Return the path from the root."""
-        return "/".join((*self.above, os.path.basename(self.at.name)))
+        return "/".join((*self.above, self.at.name))
 
     @property
     def is_directory(self) -> bool:
@@ -87,13 +86,7 @@ class Directory:
     def __init__(self, path: str | os.PathLike[str] | int, *, seen_as: str | Sequence[str] = ()) -> None:
         paths = (seen_as,) if isinstance(seen_as, str) else seen_as
         self._seen_as = [path.rstrip("/") for path in paths if path.strip("/")]
-        if isinstance(path, int):
-            self._root: int | str = os.dup(path)
-        elif _HAS_DESCRIPTORS:
-            self._root = os.open(path, _ENTER & ~getattr(os, "O_NOFOLLOW", 0))
-        else:
-            os.scandir(path).close()
-            self._root = os.path.abspath(path)
+        self._root = os.dup(path) if isinstance(path, int) else os.open(path, _ENTER & ~os.O_NOFOLLOW)
 
     def __enter__(self) -> Directory:  # noqa: PYI034 - Self is not in Python 3.9's typing
         return self
@@ -211,7 +204,7 @@ class Directory:
 
     def _target(self, position: _Position, target: str) -> list[str]:
         """Return the components of a link's target; an absolute one starts at the root again."""
-        if not _is_absolute(target):
+        if not target.startswith("/"):
             return components(target)
         for path in self._seen_as:
             if (target + "/").startswith(path + "/"):
@@ -223,12 +216,12 @@ class Directory:
 class _Position:
     """One open directory beneath the root, with the names on the way to it and the identities of those above it."""
 
-    def __init__(self, root: int | str) -> None:
+    def __init__(self, root: int) -> None:
         self.names: list[str] = []
         self._above: list[tuple[int, int]] = []
         #: The one above, after a step down: from a directory that may not be searched ".." cannot be opened.
         self._open_above = -1
-        self.here = os.dup(root) if isinstance(root, int) else root
+        self.here = os.dup(root)
 
     def close(self) -> None:
         """Close the directory."""
@@ -237,13 +230,11 @@ class _Position:
 
     def at(self, name: str) -> At:
         """Return where a name in this directory is."""
-        if isinstance(self.here, int):
-            return At(name, self.here)
-        return At(os.path.join(self.here, name), None)
+        return At(name, self.here)
 
     def status(self) -> os.stat_result:
         """Return the status of the directory."""
-        return os.fstat(self.here) if isinstance(self.here, int) else os.lstat(self.here)
+        return os.fstat(self.here)
 
     def step(self, name: str, *, is_last: bool) -> str | None:
         """Enter the directory of that name, or return its target where it is a link; only look at the last one."""
@@ -266,22 +257,17 @@ class _Position:
         try:
             return os.readlink(at.name, dir_fd=at.dir_fd)
         except OSError as error:
-            if error.errno != errno.EINVAL and os.name != "nt":
+            if error.errno != errno.EINVAL:
                 raise
         os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
         return None
 
     def enter(self, name: str) -> None:
         """Enter the directory of that name, which must not be a link."""
-        at, identity = self.at(name), _identity(self.status())
-        if at.dir_fd is None:
-            if not stat.S_ISDIR(os.lstat(at.name).st_mode):
-                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-            self.here = at.name
-        else:
-            below = os.open(name, _ENTER, dir_fd=at.dir_fd)
-            _close(self._open_above)
-            self._open_above, self.here = at.dir_fd, below
+        above, identity = self.here, _identity(self.status())
+        below = os.open(name, _ENTER, dir_fd=above)
+        _close(self._open_above)
+        self._open_above, self.here = above, below
         self._above.append(identity)
         self.names.append(name)
 
@@ -290,9 +276,7 @@ class _Position:
         if not self._above:
             raise EscapeError(errno.EXDEV, "the path leads out of the directory", "..")
         expected, name, below = self._above.pop(), self.names.pop(), self.here
-        if not isinstance(below, int):
-            self.here = os.path.dirname(below)
-        elif self._open_above >= 0:
+        if self._open_above >= 0:
             self.here, self._open_above = self._open_above, -1
             os.close(below)
         else:
@@ -306,21 +290,19 @@ class _Position:
             if _identity(self.status()) != expected:
                 raise MovedError(errno.ESTALE, "it was moved at the same time", name)
 
-    def restart(self, root: int | str) -> None:
+    def restart(self, root: int) -> None:
         """Return to the root."""
         self.close()
         self._above.clear()
         self.names.clear()
-        self.here = os.dup(root) if isinstance(root, int) else root
+        self.here = os.dup(root)
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Return the names in this directory in reverse order, with the status of each."""
         found = []
         with contextlib.ExitStack() as opened:
-            directory = self.here
-            if isinstance(directory, int):
-                directory = os.open(".", _LIST, dir_fd=directory)
-                opened.callback(os.close, directory)
+            directory = os.open(".", _LIST, dir_fd=self.here)
+            opened.callback(os.close, directory)
             for entry in opened.enter_context(os.scandir(directory)):
                 with contextlib.suppress(FileNotFoundError):
                     found.append((entry.name, entry.stat(follow_symlinks=False)))
@@ -351,14 +333,9 @@ def checked(path: str) -> str:
 
 def components(path: str) -> list[str]:
     """Return the components of a relative path."""
-    if _is_absolute(path):
+    if path.startswith("/"):
         raise EscapeError(errno.EXDEV, "the path leads out of the directory", path)
-    return [part for part in (path.replace("\\", "/") if os.name == "nt" else path).split("/") if part not in ("", ".")]
-
-
-def _is_absolute(path: str) -> bool:
-    # On Windows a drive, and a file's stream, are named with a colon.
-    return path.startswith("/") or (os.name == "nt" and (path.startswith("\\") or ":" in path))
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _check_depth(depth: int, parts: Sequence[str]) -> None:
@@ -425,9 +402,9 @@ def _remove(at: At, failed: Failed) -> None:
     if not stat.S_ISDIR(os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False).st_mode):
         os.unlink(at.name, dir_fd=at.dir_fd)
         return
-    position = _Position(os.path.dirname(at.name) if at.dir_fd is None else at.dir_fd)
+    position = _Position(at.dir_fd)
     try:
-        _remove_directory(position, os.path.basename(at.name), failed)
+        _remove_directory(position, at.name, failed)
     finally:
         position.close()
 
@@ -467,9 +444,9 @@ def _remove_file(position: _Position, name: str, status: os.stat_result, device:
     return name
 
 
-def _close(*directories: int | str) -> None:
+def _close(*directories: int) -> None:
     for each in directories:
-        if isinstance(each, int) and each >= 0:
+        if each >= 0:
             os.close(each)
 
 

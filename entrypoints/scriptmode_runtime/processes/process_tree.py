@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,17 +119,14 @@ def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
 
     The grace period ends early when the last process of the group has ended. The child is reaped last, because its
     number, and with it the group's, may then be another process's; a child that has been reaped is left for the same
-    reason. Windows has no groups: only the child is killed there.
+    reason.
     """
     if leader.returncode is not None:
         return
-    if sys.platform == "win32":
-        leader.kill()
-    else:
-        if grace:
-            signal_group(leader.pid, signal.SIGTERM)
-            wait_until(lambda: not _is_group_running(leader.pid), grace)
-        signal_group(leader.pid, signal.SIGKILL)
+    if grace:
+        signal_group(leader.pid, signal.SIGTERM)
+        wait_until(lambda: not _is_group_running(leader.pid), grace)
+    signal_group(leader.pid, signal.SIGKILL)
     leader.wait()
 
 

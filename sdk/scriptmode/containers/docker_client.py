@@ -9,7 +9,6 @@ import getpass
 import os
 import re
 import socket
-import sys
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -287,7 +286,7 @@ def _host() -> str:
 
 def _check_socket(host: str) -> None:
     """Raise ``OSError`` if no process listens at a local socket: docker's client would leave its own socket open."""
-    if sys.platform == "win32" or not host.startswith(_SOCKET):
+    if not host.startswith(_SOCKET):
         return
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(_SECONDS)

@@ -20,8 +20,7 @@ _SECONDS = 180
 
 def main() -> None:
     """Import the packages one after the other."""
-    if sys.platform != "win32":
-        signal.alarm(_SECONDS)
+    signal.alarm(_SECONDS)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for name in ("tensorflow", "keras", "horovod"):

@@ -6,7 +6,6 @@ This process answers, unless the hosts have another interpreter: then one proces
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -50,9 +49,7 @@ def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
     run.
     """
     python = next((host.python for host in question.hosts.values()), "") or sys.executable
-    # The runtime's paths are those of Linux. On another system its own process sees to that.
-    is_here = python == sys.executable and os.name == "posix"
-    answer = _query_here(question) if is_here else _query_process(question, python)
+    answer = _query_here(question) if python == sys.executable else _query_process(question, python)
     if refused := answer.get("refused"):
         raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
     return answer
