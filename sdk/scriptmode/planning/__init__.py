@@ -23,13 +23,18 @@ if TYPE_CHECKING:
     from scriptmode.planning.job_plan import Plan
     from scriptmode.planning.plan_parts import Change, Difference, HostPlan, Process, SourcePlan, Wait
     from scriptmode.planning.role_query import host_roles
+else:
+
+    def __getattr__(name: str) -> Any:
+        # Imported on first use: every `fit` imports `early_checks`, and few make a plan.
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = {"Plan": "job_plan", "host_roles": "role_query"}.get(name, "plan_parts")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = ["Change", "Difference", "HostPlan", "Plan", "Process", "SourcePlan", "Wait", "host_roles"]
-
-
-def __getattr__(name: str) -> Any:
-    # Imported on first use: every `fit` imports `early_checks`, and few make a plan.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = {"Plan": "job_plan", "host_roles": "role_query"}.get(name, "plan_parts")
-    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Correction(NamedTuple):
     """A field of a parsed request that its attributes alone would not render as it was.
 
-    ``rendered`` is what they render and ``given`` what the request had, `ABSENT` for a field that is not there. It
+    ``rendered`` is what they render and ``given`` what the request had, ``ABSENT`` for a field that is not there. It
     applies as long as the attributes render the same.
     """
 
