@@ -34,10 +34,8 @@ def cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("SCRIPTMODE_SLURM", raising=False)
-    commands.sbatch_options.cache_clear()
     (tmp_path / "train.py").write_text("print('hello')\n")
     yield fake
-    commands.sbatch_options.cache_clear()
     fake.close()
 
 

@@ -6,7 +6,6 @@ Only output that is the same from Slurm 21.08 to 25.05 is read: ``squeue -o``, `
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import signal
@@ -47,7 +46,6 @@ _SEPARATOR = "|"
 _SQUEUE = _SEPARATOR.join(("%i", "%T", "%S", "%P", "%N", "%r", "%j"))
 #: A name may have any characters, so it is the last.
 _SACCT = ("JobID", "State", "ExitCode", "Start", "Partition", "NodeList", "Reason", "JobName")
-_OPTION = re.compile(r"--([a-z][a-z0-9-]+)")
 _CANCELLED = re.compile(r"CANCELLED by (\d+)")
 PENDING, RUNNING = "PENDING", "RUNNING"
 #: States in which Slurm still has something to do for a job (squeue(1), "Job state codes").
@@ -255,19 +253,6 @@ def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
     """Return the cluster's configuration, as ``scontrol show config`` prints it."""
     lines = (line.partition("=") for line in _run(("scontrol", "show", "config"), wait=wait).splitlines())
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
-
-
-@functools.lru_cache(maxsize=1)
-def sbatch_options() -> frozenset[str]:
-    """Return the long names of sbatch's options on this machine, also those of plugins; none without sbatch."""
-    return frozenset(name.replace("-", "_") for name in _OPTION.findall(_help("sbatch")))
-
-
-def _help(program: str) -> str:
-    try:
-        return _run((program, "--help"))
-    except PlatformError:
-        return ""
 
 
 def parse_squeue(output: str) -> Iterator[JobStatus]:

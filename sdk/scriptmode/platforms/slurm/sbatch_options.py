@@ -1,29 +1,13 @@
-"""The options of sbatch: which ones users may set, and which ones the job sets by itself. Pure.
+"""The options of sbatch(1) that a job sets by itself, and those of a batch script's header. Pure.
 
-The names are those of sbatch(1) of Slurm 21.08 to 25.05, with "_" for "-".
+All others are the user's: they go to sbatch as they are. The names are long ones, with "_" for "-".
 """
 
 from __future__ import annotations
 
-#: Options without a value: True adds the option, False leaves it out.
-FLAGS = frozenset(
-    {"contiguous", "consolidate_segments", "hold", "overcommit", "oversubscribe", "reboot", "spread_job", "stepmgr",
-     "use_min_nodes"}
-)  # fmt: skip
-#: Options whose value may be left out: True adds the option alone.
-OPTIONAL_VALUES = frozenset({"exclusive", "get_user_env", "nice", "propagate"})
-#: Options with a value.
-VALUES = frozenset(
-    {"account", "acctg_freq", "batch", "bb", "bbf", "begin", "chdir", "cluster_constraint", "comment", "constraint",
-     "core_spec", "cores_per_socket", "cpu_freq", "cpus_per_gpu", "cpus_per_task", "deadline", "delay_boot",
-     "dependency", "distribution", "exclude", "export", "export_file", "extra", "extra_node_info", "gpu_bind",
-     "gpu_freq", "gpus", "gpus_per_node", "gpus_per_socket", "gpus_per_task", "gres", "gres_flags", "hint",
-     "kill_on_invalid_dep", "licenses", "mail_type", "mail_user", "mcs_label", "mem", "mem_bind", "mem_per_cpu",
-     "mem_per_gpu", "mincpus", "network", "nodefile", "nodelist", "partition", "power", "prefer", "priority",
-     "profile", "qos", "reservation", "resv_ports", "segment", "signal", "sockets_per_node", "switches",
-     "thread_spec", "threads_per_core", "time", "tmp", "tres_bind", "tres_per_task", "wait_all_nodes", "wckey"}
-)  # fmt: skip
-KNOWN = FLAGS | OPTIONAL_VALUES | VALUES
+import shlex
+
+_DIRECTIVE = "#SBATCH"
 #: Long names of short ones (sbatch(1)).
 LONG_NAMES = {
     "A": "account", "B": "extra_node_info", "C": "constraint", "D": "chdir", "F": "nodefile", "G": "gpus", "H": "hold",
@@ -87,3 +71,33 @@ _VARIABLES = {
 def option_variables(name: str) -> tuple[str, ...]:
     """Return the environment variables that sbatch reads for an option: they override what the script says."""
     return _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
+
+
+def long_name(given: object) -> str:
+    """Return an option's name with "_" for "-"; the long one of a short name."""
+    name = str(given).lstrip("-").replace("-", "_")
+    return LONG_NAMES.get(name, name)
+
+
+def read_header(script: str) -> dict[str, str | bool]:
+    """Return the options in the header of a batch script, True for one without a value.
+
+    As for sbatch, the header ends with the first command. Raises ``ValueError`` for a line of another form.
+    """
+    found: dict[str, str | bool] = {}
+    for line in map(str.strip, script.splitlines()):
+        if line and not line.startswith("#"):
+            break
+        words = shlex.split(line[len(_DIRECTIVE) :], comments=True) if line.startswith(_DIRECTIVE) else []
+        while words:
+            word = words.pop(0)
+            name, separator, value = word.partition("=")
+            if not word.startswith("-") or word.strip("-") == "":
+                raise ValueError(f"{line!r} has {word!r}, which is not an option")
+            if not word.startswith("--"):
+                name, value = word[:2], word[2:]
+                separator = value
+            if not separator and words and not words[0].startswith("-"):
+                separator = value = words.pop(0)
+            found[long_name(name)] = value if separator else True
+    return found

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ConfigError, SpecError
-from scriptmode.messages import did_you_mean, suggest_similar
+from scriptmode.messages import did_you_mean
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.slurm import commands, images, sbatch_options
+from scriptmode.platforms.slurm import images, sbatch_options
 from scriptmode.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
@@ -35,13 +35,12 @@ _SHAPE: Mapping[str, object] = {
 }
 #: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
 _BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
-#: Minutes, minutes:seconds, hours:minutes:seconds, or days and these: sbatch(1), --time.
-_TIME = re.compile(r"\d+(:\d{1,2}){0,2}|\d+-\d+(:\d{1,2}){0,2}|(?i:infinite|unlimited)")
 #: A signal by its name or number, and the seconds before the time limit at which it comes: sbatch(1), --signal.
 _NOTICE = re.compile(r"(?:[RB]{1,2}:)?(?:SIG)?(?:[A-Z]{2,8}\d?|\d{1,2})(?P<seconds>@\d{1,5})?", re.IGNORECASE)
 #: The name of a network interface, of at most 15 characters (linux/if.h), or a network in CIDR notation.
 _INTERFACE = re.compile(r"[^\s/,:]{1,15}|[0-9a-fA-F.:]+/\d{1,3}")
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+#: For an option without a value, and to leave out one that a file or the variable has.
+_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def parse_settings(
     options = dict(own.options)
     for owner, layer in _layers(given, environ, with_files=recorded is None):
         for given_name, value in layer.items():
-            name = _long_name(given_name)
+            name = sbatch_options.long_name(given_name)
             if value is None:
                 continue
             if name in _OWN:
@@ -178,45 +177,32 @@ def _entries(text: str) -> Iterator[tuple[str, object]]:
     for entry in filter(None, _BETWEEN.split(text)):
         name, separator, value = entry.partition("=")
         if not separator:
-            is_flag = entry.strip().replace("-", "_") in sbatch_options.FLAGS | sbatch_options.OPTIONAL_VALUES
             what = f"{SETTINGS_VARIABLE}: {entry!r} is not of the form partition=gpu"
-            raise SpecError(what, advice=f"write {entry.strip()}=true" if is_flag else "correct the entry")
+            raise SpecError(what, advice=f"correct it, or write {entry.strip()}=true for an option without a value")
         yield name.strip(), value.strip()
 
 
 def _require_option(owner: _Owner, name: str) -> None:
-    """Raise `SpecError` for a name that is not an option of sbatch that users may set."""
+    """Raise `SpecError` for an option that users cannot set; what is not an option at all is refused by sbatch."""
     if name in ("data_dir", "python", "stop_grace", "file_systems"):
         advice = "set SCRIPTMODE_DATA_DIR" if name == "data_dir" else f"give it as an argument: Slurm({name}=...)"
         raise owner.unknown(name, advice)
     if name in sbatch_options.REFUSED:
         reason, advice = sbatch_options.REFUSED[name]
         raise owner.refuse(name, f"cannot be set: {reason}", advice)
-    if name not in sbatch_options.KNOWN and name not in (installed := commands.sbatch_options()):
-        known = {*sbatch_options.KNOWN, *_OWN, *installed}
-        advice = suggest_similar(name, known) or "give an option of sbatch(1) by its long name, with '_' for '-'"
-        raise owner.unknown(name, advice)
 
 
 def _option(owner: _Owner, name: str, value: object) -> str | bool:
     _require_option(owner, name)
-    if name in sbatch_options.FLAGS or (name in sbatch_options.OPTIONAL_VALUES and isinstance(value, bool)):
-        found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
-        if found is None:
-            raise owner.refuse(name, f"is {value!r}, but the option has no value", "give True or False")
-        return found
-    if name in sbatch_options.OPTIONAL_VALUES and str(value).lower() in _BOOLEANS:
+    if str(value).lower() in _BOOLEANS:
         return _BOOLEANS[str(value).lower()]
     if isinstance(value, (list, tuple)) and value and all(isinstance(each, (str, int)) for each in value):
         value = ",".join(map(str, value))
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+    if not isinstance(value, (str, int, float)):
         raise owner.refuse(name, f"is {value!r}", f"give the value of sbatch's --{name.replace('_', '-')} as text")
     text = str(value).strip()
     if not text or not text.isprintable():
         raise owner.refuse(name, f"is {value!r}", "give one line of text that is not empty, or leave it out")
-    if name == "time" and not _TIME.fullmatch(text):
-        advice = "give minutes, or a time such as '2:00:00' or '1-00:00:00' (one day)"
-        raise owner.refuse(name, f"is {value!r}", advice)
     if name == "signal":
         notice = _NOTICE.fullmatch(text)
         if notice is None:
@@ -225,12 +211,6 @@ def _option(owner: _Owner, name: str, value: object) -> str | bool:
         # The signal that the agent of the job takes, which sends SIGTERM to the script.
         return f"B:USR1{notice['seconds'] or ''}"
     return text
-
-
-def _long_name(given: object) -> str:
-    """Return an option's name with "_" for "-"; the long one of a short name."""
-    name = str(given).lstrip("-").replace("-", "_")
-    return sbatch_options.LONG_NAMES.get(name, name)
 
 
 def _setup(owner: _Owner, value: object) -> tuple[str, ...]:
@@ -264,7 +244,7 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
         )
         found[partition] = {}
         for given_name, option in options.items():
-            name = _long_name(given_name)
+            name = sbatch_options.long_name(given_name)
             if name in ("partition", "time", *_OWN):
                 raise inner.refuse(name, "is one of the whole job", f"give it as Slurm({name}=...)")
             # None leaves an option out here, too: it is one that the other partitions have.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.slurm import sbatch_options
 from scriptmode.platforms.slurm.settings import parse_settings
 from scriptmode.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
@@ -40,14 +43,15 @@ class Slurm(LocalPlatform):
         setup: Lines of the batch script before the job starts, such as ``("module load cuda",)``.
         interface: Name of the network interface between the hosts, such as ``"ib0"``, or its network, such as
             ``"10.1.0.0/16"``. Default: the one of the nodes' addresses.
-        options: Options of sbatch by their long names, with ``_`` for ``-``: ``partition="gpu"``, ``gres="gpu:4"``,
-            ``account="vision"``, ``exclusive=True``. Also ``partitions``, options of the hosts of one partition by its
-            name (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``container_runtime``, ``"apptainer"`` or
-            ``"singularity"``, which runs an ``image_uri``. Options that a job sets by itself are refused with what to
-            use instead.
+        options: Options of sbatch by their long or short names, with ``_`` for ``-``: ``partition="gpu"``,
+            ``gres="gpu:4"``, ``A="vision"``, ``exclusive=True``. They go to sbatch as they are, and it refuses wrong
+            ones in its words before the job is submitted. Options that a job sets by itself are refused with what to
+            use instead. Also ``partitions``, options of the hosts of one partition by its name
+            (``{"cpu": {"gres": None, "mem": "64G"}}``), and ``container_runtime``, ``"apptainer"`` or
+            ``"singularity"``, which runs an ``image_uri``.
 
     Raises:
-        SpecError: A setting is unknown or wrong.
+        SpecError: A setting is wrong.
         ConfigError: A config file is wrong.
 
     """
@@ -74,6 +78,32 @@ class Slurm(LocalPlatform):
         # Now, so that a wrong setting is reported where it stands.
         parse_settings(given, os.environ)
         self._settings = replace(self._settings, slurm={name: each for name, each in given.items() if each is not None})
+
+    @classmethod
+    def from_sbatch(cls, script: str | os.PathLike[str], **arguments: Any) -> Slurm:
+        """Return a cluster with the options in the header of a batch script, its lines ``#SBATCH``.
+
+        Options that a job sets by itself, such as --job-name, --output and --nodes, are left out with a warning.
+
+        Args:
+            script: The path of the script, of which the header alone is read.
+            arguments: Arguments of `Slurm`, which take precedence.
+
+        Raises:
+            SpecError: The script cannot be read, or has a line ``#SBATCH`` of another form.
+
+        """
+        try:
+            options = sbatch_options.read_header(Path(script).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise invalid("script", f"is {os.fspath(script)!r}: {error}", "give a batch script of one job") from error
+        own = [name for name in options if name in sbatch_options.REFUSED]
+        for name in own:
+            reason, advice = sbatch_options.REFUSED[name]
+            text = f"{os.fspath(script)}: --{name.replace('_', '-')} is left out: {reason}; {advice}"
+            warnings.warn(text, stacklevel=2)
+            del options[name]
+        return cls(**{**options, **arguments})
 
     @property
     def arguments(self) -> dict[str, object]:
