@@ -25,7 +25,6 @@ from scriptmode.platforms.registry import (
 from scriptmode.request.inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request, rule_statuses
 from scriptmode.results.job_results import JobResults
-from scriptmode.spec.hosts import HostKind
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
@@ -419,7 +418,7 @@ def create_job(platform: Platform, request: JobRequest, source_dir: str = "") ->
     try:
         platform.create(request)
     except KeyboardInterrupt as error:
-        if request.resources.host_kind is HostKind.CLOUD:
+        if not request.resources.host_kind.is_local:
             text = f"Training job {job.name} may have been started: scriptmode describe {job.name}"
             raise _interrupt(text, job.name) from error
         with suppress(ScriptmodeError):

@@ -46,7 +46,7 @@ def figures(root: Path) -> Iterator[Figure]:
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)) and node.name[0] != "_"
     )
     yield _repeated("public functions and classes named more than once", public)
-    yield _counted("kinds of hosts asked outside the engines", _questions(files))
+    yield _counted("kinds of hosts asked outside the engines", kind_questions(files))
     raw = (f"{file.path}: {file.text.count(RAW)}" for file in files if RAW in file.text)
     yield Figure(f"{RAW}", str(sum(file.text.count(RAW) for file in files)), tuple(raw))
     arrows = imports.graph(files)
@@ -89,7 +89,7 @@ def _lines(root: Path) -> Iterator[Figure]:
             yield Figure("requests in a local fit(wait=False)", counts)
 
 
-def _questions(files: Iterable[sources.Source]) -> Iterator[str]:
+def kind_questions(files: Iterable[sources.Source]) -> Iterator[str]:
     """Yield each place outside the engines that asks for a kind of host."""
     engines = (
         "sdk/scriptmode/platforms/local/hosts/",

@@ -10,7 +10,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
-from tests.house import imports, sources
+from tests.house import figures, imports, sources
 from tests.house.effects import used_of_os
 from tests.house.offenders import expect_none
 
@@ -305,3 +305,7 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(tmp_path):
 def test_every_public_name_is_there_once():
     assert len(scriptmode.__all__) == len(set(scriptmode.__all__))
     assert [name for name in scriptmode.__all__ if not hasattr(scriptmode, name)] == []
+
+
+def test_engines_alone_ask_for_the_kind_of_hosts():
+    expect_none(figures.kind_questions(sources.product()), "ask for a fact of `HostKind`, or add one to it")

@@ -11,7 +11,6 @@ from scriptmode import messages, terminal_text
 from scriptmode.colours import colours_enabled
 from scriptmode.progress_line import ProgressLine
 from scriptmode.request.parse import parse_description
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,7 +91,7 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
     seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
     how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
-    is_billed = description.job.resources.host_kind is HostKind.CLOUD
+    is_billed = not description.job.resources.host_kind.is_local
     if is_billed and saved is not None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif is_billed and billable not in (None, seconds):

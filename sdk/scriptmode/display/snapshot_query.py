@@ -15,7 +15,6 @@ from scriptmode.platforms.base import FAILED, HostActivity
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import find_activity, find_events
 from scriptmode.results.outcome import find_failure
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +75,7 @@ def _host(name: str, role: str, activity: HostActivity) -> HostStatus:
 def _large_log(description: JobDescription, platform: Platform) -> int:
     """Return the size of a log on this machine that would be searched for metrics, if it is too large; else 0."""
     job = description.job
-    if not job.algorithm.metric_definitions or job.resources.host_kind is HostKind.CLOUD:
+    if not job.algorithm.metric_definitions or not job.resources.host_kind.is_local:
         return 0
     logs = map(Path, platform.log_locations(job.name).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
-from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.unused_settings import unused_settings
 from scriptmode_runtime import contract
 
@@ -55,7 +54,7 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
         SpecError: The hosts are processes of this machine, which has no ``mpirun`` for them.
     """
     python = _host_python(platform, job)
-    if python and job.resources.host_kind is HostKind.PROCESS:
+    if python and not job.resources.host_kind.is_scheduled:
         _require_mpirun(job, python)
     script = _Script(sent[0], job, python) if sent and job.program.endswith(".py") else None
     return [*unused_settings(job), *_crowded_hosts(job), *(script.problems() if script else ())]
@@ -63,8 +62,8 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
 
 def _host_python(platform: Platform, job: JobRequest) -> str:
     """Return the interpreter of the hosts; "" where it is that of an image."""
-    is_image = job.resources.host_kind is HostKind.SLURM and job.algorithm.image_uri
-    if is_image or job.resources.host_kind not in (HostKind.PROCESS, HostKind.SLURM):
+    kind = job.resources.host_kind
+    if not kind.runs_scripts or (kind.runs_images and job.algorithm.image_uri):
         return ""
     return str(getattr(platform, "python", ""))
 
@@ -91,7 +90,7 @@ def _crowded_hosts(job: JobRequest) -> Iterator[str]:
     for instance_type in dict.fromkeys(job.resources.types):
         gpus, vcpus = gpu_count(instance_type), vcpu_count(instance_type)
         most, what = (gpus, "GPU") if gpus else (vcpus, "vCPU")
-        if job.resources.host_kind is HostKind.CLOUD and most and ranks > most:
+        if not job.resources.host_kind.is_local and most and ranks > most:
             yield (
                 f"processes_per_host {ranks} is more than the {most} {what}{'' if most == 1 else 's'} of "
                 f"{instance_type}, which the ranks of a host share; use at most {most}"

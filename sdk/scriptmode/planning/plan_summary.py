@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode import messages
 from scriptmode.planning.text_rows import Row
-from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
@@ -20,12 +19,6 @@ _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.
 _MOST_LINES, _MOST_ITEMS = 2, 3
 _HOUR = 3600
-_HOSTS = {
-    HostKind.PROCESS: "processes of this machine",
-    HostKind.CONTAINER: "containers of this machine",
-    HostKind.SLURM: "nodes of a Slurm cluster",
-    HostKind.CLOUD: "Amazon SageMaker",
-}
 
 
 def summary_rows(
@@ -35,8 +28,8 @@ def summary_rows(
     kind = job.resources.host_kind
     yield Row(f"Training job {job.name}: {counted_types(hosts)}")
     yield from _labelled("runs", [_command(hosts)])
-    yield from _labelled("hosts", [_HOSTS[kind], *_host_roles(hosts)])
-    if kind is not HostKind.PROCESS and job.algorithm.image_uri:
+    yield from _labelled("hosts", [kind.title, *_host_roles(hosts)])
+    if kind.runs_images and job.algorithm.image_uri:
         yield from _labelled("image", [job.algorithm.image_uri])
     if source:
         yield from _labelled("source", [_source(source)])
@@ -105,10 +98,11 @@ def _limits(count: int, job: JobRequest) -> str:
     text = f"at most {messages.format_duration(limits.max_run)} of training"
     if limits.max_wait:
         text += f", {messages.format_duration(limits.max_wait)} with waiting"
-    if job.resources.host_kind is HostKind.SLURM:
-        # It is the script's --time, or the partition's default.
-        return f"{text}, and the time limit of the Slurm job"
-    if job.resources.host_kind is not HostKind.CLOUD:
+    kind = job.resources.host_kind
+    if kind.is_scheduled:
+        # Such as the script's --time, or the partition's default.
+        return f"{text}, and the time limit of the {kind.place} job"
+    if kind.is_local:
         return text
     hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")
     return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")

@@ -12,7 +12,6 @@ from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.request.render import render_request
-from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
 
@@ -74,7 +73,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     strategies = {part["strategy"] for part in parts.values()}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
     notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
-    if job.resources.host_kind is HostKind.SLURM and on_this_machine:
+    if job.resources.host_kind.is_scheduled and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
@@ -100,7 +99,7 @@ def _instance_types(hosts: Mapping[str, PlannedHost]) -> list[str]:
 
 def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
     """Yield an assumption for each input that is only checked when the job starts; directories are checked earlier."""
-    for channel in job.channels if job.resources.host_kind is not HostKind.CLOUD else ():
+    for channel in job.channels if job.resources.host_kind.is_local else ():
         source = channel.source
         if isinstance(source, TrainingInput) and not source.s3_data.startswith(_FILE):
             yield f"channel {channel.name!r}: {source.s3_data} exists, and this machine's credentials may read it"

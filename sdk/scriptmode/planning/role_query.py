@@ -11,7 +11,7 @@ from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
+from scriptmode.spec.hosts import LOCAL_PROCESS
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     """Return the roles of each host of a job, as `host_roles` does."""
     if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
-    if job.resources.host_kind is HostKind.SLURM and _counts_gpus(job):
+    if job.resources.host_kind.is_scheduled and _counts_gpus(job):
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
-    found = _processes(job) if job.resources.host_kind is HostKind.PROCESS else _others(job)
+    found = _others(job) if job.resources.host_kind.runs_images else _processes(job)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(job, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus

@@ -36,7 +36,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
             argument="instance_type",
             advice="use one",
         )
-    if HostKind.CLOUD not in kinds:
+    if all(kind.is_local for kind in kinds):
         if session is not None and not _is_for_this_machine(session):
             raise invalid(
                 "sagemaker_session",
@@ -44,7 +44,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return slurm_platform() if kinds == {HostKind.SLURM} else local_platform()
+        return slurm_platform() if any(kind.is_scheduled for kind in kinds) else local_platform()
     return sagemaker_platform(session)
 
 
@@ -240,12 +240,12 @@ def _is_for_this_machine(session: object) -> bool:
 
 
 def _runs_where(kinds: set[HostKind]) -> str:
-    return "runs on a Slurm cluster" if HostKind.SLURM in kinds else "runs on this machine"
+    return "runs on a Slurm cluster" if any(kind.is_scheduled for kind in kinds) else "runs on this machine"
 
 
 def _kind(instance_type: str) -> HostKind:
     kind = instance_kind(instance_type)
-    if kind is not HostKind.CLOUD or _SAGEMAKER_TYPE.fullmatch(instance_type):
+    if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
         return kind
     amazons = f"ml.{instance_type}"
     if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):

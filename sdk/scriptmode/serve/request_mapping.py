@@ -55,7 +55,7 @@ class HostTable:
 
     def hosts_for(self, instance_type: str) -> str:
         """Return the hosts for an instance type; those of this machine stand for themselves."""
-        if instance_kind(instance_type) is not HostKind.CLOUD:
+        if instance_kind(instance_type).is_local:
             return instance_type
         return next(_matching(self.instance_types, instance_type), self.hosts)
 
@@ -66,7 +66,7 @@ class HostTable:
 
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
-    if not isinstance(hosts, str) or (hosts not in HOSTS and instance_kind(hosts) is not HostKind.SLURM):
+    if not isinstance(hosts, str) or (hosts not in HOSTS and not instance_kind(hosts).is_scheduled):
         raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
 
 
@@ -76,8 +76,8 @@ class MappedRequest:
 
     request: Mapping[str, Any]
     failure: str = ""
-    #: What the hosts are.
-    kind: HostKind = HostKind.PROCESS
+    #: Whether the hosts are nodes of a cluster.
+    is_scheduled: bool = False
 
 
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -97,11 +97,11 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     if [part["InstanceType"] for part in parts] != types:
         asked[_TYPES] = " ".join(types)
     # Another kind beside it is refused by the platform.
-    kind = instance_kind(parts[0]["InstanceType"]) if parts else HostKind.PROCESS
+    kind = instance_kind(parts[0]["InstanceType"] if parts else LOCAL_PROCESS)
     failure = _map_image(changed.get("AlgorithmSpecification"), table, kind, asked)
     if asked:
         changed["Tags"] = [*changed.get("Tags", ()), *({"Key": key, "Value": value} for key, value in asked.items())]
-    return MappedRequest(changed, failure, kind)
+    return MappedRequest(changed, failure, kind.is_scheduled)
 
 
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -114,7 +114,7 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
     changed = {**request, _DEFINITION: {key: value for key, value in mapped.request.items() if key != "Tags"}}
     if "Tags" in mapped.request:
         changed["Tags"] = mapped.request["Tags"]
-    return MappedRequest(changed, mapped.failure, mapped.kind)
+    return MappedRequest(changed, mapped.failure, mapped.is_scheduled)
 
 
 def tuning_to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
@@ -129,15 +129,15 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
         return ""
     other = table.image_for(image)
     is_of_scripts = any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES)
-    if kind is not HostKind.CONTAINER and other is None and not is_of_scripts:
+    if kind.runs_scripts and other is None and not is_of_scripts:
         return (
             f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start the server with "
             "--hosts local to run it in containers, or name it in the table [images] of the server's configuration if "
             "its script runs with the server's Python."
         )
-    if kind is HostKind.SLURM and other is None:
+    if kind.runs_scripts and kind.runs_images and other is None:
         del algorithm["TrainingImage"]
-    elif kind is not HostKind.PROCESS and other is not None:
+    elif kind.runs_images and other is not None:
         algorithm["TrainingImage"] = other
     if algorithm.get("TrainingImage") != image and len(image) <= _LONGEST_TAG:
         asked[_IMAGE] = image
@@ -168,7 +168,7 @@ def _refuse_own_tags(tags: object) -> None:
 def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
     known = shapes()["TrainingInstanceType"]["enum"]
     for name in {part["InstanceType"] for part in _resource_parts(request)}:
-        is_cloud = instance_kind(name) is HostKind.CLOUD
+        is_cloud = not instance_kind(name).is_local
         if is_cloud and name not in known and not any(_matching(table.instance_types, name)):
             similar = suggest_similar(name, known)
             text = f"Value '{name}' at 'resourceConfig.instanceType' failed to satisfy constraint: "

@@ -25,7 +25,6 @@ from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.serve import job_updates, paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,7 +108,7 @@ class TrainingJobs:
 
     def _create_mapped(self, mapped: request_mapping.MappedRequest) -> str:
         with translated_errors():
-            platform = self._slurm() if mapped.kind is HostKind.SLURM else self._platform
+            platform = self._slurm() if mapped.is_scheduled else self._platform
             platform.validate(mapped.request)
             # Two calls must not find the same room for a job.
             with self._lock if self._max_jobs else nullcontext():

@@ -12,7 +12,6 @@ from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.training_jobs import translated_errors, validate
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +64,7 @@ class TuningJobs:
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
-            tuning = LocalTuning(self._slurm()) if mapped.kind is HostKind.SLURM else self._tuning
+            tuning = LocalTuning(self._slurm()) if mapped.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request)}
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

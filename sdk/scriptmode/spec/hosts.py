@@ -24,12 +24,27 @@ LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
 
 
 class HostKind(Enum):
-    """What the hosts of a job are: processes or containers of this machine, nodes of Slurm, or cloud instances."""
+    """What the hosts of a job are: processes or containers of this machine, nodes of Slurm, or cloud instances.
 
-    PROCESS = "process"
-    CONTAINER = "container"
-    SLURM = "slurm"
-    CLOUD = "cloud"
+    Each has what the rest of the code must know of it; only engines, and this module, compare kinds.
+
+    Attributes:
+        title: What the hosts are, as a plan says it.
+        place: Where they are.
+        is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
+        is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
+        runs_images: Whether they can run an image.
+        runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
+    """
+
+    PROCESS = ("processes of this machine", "this machine", True, False, False, True)
+    CONTAINER = ("containers of this machine", "this machine", True, False, True, False)
+    SLURM = ("nodes of a Slurm cluster", "Slurm", True, True, True, True)
+    CLOUD = ("Amazon SageMaker", "Amazon SageMaker", False, False, True, False)
+
+    def __init__(self, title: str, place: str, *facts: bool) -> None:
+        self.title, self.place = title, place
+        self.is_local, self.is_scheduled, self.runs_images, self.runs_scripts = facts
 
 
 def instance_kind(instance_type: str) -> HostKind:

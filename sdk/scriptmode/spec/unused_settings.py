@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE, HostKind
+from scriptmode.spec.hosts import LOCAL_PROCESS, LOCAL_ROLE
 from scriptmode.spec.training_job import Resources
 
 if TYPE_CHECKING:
@@ -29,15 +29,14 @@ LAUNCHER_VARIABLES = frozenset(
 def unused_settings(job: JobRequest) -> Iterator[str]:
     """Yield a sentence for each setting that was given and has no effect."""
     kind, image = job.resources.host_kind, job.algorithm.image_uri
-    if image and kind is HostKind.PROCESS:
+    if image and not kind.runs_images:
         yield f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine"
-    if kind is not HostKind.CLOUD:
+    if kind.is_local:
         role = (job.role or "").rpartition("/")[2]
         if role not in ("", LOCAL_ROLE):
-            where = "Slurm" if kind is HostKind.SLURM else "this machine"
-            yield f"role {role} is not used: jobs of {where} have the rights of the user who starts them"
+            yield f"role {role} is not used: jobs of {kind.place} have the rights of the user who starts them"
         if job.resources.volume_size != Resources.volume_size:
-            disks = "the nodes' own disks" if kind is HostKind.SLURM else "this machine's own disks"
+            disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
     for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"

@@ -34,7 +34,7 @@ from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import as_job_request, parse_request
-from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE, HostKind
+from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class LocalPlatform:
 
         """
         job = self._store.find(name).read_job()
-        if job.request.resources.host_kind is not HostKind.SLURM:
+        if not job.request.resources.host_kind.is_scheduled:
             return self
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
         grace = job.stop_grace if self._stop_grace == DEFAULT_STOP_GRACE else self._stop_grace

@@ -22,7 +22,7 @@ from scriptmode.platforms.local.system import file_systems
 from scriptmode.request import service_model
 from scriptmode.request.parse import as_job_request
 from scriptmode.request.render import as_fields
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, instance_kind
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
 from scriptmode.spec.metric_definitions import metric_problem
@@ -147,7 +147,7 @@ def _extension(field: str, value: object) -> bool:
 
 
 def _is_local(instance_type: str) -> bool:
-    return instance_kind(instance_type) is not HostKind.CLOUD
+    return instance_kind(instance_type).is_local
 
 
 def _algorithm(job: JobRequest) -> Iterator[Problem]:
@@ -180,9 +180,9 @@ def _instances(resources: Resources) -> Iterator[Problem]:
             runs = " and ".join(map(repr, INSTANCE_TYPES))
             what = f"{path}.InstanceType is {part.instance_type!r}"
             yield Problem(what, f"the local platform runs {runs}", "instance_type")
-    kinds = {instance_kind(group.instance_type) for group in groups}
-    for kind, instance_type in ((HostKind.PROCESS, LOCAL_PROCESS), (HostKind.SLURM, SLURM)):
-        if len(kinds) > 1 and kind in kinds:
+    kinds = {instance_kind(group.instance_type): group.instance_type.partition(":")[0] for group in groups}
+    for kind, instance_type in kinds.items():
+        if len(kinds) > 1 and kind.runs_scripts:
             what = f"ResourceConfig.InstanceGroups: {instance_type!r} cannot be combined with others"
             yield Problem(what, "use one kind", "instance_groups")
     names = [group.instance_group_name for group in groups]

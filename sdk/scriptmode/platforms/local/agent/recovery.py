@@ -28,11 +28,9 @@ from scriptmode.failure import Failure
 from scriptmode.messages import Problem, format_duration
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import logs
-from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.state import MESSAGES
-from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -140,15 +138,7 @@ def stop_waiting_agent(folder: JobFolder) -> None:
 
 def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, also where the record of its request is damaged."""
-    return find_agent_control(_find_kind(folder))
-
-
-def _find_kind(folder: JobFolder) -> HostKind:
-    try:
-        return folder.read_facts().kind
-    except UnreadableJobError:
-        # Every engine of this machine locates agents by the lock, which needs no request, and only Slurm has a record.
-        return HostKind.SLURM if has_engine_record(folder) else HostKind.PROCESS
+    return find_agent_control(find_kind(folder))
 
 
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
@@ -355,7 +345,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     try:
-        find_engine(_find_kind(folder)).remove_outside_folder(folder, os.environ)
+        find_engine(find_kind(folder)).remove_outside_folder(folder, os.environ)
     except PlatformError as error:
         problems.append(str(error))
     with suppress(OSError):

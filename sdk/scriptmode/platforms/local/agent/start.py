@@ -10,7 +10,6 @@ from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def remove_unstarted(store: JobStore, request: JobRequest, fields: Mapping[str, 
     The process that created it was killed in between. Its caller, such as the client of a server, had no answer and
     repeats the call: the job is created once, and runs. A job on Slurm is kept, because it may have been submitted.
     """
-    if request.resources.host_kind is HostKind.SLURM:
+    if request.resources.host_kind.is_scheduled:
         return False
     try:
         folder = store.find(request.name)

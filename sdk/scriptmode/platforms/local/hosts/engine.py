@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.errors import UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import AgentControl
+from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
@@ -74,6 +76,15 @@ class Engine(AgentControl, Protocol):
 
         Only an engine that needs the job's request reads it, because the file may be damaged.
         """
+
+
+def find_kind(folder: JobFolder) -> HostKind:
+    """Return what the hosts of a job are, also where the record of its request is damaged."""
+    try:
+        return folder.read_facts().kind
+    except UnreadableJobError:
+        # Every engine of this machine locates agents by the lock, which needs no request, and only Slurm has a record.
+        return HostKind.SLURM if has_engine_record(folder) else HostKind.PROCESS
 
 
 def find_engine(kind: HostKind) -> Engine:
