@@ -55,6 +55,7 @@ SDK = {
         "platforms.local.system", "request", "spec",
     ),
     "platforms.slurm.slurm_platform": ("platforms.local", "platforms.slurm", "spec"),
+    "engines": ("platforms.local.hosts", "spec"),
     "results": ("aws", "platforms.base", "request", "spec"),
     "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "display": ("planning", "platforms.base", "request", "results", "source", "spec"),

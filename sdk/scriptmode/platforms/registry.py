@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 from scriptmode.messages import suggest_similar
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.spec.hosts import (
+    LOCAL_CONTAINER,
+    LOCAL_GPU,
+    LOCAL_PROCESS,
+    SLURM,
+    HostKind,
+    instance_kind,
+    instance_types,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,5 +263,5 @@ def _kind(instance_type: str) -> HostKind:
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
         "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
-        suggest_similar(instance_type, (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)) or "use one of them",
+        suggest_similar(instance_type, instance_types()) or "use one of them",
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+#: The group of entry points that name engines of other packages.
+GROUP = "scriptmode.engines"
 #: Instance type whose hosts are plain processes of this machine.
 LOCAL_PROCESS = "local_process"
 #: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
@@ -23,37 +25,86 @@ LOCAL_ROLE = "scriptmode-local"
 LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
 
 
-class HostKind(Enum):
-    """What the hosts of a job are: processes or containers of this machine, nodes of Slurm, or cloud instances.
+_HOSTS = "scriptmode.platforms.local.hosts"
 
-    Each has what the rest of the code must know of it; only engines, and this module, compare kinds.
+
+@dataclass(frozen=True, eq=False)
+class HostKind:
+    """What the hosts of a job are, with all that code outside their engine must know of them.
+
+    Another package may have an engine: the name of an entry point of the group ``scriptmode.engines`` is the instance
+    type, and its object is such a value.
 
     Attributes:
         title: What the hosts are, as a plan says it.
         place: Where they are.
+        engine: The engine that runs them, as ``module:class``.
+        agent: What controls the agents of their jobs, in the same form.
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
         is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
     """
 
-    PROCESS = ("processes of this machine", "this machine", True, False, False, True)
-    CONTAINER = ("containers of this machine", "this machine", True, False, True, False)
-    SLURM = ("nodes of a Slurm cluster", "Slurm", True, True, True, True)
-    CLOUD = ("Amazon SageMaker", "Amazon SageMaker", False, False, True, False)
+    title: str
+    place: str = "this machine"
+    engine: str = f"{_HOSTS}.process_engine:ProcessEngine"
+    agent: str = f"{_HOSTS}.local_agent:LocalAgent"
+    is_local: bool = True
+    is_scheduled: bool = False
+    runs_images: bool = False
+    runs_scripts: bool = True
 
-    def __init__(self, title: str, place: str, *facts: bool) -> None:
-        self.title, self.place = title, place
-        self.is_local, self.is_scheduled, self.runs_images, self.runs_scripts = facts
+    PROCESS: ClassVar[HostKind]
+    CONTAINER: ClassVar[HostKind]
+    SLURM: ClassVar[HostKind]
+    CLOUD: ClassVar[HostKind]
+
+
+HostKind.PROCESS = HostKind("processes of this machine")
+HostKind.CONTAINER = HostKind(
+    "containers of this machine",
+    engine=f"{_HOSTS}.container_engine:ContainerEngine",
+    runs_images=True,
+    runs_scripts=False,
+)
+HostKind.SLURM = HostKind(
+    "nodes of a Slurm cluster",
+    "Slurm",
+    engine="scriptmode.platforms.slurm.engine:SlurmEngine",
+    agent="scriptmode.platforms.slurm.slurm_agent:SlurmAgent",
+    is_scheduled=True,
+    runs_images=True,
+)
+HostKind.CLOUD = HostKind("Amazon SageMaker", "Amazon SageMaker", is_local=False, runs_images=True, runs_scripts=False)
+_KINDS = {
+    LOCAL_PROCESS: HostKind.PROCESS,
+    **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER),
+    SLURM: HostKind.SLURM,
+}
 
 
 def instance_kind(instance_type: str) -> HostKind:
     """Return what the hosts of an instance type are."""
-    if instance_type == LOCAL_PROCESS:
-        return HostKind.PROCESS
-    if instance_type in LOCAL_CONTAINER:
-        return HostKind.CONTAINER
-    return HostKind.SLURM if instance_type.partition(":")[0] == SLURM else HostKind.CLOUD
+    name = instance_type.partition(":")[0]
+    if found := _KINDS.get(name if name == SLURM else instance_type):
+        return found
+    return HostKind.CLOUD if name.startswith("ml.") else _installed_kinds().get(name, HostKind.CLOUD)
+
+
+def instance_types() -> tuple[str, ...]:
+    """Return the instance types of the local platform, with those of engines of other packages."""
+    return (*_KINDS, *_installed_kinds())
+
+
+@cache
+def _installed_kinds() -> dict[str, HostKind]:
+    """Return the kinds of hosts of other packages by the names of their instance types; `GROUP` has them."""
+    # It takes some milliseconds, and few jobs have such a type.
+    from importlib.metadata import distributions
+
+    points = (point for each in distributions() for point in each.entry_points if point.group == GROUP)
+    return {point.name: point.load() for point in points}
 
 
 def slurm_partition(instance_type: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
 from scriptmode.errors import UnreadableJobError
@@ -89,25 +90,11 @@ def find_kind(folder: JobFolder) -> HostKind:
 
 def find_engine(kind: HostKind) -> Engine:
     """Return the engine of a kind of hosts that the local platform runs."""
-    if kind is HostKind.SLURM:
-        from scriptmode.platforms.slurm.engine import SlurmEngine
-
-        return SlurmEngine()
-    if kind is HostKind.CONTAINER:
-        from scriptmode.platforms.local.hosts.container_engine import ContainerEngine
-
-        return ContainerEngine()
-    from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
-
-    return ProcessEngine()
+    engine: Engine = resolve_name(kind.engine)()
+    return engine
 
 
 def find_agent_control(kind: HostKind) -> AgentControl:
     """Return what controls the agents of an engine, without the import of the engine itself."""
-    if kind is HostKind.SLURM:
-        from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
-
-        return SlurmAgent()
-    from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-
-    return LocalAgent()
+    control: AgentControl = resolve_name(kind.agent)()
+    return control
