@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from scriptmode.spec.job_request import JobRequest
+
 #: Seconds that a program may take, and how many run at once.
 LIMIT, AT_ONCE = 120, 2
 #: Shell commands that are run; others need a network, Docker or root.
@@ -244,8 +246,9 @@ def read_cells(program: Path) -> list[str]:
 
 def _replace_network_and_data() -> None:
     """Refuse connections; upload a placeholder where a program has not downloaded its data; end at a local request."""
-    import scriptmode.estimator
+    import scriptmode.job
     from scriptmode.aws import S3Uploader
+    from scriptmode.request.render import render_request
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("this suite has no network")
@@ -256,12 +259,13 @@ def _replace_network_and_data() -> None:
     Session.upload_data = lambda self, path, *rest, **named: upload_data(self, _with_data(path), *rest, **named)
     S3Uploader.upload = staticmethod(lambda local_path, *rest, **named: upload(_with_data(local_path), *rest, **named))
 
-    def request_locally(platform: object, body: dict[str, Any], directory: str) -> None:
+    def request_locally(platform: object, request: JobRequest, directory: str) -> None:
         del platform, directory
         from botocore.session import get_session
         from botocore.validate import validate_parameters
 
         model = get_session().get_service_model("sagemaker").operation_model("CreateTrainingJob")
+        body = render_request(request)
         validate_parameters(body, model.input_shape)
         raise Requested("CreateTrainingJob", body)
 
@@ -275,8 +279,8 @@ def _replace_network_and_data() -> None:
         return fit(self, inputs, *rest, **named)
 
     scriptmode.Estimator.fit = fit_with_data
-    create = scriptmode.estimator.create_job
-    scriptmode.estimator.create_job = lambda platform, *rest: (
+    create = scriptmode.job.create_job
+    scriptmode.job.create_job = lambda platform, *rest: (
         create(platform, *rest) if hasattr(platform, "session") else request_locally(platform, *rest)
     )
 

@@ -72,7 +72,7 @@ def test_jax_finds_its_processes(tmp_path, launch):
     ("module", "said"),
     [
         ("horovod.absent", "horovod was found, but it has no absent: "),
-        ("horovod_that_is_absent", "horovod_that_is_absent is not installed in {}: name its package"),
+        ("horovod_that_is_absent", "horovod_that_is_absent is not installed in {}: give the directory of your file"),
     ],
 )
 def test_a_missing_module_of_a_rank_has_a_hint_of_one_line(tmp_path, launch, module, said):

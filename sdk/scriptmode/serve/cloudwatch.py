@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 from xml.etree import ElementTree as ET
 
-import cbor2
-
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.error_answers import render_error
@@ -75,6 +73,8 @@ def _parse(kind: str, body: bytes) -> dict[str, Any]:
         return aws_json.parse_request(body)
     if kind == _XML:
         return _parse_form(body.decode("utf-8", "replace"))
+    import cbor2
+
     try:
         content = cbor2.loads(body) if body else {}
     except (cbor2.CBORDecodeError, RecursionError) as error:
@@ -115,6 +115,8 @@ def _collapse(value: Any) -> Any:
 
 def _render(answer: Mapping[str, Any], kind: str) -> bytes:
     if kind == _CBOR:
+        import cbor2
+
         return cbor2.dumps(answer, datetime_as_timestamp=True)
     if kind == _JSON:
         return aws_json.render(answer)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-import cbor2
-
 from scriptmode.serve import aws_json
 from scriptmode.serve.s3_requests import FORM, is_for_s3
 from scriptmode.serve.wsgi import CBOR_TYPE
@@ -34,6 +32,8 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
     if is_for_s3(environ):
         return render_s3_error(of_s3, error.message), "application/xml"
     if environ.get("PATH_INFO", "").startswith("/service/"):
+        import cbor2
+
         return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
     if environ.get("CONTENT_TYPE", "").startswith(FORM):
         root = ET.Element("ErrorResponse")
