@@ -191,8 +191,8 @@ def _whole_lines(end: str, needed: int) -> str:
 def readable(output: str) -> str:
     """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
     text = re.sub(r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
-    # A shell names a command with the carriage return of a line that ends with two characters: "cd\r: not found".
-    lines = text.replace("\r\n", "\n").replace("\r: ", ": ").split("\n")
+    # A shell names a command with the carriage return of a line that ends with two characters.
+    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", text.replace("\r\n", "\n")).split("\n")
     text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
     # The first line may be indented, as that of an exception group.
     return _UNPRINTABLE.sub("", text).rstrip().lstrip("\n")

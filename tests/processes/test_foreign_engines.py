@@ -17,7 +17,7 @@ common = {"entry_point": "train.py", "role": "r", "instance_count": 2}
 estimator = Estimator(instance_type="niced", **common)
 print(str(estimator.plan()).splitlines()[2])
 estimator.fit()
-for other in ("nicer", "nicedd"):
+for other in ("nicer", "nicedd", "broken", "other"):
     try:
         Estimator(instance_type=other, **common).request()
     except ValueError as error:
@@ -37,8 +37,9 @@ def installed(tmp_path):
             name, _, value = block.text.partition('"scriptmode.engines"]\n')[2].strip().partition(" = ")
             information = folder / "niced-1.0.dist-info"
             information.mkdir()
+            value = f"{value.strip(chr(34))}\nbroken = absent:X\nother = niced:NicedEngine"
             (information / "METADATA").write_text("Metadata-Version: 2.1\nName: niced\nVersion: 1.0\n")
-            (information / "entry_points.txt").write_text(f"[scriptmode.engines]\n{name} = {value.strip(chr(34))}\n")
+            (information / "entry_points.txt").write_text(f"[scriptmode.engines]\n{name} = {value}\n")
     return folder
 
 
@@ -55,6 +56,8 @@ def test_the_engine_of_the_guide_runs_a_job(installed, tmp_path):
     assert "Completed" in done.stdout
     assert "'nicer' is neither 'local_process'" in done.stdout
     assert "did you mean 'niced'?" in done.stdout
+    assert "'broken', whose engine absent:X fails: ModuleNotFoundError" in done.stdout
+    assert "'other', and niced:NicedEngine is not a HostKind" in done.stdout
     listed = subprocess.run(
         [sys.executable, "-m", "scriptmode", "list"],
         env=variables, check=True, capture_output=True, text=True, timeout=600,

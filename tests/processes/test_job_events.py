@@ -210,3 +210,5 @@ def test_notices_are_found_across_the_pieces_in_which_a_long_log_is_read(tmp_pat
     notice = "scriptmode: 2 lines (100 bytes) of this log could not be written and are missing here: No space left\n"
     log.write_text(f"{'x' * 3000}\n{notice}" + f"b\n{notice}" * 3)
     assert logs.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
+    log.write_text(f"b\n{notice}".rstrip("\n"))
+    assert logs.describe_loss(log, "algo-1").startswith("2 lines (100 bytes)")

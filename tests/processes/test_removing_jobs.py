@@ -152,12 +152,17 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
     assert not jobs.processes()
 
 
+@pytest.mark.parametrize("words", [(), ("--wait",)])
 @pytest.mark.parametrize("file", ["job.json", "state.json"])
-def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file):
+def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file, words):
     name = jobs.start(WRITES)
     jobs.until_line(name, "up")
     (jobs.job_folder(name).path / file).write_text('{"x')
-    stopped = invoke("stop", name)
+    stopped = invoke("stop", name, *words)
+    if words:
+        assert (stopped.exit_code, stopped.stdout) == (0, f"training job {name} has ended: Stopped\n")
+        assert not jobs.processes()
+        return
     assert (stopped.exit_code, stopped.stdout) == (
         0, f"training job {name} is stopping; follow it: scriptmode logs -f {name}\n"
     )  # fmt: skip

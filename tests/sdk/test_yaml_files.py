@@ -31,6 +31,7 @@ def test_a_document_is_what_pyyaml_makes_of_it(text):
         ("a: 1\nb: 2\n'a': 3", "^job.yaml is refused: the key 'a' in line 3 is in line 1 already; remove one"),
         ("x:\n- {b: 1, c: {d: 1, d: 2}}", "'d' in line 2 is in line 2"),
         ("1: a\n1: b", "'1' in line 2"),
+        ("a: &a {x: [*a]}", "the alias \\*a is within the value that it repeats; write it out"),
         ("[" * 5_000, "nested too deeply; use fewer levels"),
         ("a: *b", "^job.yaml is not valid YAML: line 1, column 4: found undefined alias"),
         ("a: [", "is not valid YAML: line 1"),

@@ -329,7 +329,17 @@ def test_a_key_is_found_in_every_spelling_of_xml(served, key):
         (b"hello", "A chunk begins with b'hello'"),
     ],
 )
-def test_a_body_whose_chunks_do_not_have_the_length_that_was_told_is_not_stored(body, text):
+def test_a_body_whose_chunks_do_not_have_the_declared_length_is_not_stored(body, text):
     environ = {"wsgi.input": io.BytesIO(body)}
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(s3_proxy._BodyError, match=text):
         list(s3_proxy._without_chunks(environ, 6))
+
+
+@pytest.mark.parametrize("encoding", ["foo", "utf-7", "big5"])
+def test_a_deletion_in_an_unknown_encoding_is_refused(encoding):
+    body = f"<?xml version='1.0' encoding='{encoding}'?><Delete/>".encode()
+    environ = {
+        "REQUEST_METHOD": "POST", "REQUEST_URI": "/b?delete", "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": io.BytesIO(body),
+    }  # fmt: skip
+    assert s3_proxy._refusal(environ)[0] == "MalformedXML"

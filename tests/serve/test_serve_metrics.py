@@ -89,6 +89,14 @@ def client_of(api, protocol, monkeypatch):
     return session.client("cloudwatch", endpoint_url=api.server.url, config=Config(retries={"total_max_attempts": 1}))
 
 
+def test_a_value_that_the_model_does_not_have_is_refused():
+    # The decimal 1E+1000000000, in 12 bytes.
+    content = b"\xa1fPeriod\xc4\x82\x1a\x3b\x9a\xca\x00\x01"
+    assert cbor2.loads(content)["Period"] > 0
+    with pytest.raises(ApiError, match="not a map of texts, numbers, times and lists"):
+        cloudwatch._parse("application/cbor", content)
+
+
 @given(st.binary(max_size=40))
 def test_other_bytes_than_a_map_are_refused(content):
     with suppress(ApiError):

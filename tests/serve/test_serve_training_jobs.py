@@ -182,7 +182,7 @@ def test_jobs_beyond_a_limit_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("file", ["job.json", "state.json"])
-def test_a_damaged_job_has_an_answer_is_deleted_and_takes_no_place(tmp_path, file):
+def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tmp_path, file):
     with serving(tmp_path, "--s3", "memory", "--max-jobs", "1") as api:
         name = api.start(SLEEPS)
         api.names.clear()

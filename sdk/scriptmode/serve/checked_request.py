@@ -56,7 +56,7 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
         #: Bytes of the body of a refused request that are still to come, and are discarded.
         self._left = 0
         #: Bytes that have come.
-        self.taken = 0
+        self.received_bytes = 0
         self.adj: Any = adjustments
         self.completed: bool
 
@@ -73,12 +73,12 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
             # A client that sends its body before it reads would miss the answer.
             taken = min(self._left, len(data))
             self._left -= taken
-            self.taken += taken
+            self.received_bytes += taken
             self.completed = not self._left
             return taken
         is_new = not self.headers_finished
         consumed: int = super().received(data)
-        self.taken += consumed
+        self.received_bytes += consumed
         if is_new and self.headers_finished and not self.completed:
             environ = self._headers()
             try:
@@ -98,7 +98,7 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
         if not self.headers_finished:
             return self.began < now - HEADER_SECONDS
         first = HEADER_SECONDS if self._left else IDLE_SECONDS
-        return self.began + first + self.taken / LEAST_RATE < now
+        return self.began + first + self.received_bytes / LEAST_RATE < now
 
     def _headers(self) -> Environ:
         """Return what is known before the body has come, in WSGI's terms."""

@@ -79,10 +79,19 @@ def _parse(kind: str, body: bytes) -> dict[str, Any]:
         content = cbor2.loads(body) if body else {}
     except (cbor2.CBORDecodeError, RecursionError) as error:
         raise ApiError("SerializationException", f"The body is not CBOR: {error}") from error
-    if not isinstance(content, dict):
-        raise ApiError("SerializationException", "The body is not a map.")
+    if not isinstance(content, dict) or not _is_plain(content):
+        raise ApiError("SerializationException", "The body is not a map of texts, numbers, times and lists.")
     times = {name: aws_json.to_seconds(each) for name, each in content.items() if isinstance(each, datetime)}
     return {**content, **times}
+
+
+def _is_plain(value: object) -> bool:
+    """Return whether a value has the types of the service's model alone; CBOR knows others, such as huge decimals."""
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(each) for name, each in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int, float, datetime, type(None)))
 
 
 def _parse_form(text: str) -> dict[str, Any]:

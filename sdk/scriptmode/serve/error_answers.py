@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scriptmode.serve.wsgi import Environ
 
 _XML = "text/xml"
+_SERVER_ERROR = 500
 #: AWS's codes for the same error, in the query protocol (IAM, "Common Errors") and of S3 (its "Error responses").
 _CODES = {
     "AccessDeniedException": ("AccessDenied", "AccessDenied"),
@@ -36,8 +37,8 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
 
         return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
     if environ.get("CONTENT_TYPE", "").startswith(FORM):
-        root = ET.Element("ErrorResponse")
-        _add(ET.SubElement(root, "Error"), Type="Sender", Code=in_query, Message=error.message)
+        root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
+        _add(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
         return _render(root), _XML
     return aws_json.render_error(error), aws_json.CONTENT_TYPE
 
@@ -51,7 +52,8 @@ def render_s3_error(code: str, message: str) -> bytes:
 
 def _add(parent: ET.Element, **texts: str) -> None:
     for name, text in texts.items():
-        ET.SubElement(parent, name).text = text
+        # XML has no control characters.
+        ET.SubElement(parent, name).text = "".join(each if each.isprintable() else " " for each in text)
 
 
 def _render(root: ET.Element) -> bytes:

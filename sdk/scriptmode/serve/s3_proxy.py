@@ -31,8 +31,12 @@ _SIGNED_URL = frozenset(
     }
 )
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
-_LONGEST_LINE, _SHOWN = 1024, 40
+_LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
+
+
+class _BodyError(ValueError):
+    """A body that is not as its headers say."""
 
 
 class S3Proxy:
@@ -80,7 +84,7 @@ class S3Proxy:
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             return _refuse(start_response, "ServiceUnavailable", type(error).__name__, 503)
-        except ValueError as error:
+        except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
         headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
@@ -102,7 +106,9 @@ class S3Proxy:
         if self._key is not None:
             if headers.get(BODY_HASH, "").startswith("STREAMING-AWS4"):
                 # Each chunk has a signature of the client's, which the server cannot check.
-                size = headers.pop("x-amz-decoded-content-length", "0")
+                size = headers.pop("x-amz-decoded-content-length", "")
+                if not size.isdecimal():
+                    raise _BodyError("A body in chunks needs the header x-amz-decoded-content-length")
                 body = _without_chunks(environ, int(size))
                 headers |= {BODY_HASH: "UNSIGNED-PAYLOAD", "content-encoding": _encoding(headers)}
             target, headers = self._signed(environ["REQUEST_METHOD"], target, headers, self._key)
@@ -112,9 +118,8 @@ class S3Proxy:
         if size:
             connection.putheader("content-length", size)
         connection.endheaders()
-        if size and int(size):
-            for data in body:
-                connection.send(data)
+        for data in body if size else ():
+            connection.send(data)
 
     def _signed(
         self, method: str, target: str, headers: Mapping[str, str], key: AccessKey
@@ -148,7 +153,7 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
             # Its size is bounded, and expat bounds what entities expand to.
             deleted = ET.fromstring(read_body(environ))  # noqa: S314
             keys += [each.text or "" for each in deleted.findall(".//{*}Key")]
-        except ET.ParseError as error:
+        except (ET.ParseError, LookupError, ValueError) as error:
             return "MalformedXML", f"The body is not XML: {error}", 400
     source = unquote(environ.get("HTTP_X_AMZ_COPY_SOURCE", "").partition("?")[0]).lstrip("/").partition("/")[2]
     if source and not _is_kept(source):
@@ -175,25 +180,27 @@ def _read(environ: Environ) -> Iterator[bytes]:
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:
     """Yield the content of a body in chunks, each after its size (Signature Version 4, "Multiple chunks").
 
-    Raises ``ValueError`` for a content that does not have ``size`` bytes.
+    Raises `_BodyError` for a content that does not have ``size`` bytes.
     """
     body, missing = environ["wsgi.input"], size
     while left := _chunk_size(body.readline(_LONGEST_LINE)):
         if left > missing:
-            raise ValueError(f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
+            raise _BodyError(f"The chunks have more bytes than x-amz-decoded-content-length: {size}")
         missing -= left
         while left and (data := body.read(min(left, _CHUNK))):
             yield data
             left -= len(data)
         body.readline(_LONGEST_LINE)
     if missing:
-        raise ValueError(f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}")
+        raise _BodyError(f"The chunks lack {missing} of the bytes of x-amz-decoded-content-length: {size}")
 
 
 def _chunk_size(line: bytes) -> int:
     number = line.partition(b";")[0].strip()
     if not _HEXADECIMAL.fullmatch(number):
-        raise ValueError(f"A chunk begins with {line[:_SHOWN]!r}, and its size in hexadecimal digits was expected")
+        raise _BodyError(
+            f"A chunk begins with {line[:_SHOWN_BYTES]!r}, and its size in hexadecimal digits was expected"
+        )
     return int(number, 16)
 
 

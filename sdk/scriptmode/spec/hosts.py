@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+from scriptmode.errors import invalid
+
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from importlib.metadata import EntryPoint
 
 #: The group of entry points that name engines of other packages.
 GROUP = "scriptmode.engines"
+_CORRECT = "correct the package that has the engine, or uninstall it"
 #: Instance type whose hosts are plain processes of this machine.
 LOCAL_PROCESS = "local_process"
 #: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
@@ -36,12 +40,13 @@ class HostKind:
     type, and its object is such a value.
 
     Attributes:
-        title: What the hosts are, as a plan says it.
+        title: What the hosts are, as plans show it.
         place: Where they are.
         engine: The engine that runs them, as ``module:class``.
         agent: What controls the agents of their jobs, in the same form.
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
-        is_scheduled: Whether a scheduler starts them on other machines, with disks and time limits of their own.
+        is_scheduled: Whether Slurm starts them on other machines, with disks and time limits of their own; False for
+            engines of other packages.
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
     """
@@ -85,26 +90,37 @@ _KINDS = {
 
 
 def instance_kind(instance_type: str) -> HostKind:
-    """Return what the hosts of an instance type are."""
+    """Return what the hosts of an instance type are; raise `SpecError` for a broken engine of another package."""
     name = instance_type.partition(":")[0]
     if found := _KINDS.get(name if name == SLURM else instance_type):
         return found
-    return HostKind.CLOUD if name.startswith("ml.") else _installed_kinds().get(name, HostKind.CLOUD)
+    return _installed_kind(name) if not name.startswith("ml.") and name in _entry_points() else HostKind.CLOUD
 
 
 def instance_types() -> tuple[str, ...]:
     """Return the instance types of the local platform, with those of engines of other packages."""
-    return (*_KINDS, *_installed_kinds())
+    return (*_KINDS, *_entry_points())
 
 
 @cache
-def _installed_kinds() -> dict[str, HostKind]:
-    """Return the kinds of hosts of other packages by the names of their instance types; `GROUP` has them."""
+def _entry_points() -> dict[str, EntryPoint]:
+    """Return the entry points of engines of other packages, by the names of their instance types."""
     # It takes some milliseconds, and few jobs have such a type.
     from importlib.metadata import distributions
 
-    points = (point for each in distributions() for point in each.entry_points if point.group == GROUP)
-    return {point.name: point.load() for point in points}
+    return {point.name: point for each in distributions() for point in each.entry_points if point.group == GROUP}
+
+
+@cache
+def _installed_kind(name: str) -> HostKind:
+    point = _entry_points()[name]
+    try:
+        found = point.load()
+    except Exception as error:
+        raise invalid("instance_type", f"is {name!r}, whose engine {point.value} fails: {error!r}", _CORRECT) from error
+    if not isinstance(found, HostKind):
+        raise invalid("instance_type", f"is {name!r}, and {point.value} is not a HostKind: {found!r}", _CORRECT)
+    return found
 
 
 def slurm_partition(instance_type: str) -> str:

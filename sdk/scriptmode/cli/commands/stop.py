@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError, UnreadableJobError
@@ -9,6 +11,9 @@ from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
 from scriptmode.spec.job_description import JobStatus
+
+#: Between two looks at a job whose files cannot be read.
+_POLL_SECONDS = 0.2
 
 
 @click.command()
@@ -40,7 +45,7 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     statuses = []
     for job, was_running in found:
         try:
-            statuses.append((job, was_running, _wait_for_status(job) if wait else _status(job)))
+            statuses.append((job, was_running, _status(job, wait=wait)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
     if as_json:
@@ -70,21 +75,26 @@ def _stop_unless_ended(name: str | None, *, last: bool, platform: str | None) ->
     return job, True
 
 
-def _status(job: TrainingJob) -> str:
+def _status(job: TrainingJob, *, wait: bool) -> str:
+    if wait:
+        try:
+            job.wait()
+        except TrainingJobError as error:
+            return error.status
+        except UnreadableJobError:
+            while _is_running(job):
+                time.sleep(_POLL_SECONDS)
     try:
         return job.status
     except UnreadableJobError as error:
-        if not error.is_running:
-            raise
-        return JobStatus.STOPPING.value
+        return str((JobStatus.STOPPING if error.is_running else JobStatus.STOPPED).value)
 
 
-def _wait_for_status(job: TrainingJob) -> str:
+def _is_running(job: TrainingJob) -> bool:
     try:
-        job.wait()
-    except TrainingJobError as error:
-        return error.status
-    return job.status
+        return not job.ended
+    except UnreadableJobError as error:
+        return error.is_running
 
 
 def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:

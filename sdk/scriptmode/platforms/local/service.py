@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         PlannedHost,
     )
     from scriptmode.platforms.local.pruning import PruneReport
-    from scriptmode.platforms.local.validation import Checked
+    from scriptmode.platforms.local.validation import ValidatedRequest
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -121,7 +121,7 @@ class LocalPlatform:
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
         #: The request that was validated last.
-        self._checked: Checked | None = None
+        self._checked: ValidatedRequest | None = None
         self._settings = HostSettings(python, container_limits, region=self._region)
         self._stop_grace = stop_grace
 

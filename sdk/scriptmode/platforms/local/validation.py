@@ -46,14 +46,14 @@ NOT_YET = "is not supported by the local platform yet"
 _LEAVE_OUT = "leave it out"
 
 
-class Checked(NamedTuple):
+class ValidatedRequest(NamedTuple):
     """A request without problems, and the service's JSON of it."""
 
     request: JobRequest
     fields: Mapping[str, Any]
 
 
-def validate_request(request: JobRequest | Mapping[str, Any]) -> Checked:
+def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
     service_model.raise_problems("the request is not valid", service_model.problems(fields, _extension))
@@ -69,7 +69,7 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> Checked:
         _metrics(job),
     )
     service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
-    return Checked(job, fields)
+    return ValidatedRequest(job, fields)
 
 
 def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:

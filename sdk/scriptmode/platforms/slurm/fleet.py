@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 #: The program of a host's agent. It is named, not imported: agents import this package.
 _HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
 _ADDRESS_SECONDS = 60.0
-#: Characters of a reason in the comment of a job.
 #: Seconds in which Slurm has to say whether a node is lost.
 _ANSWER_SECONDS = 2.0
 

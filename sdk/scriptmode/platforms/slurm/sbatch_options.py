@@ -8,13 +8,16 @@ from __future__ import annotations
 import shlex
 
 _DIRECTIVE = "#SBATCH"
+#: Letters from which on the beginning of an option's name counts as that option: sbatch accepts unique ones.
+_SHORTEST_PREFIX = 3
 #: Long names of short ones (sbatch(1)).
 LONG_NAMES = {
     "A": "account", "B": "extra_node_info", "C": "constraint", "D": "chdir", "F": "nodefile", "G": "gpus", "H": "hold",
     "J": "job_name", "L": "licenses", "M": "clusters", "N": "nodes", "O": "overcommit", "S": "core_spec",
     "a": "array", "b": "begin", "c": "cpus_per_task", "d": "dependency", "e": "error", "i": "input", "k": "no_kill",
     "m": "distribution", "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "s": "oversubscribe", "t": "time",
-    "w": "nodelist", "x": "exclude",
+    "w": "nodelist", "x": "exclude", "Q": "quiet", "V": "version", "W": "wait", "h": "help", "u": "usage",
+    "v": "verbose",
 }  # fmt: skip
 _IMAGE = ("the image is an argument of the estimator", "give it image_uri")
 _HOSTS = "the hosts of a job are its nodes, one each"
@@ -73,6 +76,14 @@ def option_variables(name: str) -> tuple[str, ...]:
     return _VARIABLES.get(name, (f"SBATCH_{name.upper()}",))
 
 
+def refused_name(name: str) -> str:
+    """Return the option that a job sets by itself, of which a name is the whole or the beginning; "" for any other."""
+    if name in REFUSED:
+        return name
+    is_whole = name in LONG_NAMES.values() or len(name) < _SHORTEST_PREFIX
+    return "" if is_whole else next((each for each in REFUSED if each.startswith(name)), "")
+
+
 def long_name(given: object) -> str:
     """Return an option's name with "_" for "-"; the long one of a short name."""
     name = str(given).lstrip("-").replace("-", "_")
@@ -85,19 +96,21 @@ def read_header(script: str) -> dict[str, str | bool]:
     As for sbatch, the header ends with the first command. Raises ``ValueError`` for a line of another form.
     """
     found: dict[str, str | bool] = {}
-    for line in map(str.strip, script.splitlines()):
-        if line and not line.startswith("#"):
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
             break
         words = shlex.split(line[len(_DIRECTIVE) :], comments=True) if line.startswith(_DIRECTIVE) else []
         while words:
             word = words.pop(0)
             name, separator, value = word.partition("=")
-            if not word.startswith("-") or word.strip("-") == "":
+            if not word.startswith("-") or not word.lstrip("-")[:1].isalpha():
                 raise ValueError(f"{line!r} has {word!r}, which is not an option")
             if not word.startswith("--"):
                 name, value = word[:2], word[2:]
                 separator = value
-            if not separator and words and not words[0].startswith("-"):
+            # A value may be a negative number.
+            is_value = words and (words[0][0] != "-" or not words[0].lstrip("-")[:1].isalpha())
+            if is_value and not separator:
                 separator = value = words.pop(0)
             found[long_name(name)] = value if separator else True
     return found

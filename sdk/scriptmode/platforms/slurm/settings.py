@@ -34,7 +34,8 @@ _SHAPE: Mapping[str, object] = {
     "partitions!": {"*": dict},
 }
 #: A comma that separates the variable's entries; any other comma is part of a value: ``gres=gpu:2,nic:1``.
-_BETWEEN = re.compile(r",(?=\s*[a-z][a-z0-9_-]*=)")
+_BETWEEN = re.compile(r",(?=\s*[A-Za-z][a-z0-9_-]*=)")
+_NAME = re.compile(r"[A-Za-z][a-z0-9_]*")
 #: A signal by its name or number, and the seconds before the time limit at which it comes: sbatch(1), --signal.
 _NOTICE = re.compile(r"(?:[RB]{1,2}:)?(?:SIG)?(?:[A-Z]{2,8}\d?|\d{1,2})(?P<seconds>@\d{1,5})?", re.IGNORECASE)
 #: The name of a network interface, of at most 15 characters (linux/if.h), or a network in CIDR notation.
@@ -187,8 +188,10 @@ def _require_option(owner: _Owner, name: str) -> None:
     if name in ("data_dir", "python", "stop_grace", "file_systems"):
         advice = "set SCRIPTMODE_DATA_DIR" if name == "data_dir" else f"give it as an argument: Slurm({name}=...)"
         raise owner.unknown(name, advice)
-    if name in sbatch_options.REFUSED:
-        reason, advice = sbatch_options.REFUSED[name]
+    if not _NAME.fullmatch(name):
+        raise owner.refuse(name, "is not the name of an option", "write it as in sbatch(1), with '_' for '-'")
+    if refused := sbatch_options.refused_name(name):
+        reason, advice = sbatch_options.REFUSED[refused]
         raise owner.refuse(name, f"cannot be set: {reason}", advice)
 
 

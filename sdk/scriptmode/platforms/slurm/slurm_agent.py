@@ -55,6 +55,7 @@ _STATES_OF_TEXTS = {
 #: What slurmstepd and srun write there of a step that needed too much memory: by JobAcctGatherParams, and by a cgroup.
 _OUT_OF_MEMORY = re.compile(r"exceeded memory limit|oom.kill event|: Out Of Memory$", re.IGNORECASE | re.MULTILINE)
 _LOG_LINES = 20
+#: Characters of a reason in the comment of a job.
 _COMMENT_CHARACTERS = 500
 _EARLY_SECONDS = 60.0
 #: A later expected start is that of a cluster whose running jobs have no time limit: Slurm takes it for a year.
@@ -142,9 +143,10 @@ class SlurmAgent:
 
     def report_failure(self, folder: JobFolder, reason: str) -> None:
         """Write the first line of the reason to the job's comment, which squeue shows, unless the user gave one."""
-        number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
-        if number is not None and "comment" not in given:
-            commands.set_comment(number, reason.partition("\n")[0][:_COMMENT_CHARACTERS])
+        with suppress(DataError):
+            number, given = find_number(folder), settings_from_json(folder.read_job().engine).options
+            if number is not None and "comment" not in given:
+                commands.set_comment(number, reason.partition("\n")[0][:_COMMENT_CHARACTERS])
 
     def withdraw(self, folder: JobFolder) -> None:
         """Cancel the batch job if it is pending; raise `PlatformError`."""

@@ -97,9 +97,9 @@ class Slurm(LocalPlatform):
             options = sbatch_options.read_header(Path(script).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise invalid("script", f"is {os.fspath(script)!r}: {error}", "give a batch script of one job") from error
-        own = [name for name in options if name in sbatch_options.REFUSED]
-        for name in own:
-            reason, advice = sbatch_options.REFUSED[name]
+        own = {name: refused for name in options if (refused := sbatch_options.refused_name(name))}
+        for name, refused in own.items():
+            reason, advice = sbatch_options.REFUSED[refused]
             text = f"{os.fspath(script)}: --{name.replace('_', '-')} is left out: {reason}; {advice}"
             warnings.warn(text, stacklevel=2)
             del options[name]

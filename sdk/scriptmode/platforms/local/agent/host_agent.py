@@ -245,15 +245,17 @@ class HostAgent:
         overdue = time.monotonic() - self._deadline
         if overdue > 0:
             is_grace_over = overdue > self._job.stop_grace + contract.STOP_MARGIN
-            for name, host in self._running.items():
+            for name, host in list(self._running.items()):
                 if is_grace_over:
                     host.kill()
                 elif name not in self._overdue:
+                    self._overdue.add(name)
                     host.terminate()
-            self._overdue.update(self._running)
 
     def _on_timer(self, *_: object) -> None:
-        """Send ``alive``; a signal calls it, also in the middle of long work."""
+        """Send ``alive``, and end overdue hosts; a signal calls it, also where the loop waits for a stopped reader."""
+        if self._is_sending:
+            self._end_overdue_hosts()
         if not self._is_sending and time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
             with suppress(BrokenPipeError):
                 host_messages.send(self._events, event="alive")

@@ -59,7 +59,9 @@ def find_refusal() -> Problem | None:
         result = run_program((sys.executable, "-m", namespace.__name__), _TRIAL_SECONDS)
         refusal = json.loads(result.output)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
-        return Problem(f"own {DEFAULT_BASE_DIR}: unknown, because the trial did not run: {error}", "repeat this")
+        return Problem(
+            f"own {DEFAULT_BASE_DIR}: unknown, because the trial did not run: {error}", "run scriptmode doctor again"
+        )
     return describe_refusal(namespace.Refusal(*refusal)) if refusal else None
 
 

@@ -72,6 +72,7 @@ def _find_notices(file: BinaryIO) -> Iterator[re.Match[bytes]]:
         if _MISSING in text:
             yield from _LOSS.finditer(text, 0, end)
         rest = text[end:][-_REPLACEABLE:]
+    yield from _LOSS.finditer(rest)
 
 
 class LogReader:
