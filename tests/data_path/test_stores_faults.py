@@ -218,7 +218,7 @@ def test_a_dead_connection_raises_an_error_with_the_reason(server, fault, reason
     server.fault = lambda request: fault if request.is_get else None
     with pytest.raises(DataError) as caught:
         # Four times as long an answer may take, also on a busy machine.
-        read(S3Store(retry_seconds=1, stall=1.0 if fault.stall else 5.0))
+        read(S3Store(retry_seconds=3, stall=1.0 if fault.stall else 5.0))
     assert str(caught.value).startswith(
         f"s3://bkt/x: the connection to the S3 endpoint {server.endpoint} broke: {reason}; retry, and check the network"
     )
