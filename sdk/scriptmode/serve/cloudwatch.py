@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
-from scriptmode.serve.error_answers import render_error
+from scriptmode.serve.error_answers import encode, render_error
 from scriptmode.serve.s3_requests import FORM
 from scriptmode.serve.wsgi import CBOR_TYPE, read_body, respond
 
@@ -134,8 +134,7 @@ def _render(answer: Mapping[str, Any], kind: str) -> bytes:
     for name, value in answer.items():
         _add(result, name, value)
     _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")
-    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return encoded
+    return encode(root)
 
 
 def _add(parent: ET.Element, name: str, value: object) -> None:

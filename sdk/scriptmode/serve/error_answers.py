@@ -38,24 +38,25 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
         return cbor2.dumps({"__type": error.code, "message": error.message}), CBOR_TYPE
     if environ.get("CONTENT_TYPE", "").startswith(FORM):
         root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
-        _add(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
-        return _render(root), _XML
+        add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
+        return encode(root), _XML
     return aws_json.render_error(error), aws_json.CONTENT_TYPE
 
 
 def render_s3_error(code: str, message: str) -> bytes:
     """Return the body of an error of S3."""
     root = ET.Element("Error")
-    _add(root, Code=code, Message=message)
-    return _render(root)
+    add_texts(root, Code=code, Message=message)
+    return encode(root)
 
 
-def _add(parent: ET.Element, **texts: str) -> None:
+def add_texts(parent: ET.Element, **texts: str) -> None:
+    """Add an element for each text, without control characters, which XML does not have."""
     for name, text in texts.items():
-        # XML has no control characters.
         ET.SubElement(parent, name).text = "".join(each if each.isprintable() else " " for each in text)
 
 
-def _render(root: ET.Element) -> bytes:
+def encode(root: ET.Element) -> bytes:
+    """Return a document of XML."""
     encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return encoded

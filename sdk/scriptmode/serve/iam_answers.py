@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from scriptmode.serve.error_answers import add_texts, encode
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
@@ -26,12 +27,12 @@ def simulate(fields: Mapping[str, list[str]]) -> bytes:
     """Return the answer to SimulatePrincipalPolicy that every action is allowed."""
     root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_NAMESPACE)
     result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
-    _add(result, IsTruncated="false")
+    add_texts(result, IsTruncated="false")
     found = ET.SubElement(result, "EvaluationResults")
     for key, values in fields.items():
         if key.startswith("ActionNames.member."):
             member = ET.SubElement(found, "member")
-            _add(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
+            add_texts(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
     return _render(root)
 
 
@@ -39,7 +40,7 @@ def describe_role(name: str) -> bytes:
     """Return the answer to GetRole for a role that SageMaker may assume."""
     root = ET.Element("GetRoleResponse", xmlns=_NAMESPACE)
     role = ET.SubElement(ET.SubElement(root, "GetRoleResult"), "Role")
-    _add(
+    add_texts(
         role,
         Path="/",
         RoleName=name,
@@ -51,12 +52,6 @@ def describe_role(name: str) -> bytes:
     return _render(root)
 
 
-def _add(parent: ET.Element, **texts: str) -> None:
-    for name, text in texts.items():
-        ET.SubElement(parent, name).text = text
-
-
 def _render(root: ET.Element) -> bytes:
-    _add(ET.SubElement(root, "ResponseMetadata"), RequestId="00000000-0000-0000-0000-000000000000")
-    encoded: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return encoded
+    add_texts(ET.SubElement(root, "ResponseMetadata"), RequestId="00000000-0000-0000-0000-000000000000")
+    return encode(root)
