@@ -253,12 +253,12 @@ class HostAgent:
                     host.terminate()
 
     def _on_timer(self, *_: object) -> None:
-        """Send ``alive``, and end overdue hosts; a signal calls it, also where the loop waits for a stopped reader."""
+        """Send ``alive``; a signal calls it. Where an event waits for a reader that is stopped, end overdue hosts."""
         if self._is_sending:
             self._end_overdue_hosts()
-        if not self._is_sending and time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
+        elif time.monotonic() - self._worked < LONGEST_WORK_SECONDS:
             with suppress(BrokenPipeError):
-                host_messages.send(self._events, event="alive")
+                self._send("alive")
 
 
 def main(arguments: list[str]) -> int:

@@ -292,7 +292,7 @@ class Agent:
 
     def _interrupt(self, reason: str) -> Outcome | None:
         """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""
-        if self._hosts:
+        if self._hosts and self._delivery.checkpoints:
             task = self._tasks.start(self._delivery.finish_checkpoints)
             while not task.poll():
                 self._wait(supervision.POLL_SECONDS)
