@@ -295,6 +295,7 @@ class TrainingJob(JobResults):
             JobNotFoundError: Where the job is deleted meanwhile.
         """
         from scriptmode import display
+        from scriptmode.results.activity import describe_events
         from scriptmode.results.log_filter import LogFilter
 
         is_told, log_filter = True, LogFilter.parse(hosts, tail)
@@ -313,7 +314,7 @@ class TrainingJob(JobResults):
             raise
         if not is_told:
             log_lines.ended(description)
-        log_lines.warn(f"warning: {each}" for each in map(str, self.events))
+        log_lines.warn(f"warning: {each}" for each in describe_events(self.name, self.platform))
         return dict(description.response)
 
     def _has_ended(self) -> bool:

@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 
 def find_events(name: str, platform: Platform) -> tuple[JobEvent, ...]:
-    """Return what a job lost and did again; nothing where its platform does not know, or does not answer."""
+    """Return what a job lost and did again; nothing where its platform does not know."""
+    return platform.events(name) if hasattr(platform, "events") else ()
+
+
+def describe_events(name: str, platform: Platform) -> list[str]:
+    """Return the events of a job that ended as texts; none where they cannot be read, as the outcome counts more."""
     with suppress(ScriptmodeError):
-        return platform.events(name) if hasattr(platform, "events") else ()
-    return ()
+        return list(map(str, find_events(name, platform)))
+    return []
 
 
 def find_activity(description: JobDescription, platform: Platform) -> Mapping[str, HostActivity]:

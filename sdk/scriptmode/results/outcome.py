@@ -29,7 +29,7 @@ from scriptmode.failure import (
 )
 from scriptmode.messages import still_running
 from scriptmode.request.parse import parse_description
-from scriptmode.results.activity import find_events
+from scriptmode.results.activity import describe_events
 from scriptmode.spec.job_description import JobStatus
 from scriptmode.terminal_text import sanitize
 
@@ -128,7 +128,7 @@ def _failed(
     host = f" --host {failure.host}" if failure.host else ""
     rows = [("hint", failure.hint)] if failure.hint else []
     rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
-    rows += [("warning", str(each)) for each in find_events(name, platform)]
+    rows += [("warning", each) for each in describe_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
         note = " (the same source)" if description.job.source_uri else ""
