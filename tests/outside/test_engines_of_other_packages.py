@@ -1,65 +1,74 @@
-"""An engine of another package: that of the guide, found by its entry point."""
+"""The engine of the guide, installed beside scriptmode, runs jobs; a broken one is an error of its own."""
 
 import os
 import subprocess
-import sys
 
 import pytest
 from docs.documents import DOCS, blocks
+from outside.installations import BARE, uv
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PROGRAM = """
-import os
-from pathlib import Path
 from scriptmode import Estimator
 
-Path("train.py").write_text("import os; print('niceness', os.nice(0))")
 common = {"entry_point": "train.py", "role": "r", "instance_count": 2}
-estimator = Estimator(instance_type="niced", **common)
-print(str(estimator.plan()).splitlines()[2])
-estimator.fit()
-for other in ("nicer", "nicedd", "broken", "other"):
+print(Estimator(instance_type="niced", **common).plan())
+for other in ("nicedd", "broken", "other"):
     try:
         Estimator(instance_type=other, **common).request()
     except ValueError as error:
         print(error)
 """
+#: Engines whose packages are wrong, in a second package.
+BROKEN = """
+[project]
+name = "wrong"
+version = "1.0"
+
+[project.entry-points."scriptmode.engines"]
+broken = "absent:X"
+other = "niced:NicedEngine"
+"""
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """Install the guide's package as pip does: its modules, and what they are."""
-    folder = tmp_path / "site"
+@pytest.fixture(scope="module")
+def user(install, outside):
+    """Return a function that runs a program where both packages are installed, in a directory with a script."""
+    environment = install(BARE)
+    packages, home = outside / "packages", outside / "user of engines"
+    own, wrong = packages / "own", packages / "wrong"
+    for folder in (own, wrong):
+        folder.mkdir(parents=True)
     for block in blocks(DOCS / "guides" / "engines.md"):
-        if block.file == "niced.py":
-            folder.mkdir()
-            (folder / block.file).write_text(block.text)
-        elif block.file == "pyproject.toml":
-            name, _, value = block.text.partition('"scriptmode.engines"]\n')[2].strip().partition(" = ")
-            information = folder / "niced-1.0.dist-info"
-            information.mkdir()
-            value = f"{value.strip(chr(34))}\nbroken = absent:X\nother = niced:NicedEngine"
-            (information / "METADATA").write_text("Metadata-Version: 2.1\nName: niced\nVersion: 1.0\n")
-            (information / "entry_points.txt").write_text(f"[scriptmode.engines]\n{name} = {value}\n")
-    return folder
+        (own / block.file).write_text(block.text)
+    (wrong / "pyproject.toml").write_text(BROKEN)
+    (wrong / "wrong.py").touch()
+    installed = packages / "installed"
+    uv("pip", "install", "--quiet", "--no-deps", "--python", environment.python, "--target", installed, own, wrong)
+    variables = {**environment.variables(home), "PYTHONPATH": str(installed)}
+    (home / "train.py").write_text("import os; print('niceness', os.nice(0))")
+
+    def user(*command):
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=300, cwd=home, env=variables,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    return user
 
 
-def test_the_engine_of_the_guide_runs_a_job(installed, tmp_path):
-    variables = {**os.environ, "PYTHONPATH": str(installed), "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM],
-        env=variables, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
+def test_the_engine_of_the_guide_runs_a_job(user):
+    done = user("scriptmode", "run", "train.py", "--instance-type", "niced", "--instance-count", "2")
     assert done.returncode == 0, done.stderr
-    assert "processes of low priority" in done.stdout
     for host in ("algo-1", "algo-2"):
         assert f"{host} | niceness {os.nice(0) + 10}\n" in done.stdout
-    assert "Completed" in done.stdout
-    assert "'nicer' is neither 'local_process'" in done.stdout
+    assert "Completed" in user("scriptmode", "list").stdout
+
+
+def test_a_plan_and_the_errors_know_the_engines(user):
+    done = user("python", "-W", "ignore", "-c", PROGRAM)
+    assert done.returncode == 0, done.stderr
+    assert "processes of low priority" in done.stdout
     assert "did you mean 'niced'?" in done.stdout
     assert "'broken', whose engine absent:X fails: ModuleNotFoundError" in done.stdout
     assert "'other', and niced:NicedEngine is not a HostKind" in done.stdout
-    listed = subprocess.run(
-        [sys.executable, "-m", "scriptmode", "list"],
-        env=variables, check=True, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert "Completed" in listed.stdout

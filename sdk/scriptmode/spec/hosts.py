@@ -97,7 +97,7 @@ def instance_kind(instance_type: str) -> HostKind:
     return _installed_kind(name) if not name.startswith("ml.") and name in _entry_points() else HostKind.CLOUD
 
 
-def instance_types() -> tuple[str, ...]:
+def local_instance_types() -> tuple[str, ...]:
     """Return the instance types of the local platform, with those of engines of other packages."""
     return (*_KINDS, *_entry_points())
 

@@ -22,7 +22,7 @@ from scriptmode.platforms.local.system import file_systems
 from scriptmode.request import service_model
 from scriptmode.request.parse import as_job_request
 from scriptmode.request.render import as_fields
-from scriptmode.spec.hosts import instance_kind, instance_types
+from scriptmode.spec.hosts import instance_kind, local_instance_types
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
 from scriptmode.spec.metric_definitions import metric_problem
@@ -175,7 +175,7 @@ def _instances(resources: Resources) -> Iterator[Problem]:
         if (part.instance_count or 0) < 1:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
         if part.instance_type is None or not _is_local(part.instance_type):
-            runs = " and ".join(map(repr, instance_types()))
+            runs = " and ".join(map(repr, local_instance_types()))
             what = f"{path}.InstanceType is {part.instance_type!r}"
             yield Problem(what, f"the local platform runs {runs}", "instance_type")
     kinds = {instance_kind(group.instance_type): group.instance_type.partition(":")[0] for group in groups}
