@@ -442,12 +442,9 @@ class Estimator(LatestJob, Arguments):
         self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
 
     def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-        if spec.additional_fields:
-            from scriptmode.request.parse import parse_request
+        from scriptmode.request.parse import make_request
 
-            request = parse_request(render.render(spec, context))
-        else:
-            request = render.to_request(spec, context)
+        request = make_request(spec, context)
         self.platform.validate(request)
         return request
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Of a terminal of unknown size.
 _DEFAULT_SIZE = ConsoleDimensions(80, 24)
 #: Signals whose default action ends this process; then SIGTSTP, Ctrl-Z, which stops it until SIGCONT.
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP") if hasattr(signal, name))
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP"))
 #: Seconds for which a signal waits for a drawing in another thread.
 _DRAWING_SECONDS = 0.5
 _SHOW_CURSOR, _HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"

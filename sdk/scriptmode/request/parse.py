@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.request.fields import FIELDS, field_at, parse_fields, unchecked
-from scriptmode.request.render import derived_model_dir, render_request
+from scriptmode.request.render import derived_model_dir, render, render_request, to_request
 from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode.spec.distribution import KINDS, parse_distribution
 from scriptmode.spec.job_description import JobDescription, JobStatus, Transition
@@ -32,7 +32,9 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.request.render import RenderContext
     from scriptmode.spec.distribution import Distribution
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 
 #: The class of each group of attributes of a `JobRequest`.
@@ -75,6 +77,13 @@ def parse_request(request: Mapping[str, Any]) -> JobRequest:
     """
     job = _parse_fields(request)
     return replace(job, corrections=tuple(_corrections(render_request(job), request)))
+
+
+def make_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
+    """Return the request of a spec as a value, with its additional fields."""
+    if spec.additional_fields:
+        return parse_request(render(spec, context))
+    return to_request(spec, context)
 
 
 def as_job_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:

@@ -463,7 +463,7 @@ def _run(
     variables = {name: value for name, value in base.items() if not name.startswith(_FOREIGN)}
     if environ is None:
         variables.update(_ENVIRONMENT)
-    deadline = clock.now() + wait
+    deadline, was_signalled = clock.now() + wait, False
     while True:
         try:
             done = run_program(argv, seconds, env=variables)
@@ -475,8 +475,8 @@ def _run(
             raise PlatformError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
         if not done.code:
             return done.output
-        if done.code in _ENDED_WITH_THE_JOB and is_repeatable:
-            is_repeatable = False
+        if done.code in _ENDED_WITH_THE_JOB and is_repeatable and not was_signalled:
+            was_signalled = True
             continue
         if not problems.is_unreachable(done.errors) or clock.now() >= deadline:
             raise problems.command_error(argv[0], done.errors or done.output, done.code)
