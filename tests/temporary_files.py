@@ -51,8 +51,9 @@ class TemporaryFiles:
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print what is left, and where the files of failed tests are."""
+        """Print what is left, and where the files of failed tests are: last, because all tests may have passed."""
         if self.remaining:
             terminalreporter.section(f"left in the directory for temporary files: {len(self.remaining)}")
             for line in self.remaining:
