@@ -39,15 +39,14 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from scriptmode.estimator import Estimator, TensorFlow
-    from scriptmode.failure import Failure
-    from scriptmode.job import TrainingJob
-    from scriptmode.job_comparison import compare
+    from scriptmode.job import TrainingJob, compare
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent
     from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode.spec.training_job import InstanceGroup
     from scriptmode.spec.tuning_configurations import (
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
         WarmStartConfig,
         WarmStartTypes,
     )
-    from scriptmode.tuner import HyperparameterTuner, Tuner
+    from scriptmode.tuning.tuner import HyperparameterTuner, Tuner
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
     # are errors.
@@ -68,12 +67,12 @@ else:
         "ParameterServer": "spec.distribution",
         "Estimator": "estimator",
         "TensorFlow": "estimator",
-        "Failure": "failure",
+        "Failure": "spec.job_failure",
         "FileSystemInput": "spec.inputs",
         "ShuffleConfig": "spec.inputs",
         "TrainingInput": "spec.inputs",
         "TrainingJob": "job",
-        "compare": "job_comparison",
+        "compare": "job",
         "Plan": "planning",
         "HostActivity": "platforms.base",
         "JobEvent": "platforms.base",
@@ -96,8 +95,8 @@ else:
             ),
             "spec.tuning_configurations",
         ),
-        "HyperparameterTuner": "tuner",
-        "Tuner": "tuner",
+        "HyperparameterTuner": "tuning.tuner",
+        "Tuner": "tuning.tuner",
     }
 
     #: Modules of the SageMaker SDK v2 and a name of each, for notebooks that import scriptmode as ``sagemaker``.
@@ -152,7 +151,7 @@ else:
         elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
             advice = f"; {instead}"
         elif name[0] != "_" and find_spec(f"scriptmode.{name}") is None:
-            from scriptmode.messages import suggest_similar
+            from scriptmode.text.messages import suggest_similar
 
             advice = f"; {similar}" if (similar := suggest_similar(name, __all__, cutoff=0.75)) else ""
         # An import replaces the text of an AttributeError by its own, after it has looked for a module of that name.

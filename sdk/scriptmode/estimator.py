@@ -13,12 +13,12 @@ from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.latest_job import LatestJob
 from scriptmode.platforms import registry
 from scriptmode.platforms.registry import explicit_platform, find_job_platform, for_instance_types
-from scriptmode.request import inputs, render
+from scriptmode.request import job_inputs, render
 from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode.spec.training_job import require_bool
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
     from scriptmode.sagemaker_session import Session
-    from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
+    from scriptmode.source.source_archive import Source
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -396,14 +396,14 @@ class Estimator(LatestJob, Arguments):
     ) -> tuple[JobRequest, tuple[Source, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
         asked = replace(
-            self.spec, channels=inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
+            self.spec, channels=job_inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
         )
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        from scriptmode.source.archive import ARCHIVE_NAME, read_source, remote_uri, script_name
+        from scriptmode.source.source_archive import ARCHIVE_NAME, read_source, remote_uri, script_name
 
         uri = remote_uri(spec.script)
         if uri is not None:

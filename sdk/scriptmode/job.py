@@ -22,21 +22,22 @@ from scriptmode.platforms.registry import (
     session_platform,
     with_settings_of,
 )
-from scriptmode.request.inputs import job_inputs
+from scriptmode.request.job_inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request, rule_statuses
 from scriptmode.results.job_results import JobResults
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
     from scriptmode.display.job_list import JobList
-    from scriptmode.failure import Failure
     from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent, Platform
+    from scriptmode.results.comparison import Comparison
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
 
 
@@ -444,3 +445,26 @@ def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:
     # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.
     vars(error)["job_name"] = job_name
     return error
+
+
+def compare(*jobs: TrainingJob | str, platform: Platform | str | None = None) -> Comparison:
+    """Compare the settings and the metrics of training jobs.
+
+    Args:
+        jobs: At least two jobs, or names of jobs.
+        platform: Where jobs are looked for by name, as `TrainingJob.attach` takes it.
+
+    Returns:
+        A comparison, whose text and notebook table have what differs first. ``plot(*names)`` draws the metrics of all
+        jobs over one another as a ``matplotlib.figure.Figure``, and ``to_dict()`` returns the values.
+
+    Raises:
+        JobNotFoundError: For a name that no job has.
+        SpecError: For fewer than two jobs.
+    """
+    from scriptmode.results.comparison import Comparison
+
+    if len(jobs) < 2:  # noqa: PLR2004 - a comparison needs two
+        raise invalid("jobs", f"is {jobs!r}", "give at least two jobs, or their names")
+    found = [TrainingJob.attach(each, platform=platform) if isinstance(each, str) else each for each in jobs]
+    return Comparison([parse_description(job.describe()) for job in found], [job.metrics() for job in found])

@@ -17,8 +17,8 @@ from scriptmode.platforms.registry import find_job_platform, find_tuning_platfor
 from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 
 if TYPE_CHECKING:
-    from scriptmode.aws.config import SageMakerConfig
-    from scriptmode.clock import Clock
+    from scriptmode.aws.sagemaker_config import SageMakerConfig
+    from scriptmode.machine.clock import Clock
     from scriptmode.platforms.base import Platform
 
 #: What to use instead of the names of the SageMaker SDK's session that this one lacks, by patterns; the first counts.

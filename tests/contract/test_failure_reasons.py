@@ -9,7 +9,7 @@ from fakes.host_folders import write_host
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scriptmode.platforms.local.store.description import algorithm_error, render_describe_response
+from scriptmode.platforms.local.store.job_response import algorithm_error, render_describe_response
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_request

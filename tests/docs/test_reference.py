@@ -17,11 +17,11 @@ from references import SAGEMAKER_V2, environment
 import scriptmode
 from scriptmode import SpecError, TensorFlow, TrainingJob
 from scriptmode.platforms.slurm.sbatch_options import REFUSED
-from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
 from scriptmode.request.fields import FIELDS
 from scriptmode.spec.arguments import GONE, MISSING_METHODS
 from scriptmode.spec.estimator_arguments import EstimatorArguments
-from scriptmode.v2 import names as names_of_v2
+from scriptmode.v2 import name_table as names_of_v2
 
 
 def rows(page):

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from fakes.platforms import RecordingPlatform
 
-from scriptmode.clock import SYSTEM
+from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.base import LogEvent
 
 REQUEST = {

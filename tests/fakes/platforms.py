@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from scriptmode.clock import SYSTEM
 from scriptmode.errors import JobNotFoundError
+from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.base import ANY_JOB, LogEvent, Metric
 from scriptmode.request.render import as_fields
 

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from scriptmode.serve.object_store import remove_sockets
+from scriptmode.serve.seaweedfs import remove_sockets
 
 from .host_folders import free_ports
 

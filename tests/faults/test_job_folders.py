@@ -23,7 +23,7 @@ from scriptmode.cli import completers
 from scriptmode.doctor import machine_checks
 from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.activity import write_usage
+from scriptmode.platforms.local.store.host_activity import write_usage
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]

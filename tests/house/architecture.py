@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 PICTURES = sources.ROOT / "sdk" / "docs" / "pictures"
 COMMAND = "python -m tests.house.architecture"
-#: Modules of the SDK's top level that are drawn, as one box; the others serve every package, and are not drawn.
+#: Modules of the SDK's top level that are drawn, as one box.
 TOP = {"estimator": "estimator, job", "job": "estimator, job"}
+#: Packages that serve every other, and are not drawn.
+EVERYWHERE = ("machine", "text")
 #: The runtime's modules that hold values, and those on the path of one call; each group is drawn as one box.
 VALUES = {"contract", "errors", "failure", "plan", "cluster", "settings", "variables"}
 PATH = {"__main__", "user_code", "supervisor", "report", "preview", "rank", "script_process", "sagemaker_training"}
@@ -82,6 +84,8 @@ def sdk_box(module: str) -> str | None:
     if rest[0:1] == ["platforms"] and rest[1:2] in (["base"], ["registry"], ["sagemaker"], ["slurm"]):
         return ".".join(rest[:2])
     name = rest[0] if rest else ""
+    if name in EVERYWHERE:
+        return None
     return name if name and _is_package(name) else TOP.get(name)
 
 

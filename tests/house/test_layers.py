@@ -27,8 +27,8 @@ RUNTIME_NAMES = {
     # A request that launchers would refuse is refused before there is a job.
     "scriptmode_runtime.settings": ("sdk/scriptmode/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
-    "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
-    "scriptmode_runtime.files.archive.MOST_MEMBERS": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
+    "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
+    "scriptmode_runtime.files.archive.MOST_MEMBERS": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
     "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
@@ -41,9 +41,10 @@ RUNTIME_NAMES = {
     ),
     "scriptmode_runtime.errors.RuntimeFailure": ("sdk/scriptmode/platforms/local/one_host.py",),
     # One way to find the error in a traceback.
-    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/failure.py",),
-    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/failure.py",),
-    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/failure.py",),
+    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/spec/job_failure.py",),
+    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/spec/job_failure.py",),
+    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/spec/job_failure.py",),
+    "scriptmode_runtime.failure.signal_name": ("sdk/scriptmode/spec/job_failure.py",),
     # The log of an image without the runtime is read as the runtime reads its programs' output.
     "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
@@ -66,11 +67,11 @@ RUNTIME_NAMES = {
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": (
         "sdk/scriptmode/platforms/local/hosts/process_fleet.py",
-        "sdk/scriptmode/platforms/slurm/fleet.py",  # a host's agent has a directory of the same kind on its node
+        "sdk/scriptmode/platforms/slurm/slurm_fleet.py",  # a host's agent has a directory of the same kind on its node
     ),
     # One rule of what is removed from the text of a failure.
     "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/",),
-    "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/fleet.py",),
+    "scriptmode_runtime.errors.ClusterError": ("sdk/scriptmode/platforms/slurm/slurm_fleet.py",),
 }
 #: Distributions, and the modules that import them.
 DISTRIBUTIONS = {
@@ -106,28 +107,28 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
-    "sdk/scriptmode/programs.py",  # git, and what the doctor runs: they may hang
+    "sdk/scriptmode/machine/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
     "sdk/scriptmode/platforms/local/agent/agent_process.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
-    "sdk/scriptmode/platforms/slurm/fleet.py",
+    "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
-    "sdk/scriptmode/serve/object_store.py",  # an S3 server beside the server
+    "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
-    "messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
+    "text.messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
     "still_running",
     # One decision whether an output has colours, and one table of them.
-    "colours": "RUNNING STATUS_COLOURS colours_enabled",
-    "terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
+    "text.colours": "RUNNING STATUS_COLOURS colours_enabled",
+    "text.terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
     "display.job_list": "JobList",  # what `TrainingJob.list` returns
-    "progress_line": "ProgressLine",  # one line that is replaced while something takes long
-    "yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
-    "failure": "summarize_error",
+    "text.progress_line": "ProgressLine",  # one line that is replaced while something takes long
+    "machine.yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
+    "spec.job_failure": "summarize_error",
     # The option that stands for the argument of an error; values that are too long, also in errors of click.
     "errors": "with_suffix shorten_values",
     "display": "choose_view",  # the views, validated before a job is started
@@ -152,7 +153,7 @@ COMMAND_LINE_USES = {
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
-    "source.archive": "file_versions",  # what --watch looks at
+    "source.source_archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.
     "serve.access_keys": "AccessKeys",
     "serve.configuration": "parse_configuration",

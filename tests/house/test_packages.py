@@ -3,11 +3,8 @@
 from tests.house import imports, sources
 from tests.house.offenders import expect_none
 
-#: Modules of the SDK's top level that every package may use.
-COMMON = (
-    "errors", "failure", "tracebacks", "messages", "clock", "colours", "data_dir", "yaml_files", "terminal_text",
-    "drafts", "installation", "progress_line", "programs",
-)  # fmt: skip
+#: What every package of the SDK may use.
+COMMON = ("errors", "machine", "text", "spec.job_failure")
 #: What each package of the SDK may import besides itself and `COMMON`. The entry with the longest matching name counts, so
 #: that "platforms.base" is not "platforms". "*" is everything but the command line.
 SDK = {
@@ -63,20 +60,14 @@ SDK = {
     "job": (
         "aws", "display", "platforms.base", "platforms.registry", "request", "results", "sagemaker_session", "spec",
     ),
-    "started_tuning_job": (
-        "aws", "display", "job", "platforms", "platforms.base", "platforms.registry", "request", "results",
-        "sagemaker_session", "spec",
-    ),
     "latest_job": ("job", "request", "results"),
-    "job_comparison": ("job", "platforms.base", "request", "results"),
     "estimator": (
         "display", "job", "latest_job", "planning", "platforms.base", "platforms.registry", "request", "results",
         "sagemaker_session", "source", "spec",
     ),
-    "estimator_search": ("estimator", "request", "spec"),
-    "tuner": (
-        "display", "estimator", "estimator_search", "planning", "platforms.base", "platforms.registry", "request",
-        "results", "sagemaker_session", "spec", "started_tuning_job",
+    "tuning": (
+        "aws", "display", "estimator", "job", "planning", "platforms", "platforms.base", "platforms.registry", "request",
+        "results", "sagemaker_session", "spec",
     ),
     "doctor": ("aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),

@@ -9,7 +9,7 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 3_955,
+    "scriptmode": 2_050,
     "scriptmode/aws": 2_735,
     "scriptmode/cli": 2_320,
     "scriptmode/cli/cloud_ml_engine": 793,
@@ -18,6 +18,7 @@ LINES = {
     "scriptmode/data": 3_998,
     "scriptmode/display": 2_278,
     "scriptmode/doctor": 961,
+    "scriptmode/machine": 418,
     "scriptmode/planning": 1_832,
     "scriptmode/platforms": 1_003,
     "scriptmode/platforms/local": 12_010,
@@ -27,8 +28,10 @@ LINES = {
     "scriptmode/results": 2_028,
     "scriptmode/serve": 4_125,
     "scriptmode/source": 719,
-    "scriptmode/spec": 3_547,
+    "scriptmode/spec": 3_780,
     "scriptmode/testing": 2_839,
+    "scriptmode/text": 548,
+    "scriptmode/tuning": 716,
     "scriptmode/v2": 1_981,
     "scriptmode_runtime": 2_600,
     "scriptmode_runtime/environment": 488,

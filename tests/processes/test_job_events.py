@@ -11,7 +11,7 @@ from scriptmode import TrainingJob
 from scriptmode.errors import TrainingJobFailed
 from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.serve.page import PageOperations
@@ -149,7 +149,7 @@ def test_a_job_whose_agent_died_has_the_losses_of_its_logs(jobs):
     jobs.until_line(name, "up")
     folder = jobs.job_folder(name)
     text = "7 lines (100 bytes) of this log could not be written and are missing here: No space left on device"
-    logs.append_line(folder.log("algo-1"), f"scriptmode: {text}")
+    host_logs.append_line(folder.log("algo-1"), f"scriptmode: {text}")
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     (event,) = jobs.platform.events(name)
@@ -195,20 +195,20 @@ def test_a_state_of_an_earlier_version_has_no_events_and_a_damaged_one_is_refuse
 
 def test_the_notices_of_a_log_are_added_up(tmp_path):
     log = tmp_path / "algo-1"
-    assert logs.describe_loss(log, "algo-1") == ""
+    assert host_logs.describe_loss(log, "algo-1") == ""
     log.write_text("")
-    assert logs.describe_loss(log, "algo-1") == ""
+    assert host_logs.describe_loss(log, "algo-1") == ""
     notice = "scriptmode: {} lines ({} bytes) of this log could not be written and are missing here: No space left\n"
     log.write_text(f"a\n{notice.format(2, 100)}b\n{notice.format(1000, 2_000_000)}")
     expected = "1,002 lines (2.0 MB) of the log of algo-1 could not be written: No space left"
-    assert logs.describe_loss(log, "algo-1") == expected
+    assert host_logs.describe_loss(log, "algo-1") == expected
 
 
 def test_notices_are_found_across_the_pieces_in_which_a_long_log_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(logs, "CHUNK", 50)
+    monkeypatch.setattr(host_logs, "CHUNK", 50)
     log = tmp_path / "algo-1"
     notice = "scriptmode: 2 lines (100 bytes) of this log could not be written and are missing here: No space left\n"
     log.write_text(f"{'x' * 3000}\n{notice}" + f"b\n{notice}" * 3)
-    assert logs.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
+    assert host_logs.describe_loss(log, "algo-1").startswith("8 lines (400 bytes)")
     log.write_text(f"b\n{notice}".rstrip("\n"))
-    assert logs.describe_loss(log, "algo-1").startswith("2 lines (100 bytes)")
+    assert host_logs.describe_loss(log, "algo-1").startswith("2 lines (100 bytes)")

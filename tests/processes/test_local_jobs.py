@@ -18,7 +18,7 @@ from fakes.promptness import soon
 
 from scriptmode import TrainingJob
 from scriptmode.errors import JobExistsError, PlatformError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 from scriptmode.platforms.base import ChannelProgress
 
 

@@ -7,7 +7,7 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.request.inputs import parse_inputs
+from scriptmode.request.job_inputs import parse_inputs
 from scriptmode.spec.inputs import Channel
 
 

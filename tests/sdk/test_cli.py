@@ -72,9 +72,8 @@ def test_the_help_imports_no_verb_and_no_job_code():
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}\n{loaded}"], check=True, capture_output=True, text=True, timeout=600
     )
-    assert done.stdout.splitlines()[-1] == str(
-        ["scriptmode", "scriptmode.cli", "scriptmode.cli.group", "scriptmode.errors", "scriptmode.messages"]
-    )
+    names = ["", ".cli", ".cli.group", ".errors", ".text", ".text.messages"]
+    assert done.stdout.splitlines()[-1] == str([f"scriptmode{name}" for name in names])
 
 
 @pytest.mark.parametrize(("word", "verb"), SYNONYMS.items(), ids=list(SYNONYMS))

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
+from scriptmode.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
 
 ROLE = "arn:aws:iam::123456789012:role/training"

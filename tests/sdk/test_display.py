@@ -9,14 +9,15 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
-from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped, messages
+from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_charts import line_chart
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, Observations
 from scriptmode.platforms.base import ChannelProgress
-from scriptmode.terminal_text import render_line
 from scriptmode.testing import Life
+from scriptmode.text import messages
+from scriptmode.text.terminal_text import render_line
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ from fakes.slurm_programs import Programs
 
 from scriptmode.doctor import aws_checks, slurm_checks
 from scriptmode.errors import ConfigError
-from scriptmode.platforms.local.store import probe
+from scriptmode.platforms.local.store import data_dir_checks
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
 <Arn>arn:aws:iam::123456789012:user/ada</Arn><UserId>A</UserId><Account>123456789012</Account>
@@ -126,7 +126,7 @@ def test_a_config_file_is_ok_with_the_role_that_it_names_or_a_problem(no_setting
 
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
-    monkeypatch.setattr(probe, "probe_writable", lambda _: -30.0)
+    monkeypatch.setattr(data_dir_checks, "probe_writable", lambda _: -30.0)
     clock = by_name(aws_checks.account(asks_service=False))["clock"]
     assert clock.outcome == "warning"
     assert "30 s ahead of that of the data directory's file system" in clock.found

@@ -14,7 +14,7 @@ from processes.small_disk import _namespace
 from scriptmode.data import mounts
 from scriptmode.doctor import machine_checks, program_checks
 from scriptmode.errors import DataError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode_runtime.processes import process_tree
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from fakes.processes import until
 
-from scriptmode import drafts
+from scriptmode.machine import drafts
 from scriptmode.platforms.local.system import durable
 from scriptmode.results.artifacts import download
 

@@ -12,7 +12,7 @@ from fakes.platforms import RecordingPlatform
 from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
 from scriptmode.containers import default_image
 from scriptmode.display import log_lines
-from scriptmode.source import archive
+from scriptmode.source import source_archive
 from scriptmode.testing import FakeSageMaker
 
 
@@ -355,7 +355,7 @@ def test_a_class_of_ones_own_keeps_its_attributes(code):
 
 
 def test_a_large_source_is_stored_where_the_request_says(code, monkeypatch, capsys):
-    monkeypatch.setattr(archive, "_PACKED_AT_ONCE", 0)
+    monkeypatch.setattr(source_archive, "_PACKED_AT_ONCE", 0)
     monkeypatch.setattr(log_lines, "_FIRST_SECONDS", 0.0)
     platform = RecordingPlatform()
     made = estimator(code, platform=platform, code_location="s3://mine/code/")

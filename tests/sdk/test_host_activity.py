@@ -16,7 +16,7 @@ from fakes.processes import until
 from scriptmode.display import formatting
 from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.store.activity import read_activity, write_usage
+from scriptmode.platforms.local.store.host_activity import read_activity, write_usage
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state

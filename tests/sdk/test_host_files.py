@@ -6,7 +6,7 @@ import pytest
 from fakes import link_chains
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.spec.training_job import Output
@@ -29,7 +29,7 @@ def container(tmp_path):
 
 
 def packed(host, root):
-    tree = artifacts.collect_files(root, [host], root)
+    tree = packed_artifacts.collect_files(root, [host], root)
     found = {}
     for name, file in tree.files.items():
         if not file.is_directory:
@@ -71,7 +71,7 @@ def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(containe
     (tmp_path / "data" / "file").write_text("of this machine")
     (container.base / "output").symlink_to(tmp_path)
     assert packed(container, "output/data")[0] == {}
-    assert artifacts.is_model_empty([container])
+    assert packed_artifacts.is_model_empty([container])
 
 
 @pytest.mark.parametrize("target", ["absolute", "relative", "chain", "fifo", "folder", "parent"])
@@ -111,7 +111,7 @@ def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(conta
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
     with pytest.raises(DataError, match="'state' became a link out of its directory"):
-        keeper._put("algo-1", "state", artifacts.ChangedDirectories())
+        keeper._put("algo-1", "state", packed_artifacts.ChangedDirectories())
     with pytest.raises(OSError):
         found["algo-1"].files["state"].open()
     keeper.finish(lambda _: None)
@@ -152,10 +152,10 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
     for _ in range(DEEPEST + 1):
         path /= "d"
         path.mkdir()
-    found = artifacts.collect_files("model", [container], "model")
+    found = packed_artifacts.collect_files("model", [container], "model")
     assert max(name.count("/") for name in found.files) == DEEPEST
     path.joinpath("file").write_text("")
-    found = artifacts.collect_files("model", [container], "model")
+    found = packed_artifacts.collect_files("model", [container], "model")
     (note,) = found.notes
     assert note.endswith("is left out: its files more than 200 directories deep")
 

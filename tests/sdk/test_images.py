@@ -10,7 +10,7 @@ import pytest
 
 from scriptmode.aws.images import debugger_rule_image, look_up_image
 from scriptmode.errors import SpecError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 
 #: Of two Regions, one release with one Python and one with an entry for each Python.
 TABLE = {

@@ -14,7 +14,7 @@ from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.inputs import file_mode
-from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
@@ -109,8 +109,8 @@ def tree(folder, **content):
 def test_of_files_of_one_name_the_first_hosts_is_kept_and_the_others_are_noted(tmp_path):
     one = tree(tmp_path / "1", same="1", only1="1", folder__x="1", thing="1")
     two = tree(tmp_path / "2", same="2", only2="2", folder__x="2", folder__y="2", thing__z="2")
-    collected = artifacts.collect_files("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
-    artifacts.pack_archive(collected, tmp_path / "model.tar.gz")
+    collected = packed_artifacts.collect_files("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
+    packed_artifacts.pack_archive(collected, tmp_path / "model.tar.gz")
     assert unpacked(tmp_path / "model.tar.gz") == {
         "same": b"1", "only1": b"1", "only2": b"2", "folder": None, "folder/x": b"1", "folder/y": b"2", "thing": b"1",
     }  # fmt: skip
@@ -128,7 +128,7 @@ def test_what_cannot_be_an_artifact_is_left_out_with_a_note(tmp_path):
     (folder / "gone").symlink_to("nowhere")
     (folder / "out").symlink_to(tmp_path)
     os.mkfifo(folder / "pipe")
-    collected = artifacts.collect_files("model", [Sandbox("algo-1", folder)], "")
+    collected = packed_artifacts.collect_files("model", [Sandbox("algo-1", folder)], "")
     assert sorted(collected.files) == ["best", "good"]
     assert [note.split(":")[1].strip() for note in collected.notes] == [
         "algo-1's 'gone' is left out",
@@ -141,12 +141,12 @@ def test_more_files_than_can_be_unpacked_are_not_packed(tmp_path, monkeypatch):
     folder = tree(tmp_path / "host" / "model", a="1", b__c="2")
     request = parse_request(request_for("job-1", output=f"file://{tmp_path}/out"))
     host = Sandbox("algo-1", folder.parent)
-    monkeypatch.setattr(artifacts, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(packed_artifacts, "MOST_MEMBERS", 2)
     with pytest.raises(DataError, match="model.tar.gz would hold 3 files and directories, and the most is 2"):
-        artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
+        packed_artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
     assert not (tmp_path / "out" / "job-1" / "output" / "model.tar.gz").exists()
-    monkeypatch.setattr(artifacts, "MOST_MEMBERS", 3)
-    artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
+    monkeypatch.setattr(packed_artifacts, "MOST_MEMBERS", 3)
+    packed_artifacts.publish_artifacts(request, [host], tmp_path / "packed", with_model=True, say=print)
 
 
 def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
@@ -154,7 +154,9 @@ def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
     (folder / "run").chmod(0o755)
     (folder / "empty").mkdir()
     (folder / hostile_name).write_text("content")
-    artifacts.pack_archive(artifacts.collect_files("model", [Sandbox("algo-1", folder)], ""), tmp_path / "model.tar.gz")
+    packed_artifacts.pack_archive(
+        packed_artifacts.collect_files("model", [Sandbox("algo-1", folder)], ""), tmp_path / "model.tar.gz"
+    )
     with tarfile.open(tmp_path / "model.tar.gz") as tar:
         members = {member.name: member for member in tar.getmembers()}
         assert sorted(members) == sorted(["empty", "run", hostile_name])
@@ -168,9 +170,9 @@ def test_an_artifact_replaces_an_old_one_whole_and_stays_where_it_is_already(tmp
     (tmp_path / "artifact").write_text("new")
     out = tree(tmp_path / "out", artifact="older")
     with (tmp_path / "artifact").open("rb") as file:
-        assert artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", ChangedDirectories())
+        assert packed_artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", ChangedDirectories())
         assert {path.name: path.read_text() for path in out.iterdir()} == {"artifact": "new"}
-        assert not artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", ChangedDirectories())
+        assert not packed_artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", ChangedDirectories())
     assert (tmp_path / "artifact").read_text() == "new"
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet, requirements_settings
-from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store import host_logs
+from scriptmode.platforms.local.store.host_logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.store.logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -192,7 +192,7 @@ def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
     log = tmp_path / "log"
     log.write_bytes(b"")
     reader = LogReader(log)
-    original, logs.CHUNK = logs.CHUNK, chunk
+    original, host_logs.CHUNK = host_logs.CHUNK, chunk
     try:
         lines = list(reader.lines(final=False))
         with log.open("ab", buffering=0) as file:
@@ -201,7 +201,7 @@ def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
                 lines += reader.lines(final=False)
         lines += reader.lines(final=True)
     finally:
-        logs.CHUNK = original
+        host_logs.CHUNK = original
         reader.close()
     whole = b"".join(parts).decode("utf-8", "replace")
     found = "".join(text + ("" if continues else "\n") for text, continues in lines)

@@ -12,14 +12,14 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import JobExistsError, JobNotFoundError
+from scriptmode.machine.data_dir import default_data_dir
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.description import render_describe_response, render_summary
+from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.store.logs import last_lines
 from scriptmode.platforms.local.store.state import (
     MESSAGES,
     STATUS_OF,

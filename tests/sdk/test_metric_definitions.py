@@ -11,7 +11,7 @@ from fakes.command_line import documents, invoke
 from scriptmode import Estimator, SpecError
 from scriptmode.display.collector import Collector
 from scriptmode.platforms.base import LogEvent
-from scriptmode.platforms.local.outputs.metrics import parse_metrics
+from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.metric_definitions import PRESETS, Definition, may_be_slow
 

@@ -16,8 +16,8 @@ from scriptmode.platforms.local.hosts.agent_control import StopReason
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.slurm import commands, slurm_agent
-from scriptmode.platforms.slurm.fleet import find_step_of
 from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
+from scriptmode.platforms.slurm.slurm_fleet import find_step_of
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""

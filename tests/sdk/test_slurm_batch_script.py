@@ -10,7 +10,7 @@ from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
 from scriptmode.platforms.slurm.environment import cpu_variables
-from scriptmode.platforms.slurm.settings import SlurmSettings, parse_settings, settings_from_json
+from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings, settings_from_json
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode_runtime.host import machine

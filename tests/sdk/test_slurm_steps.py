@@ -13,10 +13,10 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import DEFAULT_EPHEMERAL, LOWEST, ROLES
-from scriptmode.platforms.slurm import addresses, environment, images, steps
+from scriptmode.platforms.slurm import addresses, apptainer_images, environment, steps
 from scriptmode.platforms.slurm.addresses import Interface
-from scriptmode.platforms.slurm.fleet import SlurmFleet
-from scriptmode.platforms.slurm.settings import SlurmSettings
+from scriptmode.platforms.slurm.slurm_fleet import SlurmFleet
+from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
 from scriptmode.request.parse import parse_request
 
 ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
@@ -152,7 +152,9 @@ GLOBAL, OPTIONS = {"--quiet"}, {"--mount": 1, "--nv": 0, "--no-home": 0, "--pwd"
 def test_an_image_sees_the_hosts_directory_as_opt_ml_and_other_directories_at_their_paths():
     base = PurePosixPath("/shared/jobs/j/hosts/algo-1")
     folders = [PurePosixPath("/shared"), PurePosixPath('/tmp/x,"y:z')]
-    command = images.image_command("apptainer", "team/image:1", base, [*folders, folders[0]], ("train", "--x"))
+    command = apptainer_images.image_command(
+        "apptainer", "team/image:1", base, [*folders, folders[0]], ("train", "--x")
+    )
     words = list(command)
     assert words.pop(0) == "apptainer"
     assert {words.pop(0)} <= GLOBAL
@@ -170,5 +172,5 @@ def test_an_image_sees_the_hosts_directory_as_opt_ml_and_other_directories_at_th
     ]
     assert words == ["docker://team/image:1", "train", "--x"]
     for image in ("/shared/image.sif", "oras://registry/image:1"):
-        assert images.image_reference(image) == image
-    assert images.image_reference("registry:5000/a@sha256:12") == "docker://registry:5000/a@sha256:12"
+        assert apptainer_images.image_reference(image) == image
+    assert apptainer_images.image_reference("registry:5000/a@sha256:12") == "docker://registry:5000/a@sha256:12"

@@ -7,8 +7,8 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
-from scriptmode.source import archive
-from scriptmode.source.archive import read_source, script_name
+from scriptmode.source import source_archive
+from scriptmode.source.source_archive import read_source, script_name
 from scriptmode.spec.training_job import Script
 from scriptmode_runtime.files.archive import unpack
 
@@ -216,7 +216,7 @@ def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to
 @pytest.fixture
 def large(code, monkeypatch):
     """A source that is too large to be packed at once."""
-    monkeypatch.setattr(archive, "_PACKED_AT_ONCE", 10)
+    monkeypatch.setattr(source_archive, "_PACKED_AT_ONCE", 10)
     return Script("train.py", str(code))
 
 

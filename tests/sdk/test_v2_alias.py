@@ -9,7 +9,7 @@ import pytest
 import scriptmode
 import scriptmode.aws
 from scriptmode.errors import SpecError
-from scriptmode.v2 import alias, load_ipython_extension, names, unload_ipython_extension
+from scriptmode.v2 import alias, load_ipython_extension, name_table, unload_ipython_extension
 from scriptmode.v2.debugger import Rule
 
 #: A statement of v2 or v1, and what it binds to ``found``.
@@ -62,7 +62,7 @@ def test_a_name_of_v2_or_v1_is_scriptmodes_object(aliased, statement):
 
 
 def test_every_counterpart_exists(aliased):
-    for module, found in names.COUNTERPARTS.items():
+    for module, found in name_table.COUNTERPARTS.items():
         for name in found:
             assert run(f"from {module} import {name} as found")["found"] is not None
 

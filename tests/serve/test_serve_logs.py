@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.log_filter_pattern import parse_pattern
+from scriptmode.serve.log_operations import Logs
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import LogTimes, LogWatch
 

@@ -12,7 +12,7 @@ import pytest
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
 
-from scriptmode.serve.object_store import remove_sockets
+from scriptmode.serve.seaweedfs import remove_sockets
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.messages import did_you_mean
+from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.aws import image_table
 from scriptmode.aws.regions import find_dns_suffix
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import suggest_similar
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode.spec.versions import version_numbers
-from scriptmode.tracebacks import warn_caller
+from scriptmode.text.messages import suggest_similar
+from scriptmode.text.tracebacks import warn_caller
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode import drafts
 from scriptmode.aws.s3_uris import LOCAL_BUCKET_URI, is_in_local_bucket
-from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.machine import drafts
+from scriptmode.machine.data_dir import default_data_dir, make_private
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from scriptmode.messages import did_you_mean
+from scriptmode.text.messages import did_you_mean
 
 
 @functools.lru_cache(maxsize=64)

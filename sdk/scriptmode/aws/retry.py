@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 from scriptmode.errors import TransientError
 
 if TYPE_CHECKING:
-    from scriptmode.clock import Clock
+    from scriptmode.machine.clock import Clock
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("scriptmode")

@@ -11,7 +11,7 @@ from scriptmode.aws.s3 import S3, require_credentials
 from scriptmode.aws.s3_uris import SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode.aws.session import Connection
 from scriptmode.errors import DataError, DataNotFoundError, invalid
-from scriptmode.messages import did_you_mean_path
+from scriptmode.text.messages import did_you_mean_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

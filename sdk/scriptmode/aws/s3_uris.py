@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scriptmode.errors import DataError
-from scriptmode.messages import correct_scheme
+from scriptmode.text.messages import correct_scheme
 
 SCHEME, _FILE_SCHEME = "s3://", "file://"
 #: The bucket that is a directory of this machine (`local_bucket`). S3 allows no underscores in the names of buckets,

@@ -6,17 +6,17 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
 from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.aws.regions import warn_of_unknown_region
-from scriptmode.clock import SYSTEM
+from scriptmode.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import CredentialsError, invalid
+from scriptmode.machine.clock import SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.aws.s3 import S3
-    from scriptmode.clock import Clock
+    from scriptmode.machine.clock import Clock
 
 _T = TypeVar("_T")
 #: Seconds: longer than any response of these services takes. Botocore's 60 s would hold a dead connection too long.

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-    from scriptmode.aws.config import SageMakerConfig
     from scriptmode.aws.s3_transfers import Store
+    from scriptmode.aws.sagemaker_config import SageMakerConfig
     from scriptmode.aws.session import Connection
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from scriptmode import FileSystemInput, TrainingInput
 from scriptmode.cli.output import format_time
 from scriptmode.display.formatting import format_silence, format_usage
-from scriptmode.failure import summarize_error
-from scriptmode.messages import format_duration
-from scriptmode.terminal_text import escape_unprintable
+from scriptmode.spec.job_failure import summarize_error
+from scriptmode.text.messages import format_duration
+from scriptmode.text.terminal_text import escape_unprintable
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

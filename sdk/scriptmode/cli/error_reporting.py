@@ -22,7 +22,7 @@ from scriptmode import (
     TrainingJobStopped,
 )
 from scriptmode.cli import output
-from scriptmode.cli.error_translation import error_text
+from scriptmode.cli.option_names import error_text
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.usage_errors import usage_text
 from scriptmode.errors import shorten_values

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
-from scriptmode.installation import install_command
-from scriptmode.messages import Problem
+from scriptmode.machine.installation import install_command
+from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

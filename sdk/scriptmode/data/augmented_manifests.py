@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode.data.manifests import after_space, require_reachable
 from scriptmode.data.object_store import Literal
 from scriptmode.errors import DataError
-from scriptmode.messages import did_you_mean
+from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

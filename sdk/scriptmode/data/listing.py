@@ -12,7 +12,7 @@ from scriptmode.data import file_uris
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.sharding import Shard, shard_records
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode.messages import Problem
+from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.errors import DataError
-from scriptmode.messages import Problem, problem_of
+from scriptmode.text.messages import Problem, problem_of
 from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"

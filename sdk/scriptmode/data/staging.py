@@ -20,7 +20,7 @@ from scriptmode.data.object_store import CHUNK_BYTES
 from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError
-from scriptmode.messages import format_bytes
+from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -26,15 +26,15 @@ from scriptmode.display.snapshot import (
 from scriptmode.errors import DataError
 from scriptmode.platforms.base import HostActivity
 from scriptmode.spec.metric_definitions import Definition
-from scriptmode.terminal_text import render_line
+from scriptmode.text.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, LogEvent
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_failure import Failure
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500

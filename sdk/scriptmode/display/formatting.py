@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode import messages
 from scriptmode.spec.inputs import LEAST_RATE
+from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus

@@ -5,17 +5,17 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
-from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.html_charts import line_chart, stacked_bar
 from scriptmode.display.row_allocation import visible_count
-from scriptmode.failure import traceback_below_error
+from scriptmode.spec.job_failure import traceback_below_error
+from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
-    from scriptmode.failure import Failure
+    from scriptmode.spec.job_failure import Failure
 
     _Row = tuple[str, ...]
     _T = TypeVar("_T")

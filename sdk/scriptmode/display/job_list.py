@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
-from scriptmode.messages import format_duration
-from scriptmode.terminal_text import align_columns, escape_unprintable
+from scriptmode.text.messages import format_duration
+from scriptmode.text.terminal_text import align_columns, escape_unprintable
 
 #: Number of jobs that are displayed.
 _MOST_JOBS = 40

@@ -7,10 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
-from scriptmode import messages, terminal_text
-from scriptmode.colours import colours_enabled
-from scriptmode.progress_line import ProgressLine
 from scriptmode.request.parse import parse_description
+from scriptmode.text import messages, terminal_text
+from scriptmode.text.colours import colours_enabled
+from scriptmode.text.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from scriptmode.platforms.base import LogEvent
-    from scriptmode.source.archive import Archive
+    from scriptmode.source.source_archive import Archive
     from scriptmode.spec.job_description import JobDescription
 
 #: Seconds before the progress of packing is shown, and between two updates.

@@ -8,10 +8,10 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import messages
 from scriptmode.display import formatting, html_card
 from scriptmode.errors import ScriptmodeError
-from scriptmode.terminal_text import render_line
+from scriptmode.text import messages
+from scriptmode.text.terminal_text import render_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

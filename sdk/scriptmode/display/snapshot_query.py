@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from scriptmode import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
@@ -15,6 +14,7 @@ from scriptmode.platforms.base import FAILED, HostActivity
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import find_activity, find_events
 from scriptmode.results.outcome import find_failure
+from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

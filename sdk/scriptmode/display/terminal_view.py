@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from scriptmode.colours import colours_enabled
 from scriptmode.display import log_lines
 from scriptmode.display.live_region import LiveRegion
 from scriptmode.display.status_panel import StatusPanel
-from scriptmode.terminal_text import render_line, sanitize
+from scriptmode.text.colours import colours_enabled
+from scriptmode.text.terminal_text import render_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode.display import log_lines
-from scriptmode.failure import parse_failure_reason, summarize_error
-from scriptmode.messages import format_duration, pluralize
-from scriptmode.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
+from scriptmode.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode.text.messages import format_duration, pluralize
+from scriptmode.text.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from rich.text import Text
 
-from scriptmode import messages
 from scriptmode.display.live_region import LiveRegion
 from scriptmode.platforms.base import HostActivity
-from scriptmode.terminal_text import align_columns, render_line
+from scriptmode.text import messages
+from scriptmode.text.terminal_text import align_columns, render_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

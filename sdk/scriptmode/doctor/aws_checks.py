@@ -81,21 +81,21 @@ def _format_offset(ahead: float) -> str:
 
 def _disk_clock_offset() -> float | None:
     """Return the seconds by which the clock of the data directory's file system is ahead; ``None`` if unknown."""
-    from scriptmode.data_dir import default_data_dir
+    from scriptmode.machine.data_dir import default_data_dir
 
     with suppress(OSError, ImportError, DataError):
-        from scriptmode.platforms.local.store import probe
+        from scriptmode.platforms.local.store import data_dir_checks
 
         if (folder := default_data_dir()).is_dir():
-            return probe.probe_writable(folder)
+            return data_dir_checks.probe_writable(folder)
     return None
 
 
 def config_file() -> Iterator[Check]:
     """Read the SageMaker config files like a job."""
-    from scriptmode.aws import config
+    from scriptmode.aws import sagemaker_config
     from scriptmode.aws.s3 import S3
 
-    found = config.read_config(os.environ, S3().read_bytes)
+    found = sagemaker_config.read_config(os.environ, S3().read_bytes)
     role = f"role {found.role}" if found.role else "no role: give role= to the estimator"
     yield ok(f"can be read, or does not exist; it has {role}")

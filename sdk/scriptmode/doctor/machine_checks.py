@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
-from scriptmode.messages import format_bytes
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,15 +130,15 @@ def _memory() -> dict[str, int]:
 
 def disk() -> Iterator[Check]:
     """Write, rename and lock a file in the data directory if it exists, and check the free space."""
-    from scriptmode.platforms.local.store import probe
+    from scriptmode.platforms.local.store import data_dir_checks
     from scriptmode.platforms.local.system import full_disk
 
     folder = default_data_dir()
     another = f"free it, or name another directory in {DATA_DIR_VARIABLE}"
     try:
-        place = probe.existing_folder(folder)
+        place = data_dir_checks.existing_folder(folder)
         if is_there := place == folder:
-            probe.probe_writable(folder)
+            data_dir_checks.probe_writable(folder)
         elif not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, f"it cannot be made, as {place} cannot be written")
         free = shutil.disk_usage(place).free
@@ -159,14 +159,14 @@ def disk() -> Iterator[Check]:
 
 def jobs() -> Iterator[Check]:
     """Check for jobs that cannot be read, and for running jobs whose agents died or do not answer."""
-    from scriptmode.platforms.local.store import probe
+    from scriptmode.platforms.local.store import data_dir_checks
 
     try:
         folder = default_data_dir()
     except DataError:
         yield warning("unknown, because there is no data directory", "see disk", prevents=False)
         return
-    found = probe.find_unhealthy_jobs(folder)
+    found = data_dir_checks.find_unhealthy_jobs(folder)
     if found.unreadable:
         error = next(iter(found.unreadable.values()))
         what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {error.message}"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import scriptmode
 from scriptmode.doctor.check import OK, Check, ok, problem, warning
-from scriptmode.installation import install_command
-from scriptmode.programs import ProgramError, run_program, stream_program
+from scriptmode.machine.installation import install_command
+from scriptmode.machine.programs import ProgramError, run_program, stream_program
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

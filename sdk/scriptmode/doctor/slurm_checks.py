@@ -9,19 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import PlatformError
-from scriptmode.messages import pluralize
-from scriptmode.platforms.local.store import probe
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.platforms.local.store import data_dir_checks
 from scriptmode.platforms.slurm import commands
-from scriptmode.platforms.slurm.settings import parse_settings
+from scriptmode.platforms.slurm.slurm_settings import parse_settings
+from scriptmode.text.messages import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scriptmode.platforms.slurm.commands import Partition
-    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
 
 #: Runs on a node: reads what this machine wrote, and writes it with the node's name.
 _PROGRAM = """\
@@ -64,7 +64,7 @@ class _Step(NamedTuple):
 
 def _shared_files(partitions: Mapping[str, Partition], settings: SlurmSettings) -> Check:
     data_dir = default_data_dir()
-    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=probe.existing_folder(data_dir)) as folder:
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=data_dir_checks.existing_folder(data_dir)) as folder:
         Path(folder, "token").write_text(_MARK, encoding="utf-8")
         with ThreadPoolExecutor(_MOST_STEPS) as pool:
             up = sorted(name for name, each in partitions.items() if each.state == "UP")

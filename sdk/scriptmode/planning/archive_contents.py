@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.platforms.base import Platform
-    from scriptmode.source.archive import Source
+    from scriptmode.source.source_archive import Source
 
 #: Number of bytes of a file that the runtime needs to find out how it is started.
 _LONGEST_TEXT = 64 * 1024

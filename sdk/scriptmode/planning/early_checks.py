@@ -14,7 +14,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import SourceError, SpecError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
 from scriptmode.spec.unused_settings import unused_settings
 from scriptmode_runtime import contract
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.base import Platform
-    from scriptmode.source.archive import Source
+    from scriptmode.source.source_archive import Source
     from scriptmode.spec.job_request import JobRequest
 
 _REQUIREMENTS, _PROJECT, _SETUP = "requirements.txt", "pyproject.toml", "setup.py"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from scriptmode import messages
 from scriptmode.planning.text_rows import Row
 from scriptmode.spec.inputs import FileSystemInput
+from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

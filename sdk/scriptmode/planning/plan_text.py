@@ -7,9 +7,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode import messages
 from scriptmode.planning import plan_summary
 from scriptmode.planning.text_rows import Row
+from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison, JobHandle
     from scriptmode.platforms.base import PlannedHost, Platform
-    from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
+    from scriptmode.source.source_archive import Source
     from scriptmode.spec.job_request import JobRequest
 
 _FILE = "file://"

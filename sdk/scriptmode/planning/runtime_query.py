@@ -90,7 +90,7 @@ def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, 
         f"the hosts' runtime does not run with {python}: {error_line or f'exit code {done.returncode}, no answer'}; "
     )
     if "No module named" in error_line:
-        from scriptmode.installation import install_command
+        from scriptmode.machine.installation import install_command
 
         raise PlatformError(f"{message}install scriptmode for it: {install_command(python=python)}")
     message += f"see its output: echo '{{}}' | {python} -m {_MODULE}"

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import invalid
-from scriptmode.messages import did_you_mean, format_bytes
 from scriptmode.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.spec.job_description import JobStatus
+from scriptmode.text.messages import did_you_mean, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode.clock import Clock
-    from scriptmode.failure import Failure
+    from scriptmode.machine.clock import Clock
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 

@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
-from scriptmode.messages import suggest_similar
 from scriptmode.spec.hosts import (
     LOCAL_CONTAINER,
     LOCAL_GPU,
@@ -20,6 +19,7 @@ from scriptmode.spec.hosts import (
     instance_kind,
     local_instance_types,
 )
+from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

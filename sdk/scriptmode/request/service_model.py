@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, RequestError
-from scriptmode.messages import Problem, did_you_mean
 from scriptmode.request.fields import argument_of
+from scriptmode.text.messages import Problem, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
     found = _read_shapes(source, root)
     import tempfile
 
-    from scriptmode import drafts
+    from scriptmode.machine import drafts
 
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -7,13 +7,13 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean
 from scriptmode.request import service_model
 from scriptmode.request.fields import argument_of
 from scriptmode.spec import hyperparameters
 from scriptmode.spec.names import base_of_tuning_job
 from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+from scriptmode.text.messages import did_you_mean
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.results.metrics import import_pandas
 from scriptmode.spec.arguments import texts
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     import os

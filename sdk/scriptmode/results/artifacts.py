@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode import drafts
-from scriptmode.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode.machine import drafts
+from scriptmode.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
 

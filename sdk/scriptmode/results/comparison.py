@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, SpecError
-from scriptmode.messages import did_you_mean, format_duration
 from scriptmode.spec.inputs import FileSystemInput, TrainingInput
-from scriptmode.terminal_text import align_columns
+from scriptmode.text.messages import did_you_mean, format_duration
+from scriptmode.text.terminal_text import align_columns
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, SpecError
-from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.results.artifacts import download_cached
+from scriptmode.text.messages import did_you_mean, suggest_similar
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     import os

@@ -6,9 +6,9 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, MissingPackageError, SpecError
-from scriptmode.messages import did_you_mean, pluralize
 from scriptmode.spec import metric_definitions
-from scriptmode.terminal_text import align_columns
+from scriptmode.text.messages import did_you_mean, pluralize
+from scriptmode.text.terminal_text import align_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,10 @@ from scriptmode.errors import (
     WaitTimeoutError,
     invalid,
 )
-from scriptmode.failure import (
+from scriptmode.request.parse import parse_description
+from scriptmode.results.activity import describe_events
+from scriptmode.spec.job_description import JobStatus
+from scriptmode.spec.job_failure import (
     NO_REASON,
     Failure,
     may_succeed_again,
@@ -27,11 +30,8 @@ from scriptmode.failure import (
     summarize_error,
     traceback_below_error,
 )
-from scriptmode.messages import still_running
-from scriptmode.request.parse import parse_description
-from scriptmode.results.activity import describe_events
-from scriptmode.spec.job_description import JobStatus
-from scriptmode.terminal_text import sanitize
+from scriptmode.text.messages import still_running
+from scriptmode.text.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform

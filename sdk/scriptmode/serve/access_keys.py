@@ -8,10 +8,10 @@ import string
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import default_data_dir, make_private, unwritable_error
 from scriptmode.errors import DataError
-from scriptmode.messages import did_you_mean
+from scriptmode.machine.data_dir import default_data_dir, make_private, unwritable_error
 from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path

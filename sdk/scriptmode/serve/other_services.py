@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from scriptmode.errors import MissingPackageError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 from scriptmode.serve import iam_answers
 from scriptmode.serve.s3_requests import FORM, is_for_s3
 from scriptmode.serve.wsgi import read_body, respond

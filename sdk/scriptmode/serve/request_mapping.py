@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import invalid
-from scriptmode.messages import suggest_similar
 from scriptmode.request.service_model import shapes
 from scriptmode.request.tuning import with_resource_config
 from scriptmode.serve.aws_json import validation_error
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,30 +8,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
 from scriptmode.errors import PlatformError, invalid
-from scriptmode.installation import install_command
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
+from scriptmode.machine.installation import install_command
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.platforms.slurm.slurm_platform import Slurm
-from scriptmode.serve import object_store, page
+from scriptmode.serve import page, seaweedfs
 from scriptmode.serve.access_keys import AccessKeys, random_key
 from scriptmode.serve.application import Application
 from scriptmode.serve.cloudwatch import CloudWatch
-from scriptmode.serve.cloudwatch_logs import Logs
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
+from scriptmode.serve.log_operations import Logs
 from scriptmode.serve.log_times import LogWatch
-from scriptmode.serve.object_store import ObjectStore
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
+from scriptmode.serve.seaweedfs import ObjectStore
 from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.tls import TlsRelay
 from scriptmode.serve.training_jobs import TrainingJobs
-from scriptmode.serve.tuning_jobs import TuningJobs
+from scriptmode.serve.tuning_operations import TuningJobs
 
 if TYPE_CHECKING:
     import ssl
@@ -262,7 +262,7 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
         return None, OtherServices()
     if s3 != "disk":
         return None, OtherServices(S3Proxy(s3))
-    program = object_store.find_program()
+    program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(
             "S3's objects cannot be kept on disk, because SeaweedFS is not installed",
@@ -270,5 +270,5 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
         )
     store = ObjectStore(data_dir, program)
     store.start()
-    proxy = S3Proxy(store.url, store.wait_until_ready, without=object_store.ENCRYPTION_HEADERS, key=store.access.key)
+    proxy = S3Proxy(store.url, store.wait_until_ready, without=seaweedfs.ENCRYPTION_HEADERS, key=store.access.key)
     return store, OtherServices(proxy)

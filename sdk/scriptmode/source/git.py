@@ -107,7 +107,7 @@ class _Git:
 
     def run(self, commands: Commands) -> tuple[int, str]:
         """Run git until a call fails; return its exit code and output. Raise `SourceError` at the deadline."""
-        from scriptmode.programs import run_program
+        from scriptmode.machine.programs import run_program
 
         code, output = 0, ""
         for arguments in commands:

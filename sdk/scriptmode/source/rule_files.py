@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError
-from scriptmode.messages import did_you_mean_path
-from scriptmode.source.archive import read_tree
+from scriptmode.source.source_archive import read_tree
+from scriptmode.text.messages import did_you_mean_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import Problem, did_you_mean, suggest_similar, validate_keys
 from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode.spec.versions import version_numbers
+from scriptmode.text.messages import Problem, did_you_mean, suggest_similar, validate_keys
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean, suggest_fields, validate_keys
 from scriptmode.spec.whole_numbers import set_whole
+from scriptmode.text.messages import did_you_mean, suggest_fields, validate_keys
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import validate_keys
+from scriptmode.text.messages import validate_keys
 
 #: The keys of ``git_config`` (SageMaker SDK, ``git_utils``).
 _KEYS = ("repo", "branch", "commit", "2FA_enabled", "username", "password", "token")

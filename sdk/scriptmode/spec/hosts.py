@@ -76,7 +76,7 @@ HostKind.CONTAINER = HostKind(
 HostKind.SLURM = HostKind(
     "nodes of a Slurm cluster",
     "Slurm",
-    engine="scriptmode.platforms.slurm.engine:SlurmEngine",
+    engine="scriptmode.platforms.slurm.slurm_engine:SlurmEngine",
     agent="scriptmode.platforms.slurm.slurm_agent:SlurmAgent",
     is_scheduled=True,
     runs_images=True,

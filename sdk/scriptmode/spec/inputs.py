@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
 from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.whole_numbers import whole_number
+from scriptmode.text.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")

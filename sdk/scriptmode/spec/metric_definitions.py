@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
-from scriptmode.messages import Problem, problem_of
+from scriptmode.text.messages import Problem, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import correct_scheme, did_you_mean, suggest_fields
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hosts import HostGroup, HostKind, host_kind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.versions import check_framework_version, check_py_version
 from scriptmode.spec.whole_numbers import set_whole, whole_number
+from scriptmode.text.messages import correct_scheme, did_you_mean, suggest_fields
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean
 from scriptmode.spec.parameter_ranges import check_ranges, grid_size
 from scriptmode.spec.whole_numbers import whole_number
+from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from scriptmode.spec.parameter_ranges import ParameterRange

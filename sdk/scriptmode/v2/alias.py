@@ -16,8 +16,8 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any, Union
 
 from scriptmode.errors import NotIncludedError
-from scriptmode.messages import Problem
-from scriptmode.v2 import names
+from scriptmode.text.messages import Problem
+from scriptmode.v2 import name_table
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,10 +30,10 @@ class _Finder(MetaPathFinder, Loader):
         """Return the spec of a module of sagemaker; raise `NotIncludedError` for one that is not known."""
         if not _is_of_sagemaker(fullname):
             return None
-        if fullname not in names.COUNTERPARTS and not names.is_not_included(fullname):
+        if fullname not in name_table.COUNTERPARTS and not name_table.is_not_included(fullname):
             # Without `name`, as `from module import name` replaces the error of that name with a text of its own.
             module = fullname.rpartition(".")[0]
-            raise NotIncludedError(f"scriptmode has no {fullname}", advice=names.advise(fullname, _names(module)))
+            raise NotIncludedError(f"scriptmode has no {fullname}", advice=name_table.advise(fullname, _names(module)))
         # A package, so that `from module import name` asks this finder for a name that the module does not have.
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -45,12 +45,12 @@ class _Finder(MetaPathFinder, Loader):
         name = module.__name__
         vars(module).update(
             __doc__=f"{name} of the SageMaker SDK v2, as scriptmode has it.",
-            __all__=sorted(names.COUNTERPARTS.get(name, ())),
+            __all__=sorted(name_table.COUNTERPARTS.get(name, ())),
             __getattr__=partial(_get, module),
             __dir__=partial(_names, name),
         )
-        if name == names.ROOT:
-            vars(module)["__version__"] = names.VERSION
+        if name == name_table.ROOT:
+            vars(module)["__version__"] = name_table.VERSION
 
 
 class _NotIncluded:
@@ -66,7 +66,7 @@ class _NotIncluded:
         return f"<{self._dotted}, which scriptmode does not have>"
 
     def __call__(self, *_: object, **__: object) -> Any:
-        raise NotIncludedError(f"scriptmode has no {self._dotted}", advice=names.advise(self._dotted))
+        raise NotIncludedError(f"scriptmode has no {self._dotted}", advice=name_table.advise(self._dotted))
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -95,7 +95,7 @@ def activate() -> None:
     Raises:
         NotIncludedError: If another ``sagemaker`` is imported already.
     """
-    loaded = sys.modules.get(names.ROOT)
+    loaded = sys.modules.get(name_table.ROOT)
     if any(isinstance(each, _Finder) for each in sys.meta_path):
         return
     if loaded is not None:
@@ -117,24 +117,24 @@ def deactivate() -> None:
 
 
 def _is_of_sagemaker(name: str) -> bool:
-    return name == names.ROOT or name.startswith(f"{names.ROOT}.")
+    return name == name_table.ROOT or name.startswith(f"{name_table.ROOT}.")
 
 
 def _names(module: str) -> list[str]:
-    return sorted([*names.COUNTERPARTS.get(module, ()), *names.submodules(module)])
+    return sorted([*name_table.COUNTERPARTS.get(module, ()), *name_table.submodules(module)])
 
 
 def _get(module: ModuleType, name: str) -> Any:
     """Return a name of a module of sagemaker; raise ``AttributeError`` for one that is not known."""
     dotted = f"{module.__name__}.{name}"
-    if own := names.COUNTERPARTS.get(module.__name__, {}).get(name):
+    if own := name_table.COUNTERPARTS.get(module.__name__, {}).get(name):
         package, _, attribute = f"scriptmode.{own}".rpartition(".")
         value = getattr(import_module(package), attribute)
         vars(module)[name] = value
         return value
-    if dotted in names.COUNTERPARTS:
+    if dotted in name_table.COUNTERPARTS:
         return import_module(dotted)
-    if not name.startswith("__") and names.is_not_included(dotted):
+    if not name.startswith("__") and name_table.is_not_included(dotted):
         return _NotIncluded(dotted)
-    advice = "" if name.startswith("__") else names.advise(dotted, _names(module.__name__))
+    advice = "" if name.startswith("__") else name_table.advise(dotted, _names(module.__name__))
     raise AttributeError(str(Problem(f"module {module.__name__!r} of scriptmode.v2 has no attribute {name!r}", advice)))

@@ -7,13 +7,13 @@ import re
 import tokenize
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.v2 import names
+from scriptmode.v2 import name_table
 from scriptmode.v2.source_blocks import split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-_SAGEMAKER = re.compile(rf"{names.ROOT}(\.|$)")
+_SAGEMAKER = re.compile(rf"{name_table.ROOT}(\.|$)")
 
 
 class Imported(NamedTuple):
@@ -36,18 +36,18 @@ class Imported(NamedTuple):
     @property
     def is_module(self) -> bool:
         """Whether the name stands for a module with counterparts."""
-        return self.dotted in names.COUNTERPARTS
+        return self.dotted in name_table.COUNTERPARTS
 
     @property
     def has_counterpart(self) -> bool:
         """Whether what is imported, or a part of it, has a counterpart."""
-        is_known = self.own is not None and (not names.is_adapter(self.own) or self.own in names.CALLS)
-        return is_known or self.target in names.COUNTERPARTS
+        is_known = self.own is not None and (not name_table.is_adapter(self.own) or self.own in name_table.CALLS)
+        return is_known or self.target in name_table.COUNTERPARTS
 
     @property
     def new_name(self) -> str:
         """The name by which the counterpart is used."""
-        own = names.CALLS[self.own].own if self.own in names.CALLS else self.own or ""
+        own = name_table.CALLS[self.own].own if self.own in name_table.CALLS else self.own or ""
         return self.bound if self.has_alias else own.rpartition(".")[2]
 
 
@@ -61,13 +61,13 @@ def imports_of(node: ast.AST) -> list[Imported]:
 
 
 def _whole(alias: ast.alias) -> Imported:
-    dotted = alias.name if alias.asname else names.ROOT
-    return Imported(alias.asname or names.ROOT, dotted, alias.name, None, alias.asname is not None)
+    dotted = alias.name if alias.asname else name_table.ROOT
+    return Imported(alias.asname or name_table.ROOT, dotted, alias.name, None, alias.asname is not None)
 
 
 def _part(module: str, alias: ast.alias) -> Imported:
     dotted = f"{module}.{alias.name}"
-    used = names.find_counterpart(dotted.split("."))
+    used = name_table.find_counterpart(dotted.split("."))
     return Imported(alias.asname or alias.name, dotted, dotted, used.own if used else None, alias.asname is not None)
 
 
@@ -97,7 +97,7 @@ def rewrite_import(
     groups: dict[str, list[Imported]] = {}
     for each in found:
         if each.own is not None and each not in old:
-            groups.setdefault(names.package_of(each.own), []).append(each)
+            groups.setdefault(name_table.package_of(each.own), []).append(each)
     if len(groups) == 1 and len(found) == len(node.names) == sum(map(len, groups.values())):
         return _rewrite_in_place(text, *groups.items())
     needed = {package for each in found if each.is_module for package in packages.get(each.target, ())}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.spec.arguments import MISSING_METHODS, RENAMED_ATTRIBUTES
-from scriptmode.v2 import names
+from scriptmode.v2 import name_table
 from scriptmode.v2.call_arguments import changed_arguments
 from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import
 from scriptmode.v2.source_blocks import Block, Edit
@@ -94,7 +94,7 @@ class _Migrator:
         for each in found:
             if self._change_of(each) is None and (each.imported.is_module or each.imported.has_counterpart):
                 self.unchanged_imports.add(each.imported.bound)
-                self._miss(each.block, each.outer, each.dotted, names.advise_change(each.dotted))
+                self._miss(each.block, each.outer, each.dotted, name_table.advise_change(each.dotted))
         for each in found:
             self._use(each)
         self._methods({text: kind for each in found for text, kind in self._objects(each)})
@@ -120,16 +120,16 @@ class _Migrator:
         while isinstance(parent := self.parents.get(nodes[-1]), ast.Attribute):
             nodes.append(parent)  # type: ignore[arg-type]  # an expression as well
             parts.append(parent.attr)
-        used = names.find_counterpart(parts)
+        used = name_table.find_counterpart(parts)
         own, part = (None, nodes[-1]) if used is None else (used.own, nodes[max(0, used.length - begin)])
         yield _Expression(number, nodes[-1], imported, ".".join(parts), own, part)
 
-    def _change_of(self, found: _Expression) -> names.Call | None:
+    def _change_of(self, found: _Expression) -> name_table.Call | None:
         """Return what to write for an expression; ``None`` where there is no counterpart."""
-        if found.own is None or not names.is_adapter(found.own):
-            return names.Call(found.own) if found.own else None
+        if found.own is None or not name_table.is_adapter(found.own):
+            return name_table.Call(found.own) if found.own else None
         # A call with other arguments depends on the program.
-        call, change = self._call_of(found), names.CALLS.get(found.own)
+        call, change = self._call_of(found), name_table.CALLS.get(found.own)
         if call is None or change is None or call.keywords or len(call.args) != (0 if change.arguments else 1):
             return None
         return change
@@ -152,7 +152,7 @@ class _Migrator:
             self.result.missing += [Use(found.block, *each) for each in missing]
         if name == "__version__":
             self._miss(found.block, found.outer, found.dotted, _VERSION)
-        package, written = names.package_of(change.own), found.imported.new_name
+        package, written = name_table.package_of(change.own), found.imported.new_name
         if found.imported.is_module:
             self.packages.setdefault(bound, set()).add(package)
             written = f"{package}.{name}"
@@ -199,7 +199,7 @@ class _Migrator:
                 continue
             if not isinstance(node.ctx, ast.Load):
                 continue
-            advice = names.NOT_INCLUDED.get(f"sagemaker.{objects[owner]}.{node.attr}", "")
+            advice = name_table.NOT_INCLUDED.get(f"sagemaker.{objects[owner]}.{node.attr}", "")
             if objects[owner] in _WITH_METHODS:
                 advice = MISSING_METHODS.get(node.attr, "")
             if advice:
@@ -219,11 +219,11 @@ class _Migrator:
         start, end = block.span(node)
         for each in self.imports[node]:
             if not each.has_counterpart:
-                self._miss(number, node, each.target, names.advise_change(each.target))
+                self._miss(number, node, each.target, name_table.advise_change(each.target))
             elif each.bound in self.ambiguous:
                 self._miss(number, node, each.target, _VARIABLE)
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module in names.COUNTERPARTS:
-            advice = f"import each name: from scriptmode import {', '.join(names.COUNTERPARTS[node.module])}"
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and node.module in name_table.COUNTERPARTS:
+            advice = f"import each name: from scriptmode import {', '.join(name_table.COUNTERPARTS[node.module])}"
             self._miss(number, node, f"from {node.module} import *", advice)
         if found := self.imports[node]:
             needed, between = self._needed(node), block.between(start)

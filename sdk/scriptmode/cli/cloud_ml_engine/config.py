@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
-from scriptmode.messages import validate_keys
-from scriptmode.yaml_files import parse_yaml
+from scriptmode.machine.yaml_files import parse_yaml
+from scriptmode.text.messages import validate_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine import machines, package
 from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
-from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
+from scriptmode.cli.option_names import translate_errors_to_options
 from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, json_option, set_environment, use_profile
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import WholeNumber, parse_pairs

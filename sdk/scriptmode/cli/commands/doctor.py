@@ -6,7 +6,7 @@ import click
 
 from scriptmode.cli import output
 from scriptmode.doctor import examine, examine_each, line, summary
-from scriptmode.progress_line import ProgressLine
+from scriptmode.text.progress_line import ProgressLine
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

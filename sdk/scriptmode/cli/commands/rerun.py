@@ -8,7 +8,7 @@ import click
 
 from scriptmode.cli import following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
-from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.option_names import translate_errors_to_options
 from scriptmode.cli.options import job_name_option, job_options, json_option
 from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
 

@@ -11,7 +11,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.shapes import LAST_SECOND
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
@@ -82,10 +82,10 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
 
 def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:
     """Return the value that one of the metrics had last in the end of a host's log; None without any."""
-    from scriptmode.platforms.local.outputs.metrics import last_value
+    from scriptmode.platforms.local.outputs.log_metrics import last_value
 
     for host in facts.host_names[:_MOST_LOGS]:
-        end = logs.last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
+        end = host_logs.last_lines(folder.log(host), _LOG_LINES, _LOG_CHARACTERS)
         if found := last_value(end, facts.metrics):
             return found
     return None

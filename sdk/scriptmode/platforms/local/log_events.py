@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.clock import SYSTEM
 from scriptmode.errors import TrainingJobError, UnreadableJobError
+from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.store.description import render_describe_response
-from scriptmode.platforms.local.store.logs import LogReader
+from scriptmode.platforms.local.store.host_logs import LogReader
+from scriptmode.platforms.local.store.job_response import render_describe_response
 from scriptmode.platforms.local.system.file_owner import find_other_owner
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
 from scriptmode.platforms.local.hosts.process_host import run_to_end
 from scriptmode.platforms.local.inputs import file_mode
-from scriptmode.platforms.local.outputs import metrics
+from scriptmode.platforms.local.outputs import log_metrics
 from scriptmode.platforms.local.service import LocalPlatform
+from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.store.logs import LogReader
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import as_job_request
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.failure import Failure
     from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.script_process import ScriptProcess
 
@@ -60,7 +60,7 @@ class PreparedHost:
         reader = LogReader(self.log)
         events = [LogEvent(self.sandbox.host, *line) for line in reader.lines(final=True)]
         reader.close()
-        return metrics.parse_metrics(events, self.job.request.algorithm)
+        return log_metrics.parse_metrics(events, self.job.request.algorithm)
 
     def run(self, argv: Sequence[str], process: ScriptProcess) -> int:
         """Run the script by ``argv`` as a process; return its exit code, or minus a signal's number."""

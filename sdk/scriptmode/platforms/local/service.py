@@ -10,23 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.clock import SYSTEM
 from scriptmode.data import file_uris
-from scriptmode.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
 from scriptmode.errors import (
     DataError,
     ScriptmodeError,
     SpecError,
     invalid,
 )
-from scriptmode.messages import did_you_mean
+from scriptmode.machine.clock import SYSTEM
+from scriptmode.machine.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
 from scriptmode.platforms.base import ANY_JOB
 from scriptmode.platforms.local import log_events, s3_locations
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
-from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
@@ -35,6 +34,7 @@ from scriptmode.platforms.local.system.durable import ChangedDirectories, replac
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import as_job_request, parse_request
 from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.text.messages import did_you_mean
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.failure import Failure
     from scriptmode.platforms.base import (
         ChannelProgress,
         HostActivity,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     )
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.validation import ValidatedRequest
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -361,7 +361,7 @@ class LocalPlatform:
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
-        from scriptmode.platforms.local.outputs.metrics import parse_metrics
+        from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
 
         job = parse_request(description)
         return parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
@@ -378,7 +378,7 @@ class LocalPlatform:
 
     def activity(self, name: str) -> dict[str, HostActivity]:
         """Return what each host that has a log does now; its resources are at most some seconds old."""
-        from scriptmode.platforms.local.store.activity import read_activity
+        from scriptmode.platforms.local.store.host_activity import read_activity
 
         return read_activity(self._store.find(name))
 

@@ -15,7 +15,6 @@ from scriptmode.data.channel_source import ChannelSource
 from scriptmode.data.file_store import FileStore
 from scriptmode.data.listing import require_data
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
-from scriptmode.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system import file_systems
@@ -26,6 +25,7 @@ from scriptmode.spec.hosts import instance_kind, local_instance_types
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
 from scriptmode.spec.metric_definitions import metric_problem
+from scriptmode.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:

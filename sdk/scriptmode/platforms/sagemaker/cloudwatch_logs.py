@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.retry import RETRY_SECONDS, Retry
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.messages import still_running
 from scriptmode.platforms.base import ENDED, LogEvent
 from scriptmode.request.parse import parse_description
+from scriptmode.text.messages import still_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws import image_support
-from scriptmode.aws.config import SageMakerConfig
 from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
 from scriptmode.aws.s3_uris import is_in_local_bucket, is_on_this_machine
+from scriptmode.aws.sagemaker_config import SageMakerConfig
 from scriptmode.aws.session import default_bucket_name
 from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from scriptmode.aws.config import SageMakerConfig
-    from scriptmode.clock import Clock
-    from scriptmode.failure import Failure
+    from scriptmode.aws.sagemaker_config import SageMakerConfig
+    from scriptmode.machine.clock import Clock
     from scriptmode.platforms.base import (
         ChannelProgress,
         HostActivity,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
         PlannedHost,
     )
     from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -168,8 +168,8 @@ class SageMakerPlatform:
         Return None if FailureReason says why, or if no log does.
         """
         reason = str(description.get("FailureReason") or "")
-        from scriptmode.failure import split_failure_reason
         from scriptmode.platforms import foreign_failure
+        from scriptmode.spec.job_failure import split_failure_reason
 
         text, code = split_failure_reason(reason)
         if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):

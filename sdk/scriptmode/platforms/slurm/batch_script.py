@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import PurePath
 
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
     from scriptmode.spec.training_job import Resources
 
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.

@@ -7,17 +7,17 @@ import shutil
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean, format_duration, pluralize
-from scriptmode.platforms.slurm import batch_script, commands, images
-from scriptmode.platforms.slurm.settings import settings_from_json
+from scriptmode.platforms.slurm import apptainer_images, batch_script, commands
+from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 from scriptmode.spec.training_job import Limits
+from scriptmode.text.messages import did_you_mean, format_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.slurm.commands import Partition
-    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
     from scriptmode.spec.training_job import Resources
 
 #: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
@@ -142,7 +142,7 @@ def require_image(image_uri: str, settings: SlurmSettings) -> None:
     if image_uri.endswith(".sif") and "://" not in image_uri and not image_uri.startswith("/"):
         what = f"is {image_uri!r}, a relative path"
         raise invalid("image_uri", what, "give the absolute path of the file, which all nodes must have")
-    if settings.container_runtime or any(map(shutil.which, images.PROGRAMS)):
+    if settings.container_runtime or any(map(shutil.which, apptainer_images.PROGRAMS)):
         return
     raise SpecError(
         "image_uri needs Apptainer on the nodes, and this machine does not have it",

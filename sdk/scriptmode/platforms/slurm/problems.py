@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.messages import Problem
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE
+from scriptmode.text.messages import Problem
 
 #: Text of a command that has no slurm.conf.
 _NO_CONFIGURATION = ("establish a configuration source", "fetch_config")

@@ -15,12 +15,12 @@ from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode.platforms.slurm import batch_script, checks, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus
-from scriptmode.platforms.slurm.settings import settings_from_json
+from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
-    from scriptmode.messages import Problem
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
+    from scriptmode.text.messages import Problem
 
 #: The keys of the job's number, and of the cluster that gave it, in the engine's record.
 NUMBER, CLUSTER = "job", "cluster"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.slurm import sbatch_options
-from scriptmode.platforms.slurm.settings import parse_settings
+from scriptmode.platforms.slurm.slurm_settings import parse_settings
 from scriptmode.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 

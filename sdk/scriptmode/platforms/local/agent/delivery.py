@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.outputs import artifacts, missing_model
+from scriptmode.platforms.local.outputs import missing_model, packed_artifacts
 from scriptmode.platforms.local.system import full_disk
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Delivery:
     @property
     def has_model(self) -> bool:
         """Whether a host left a model."""
-        return not artifacts.is_model_empty(self.sandboxes)
+        return not packed_artifacts.is_model_empty(self.sandboxes)
 
     def deliver(self, *, with_model: bool, no_model_message: str) -> tuple[str, Losses]:
         """Deliver the artifacts and the last checkpoints; return the model's URI, "" without one, and the losses.
@@ -63,7 +63,7 @@ class Delivery:
             self.log(text)
         losses = Losses()
         with full_disk.translate_full_disk_errors(self.disk):
-            uri = artifacts.publish_artifacts(
+            uri = packed_artifacts.publish_artifacts(
                 self.request, self.sandboxes, self.folder.output, with_model=with_model, say=self._note_in(losses)
             )
             if self.checkpoints and with_model:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.failure import Failure
 from scriptmode.platforms.local.agent import host_messages, log_stream
 from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
@@ -38,6 +37,7 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
+from scriptmode.spec.job_failure import Failure
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode.platforms import foreign_failure
 from scriptmode.platforms.local.agent.supervision import Outcome
-from scriptmode.platforms.local.store import logs
-from scriptmode.platforms.local.store.description import algorithm_error
+from scriptmode.platforms.local.store import host_logs
+from scriptmode.platforms.local.store.job_response import algorithm_error
 from scriptmode.platforms.local.store.state import failure_from_json
 from scriptmode.platforms.local.system import full_disk
 from scriptmode_runtime.failure import readable
@@ -16,9 +16,9 @@ from scriptmode_runtime.failure import readable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.failure import Failure
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_failure import Failure
 
 
 def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], name: str, code: int) -> Outcome:
@@ -28,7 +28,7 @@ def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], n
     text = readable(sandboxes[name].read_failure())
     if not foreign_failure.lacks_reason(text):
         return Outcome("Failed", algorithm_error(text, exit_code), _read_record(sandboxes, name, exit_code))
-    log = readable(logs.last_lines(folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS))
+    log = readable(host_logs.last_lines(folder.log(name), foreign_failure.LINES, foreign_failure.CHARACTERS))
     reason, failure = foreign_failure.describe_foreign_failure(name, code, text, log)
     disk = folder.path.parent.parent
     if not log and not full_disk.has_space(disk):

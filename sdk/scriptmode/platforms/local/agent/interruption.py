@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
-from scriptmode.failure import Failure
 from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
-from scriptmode.platforms.local.store import heartbeat, logs
+from scriptmode.platforms.local.store import heartbeat, host_logs
+from scriptmode.spec.job_failure import Failure
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -100,5 +100,5 @@ def begin_next_run(folder: JobFolder, lock: int) -> None:
         message = state.transitions[-1].message
         state = state.with_event(JobEvent("Interrupted", f"the job started again: {message}", time=time.time()))
         for log in folder.log("host").parent.iterdir():
-            logs.append_line(log, "scriptmode: the job starts again, as it was interrupted")
+            host_logs.append_line(log, "scriptmode: the job starts again, as it was interrupted")
     folder.write_state(state.with_status("Starting", time.time()))

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
-from scriptmode.failure import Failure
 from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode.platforms.local.agent.delivery import Delivery
@@ -45,7 +44,7 @@ from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHoo
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import checkpoints
-from scriptmode.platforms.local.store import heartbeat, logs
+from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.store.state import MESSAGES
@@ -53,6 +52,7 @@ from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
+from scriptmode.spec.job_failure import Failure
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
@@ -352,7 +352,7 @@ class Agent:
         self._fleet.release()
         self._sync_logs()
         with self._heartbeat.beating():
-            self._state = logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
+            self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         if outcome.reason:
             find_agent_control(self._request.resources.host_kind).report_failure(self._folder, outcome.reason)
@@ -467,4 +467,4 @@ class Agent:
         """Write a line to a host's log, if it can be written, and to the agent's log."""
         self._log(text)
         with suppress(OSError):
-            logs.append_line(self._folder.log(host), f"scriptmode: {text}")
+            host_logs.append_line(self._folder.log(host), f"scriptmode: {text}")

@@ -24,13 +24,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode.failure import Failure
-from scriptmode.messages import Problem, format_duration
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine, find_kind
-from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MESSAGES
+from scriptmode.spec.job_failure import Failure
+from scriptmode.text.messages import Problem, format_duration
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
         # A job whose record cannot be read has no known hosts.
         with suppress(PlatformError):
             hosts = folder.read_job().request.resources.hosts
-            ended = logs.with_losses(ended, {host: folder.log(host) for host in hosts})
+            ended = host_logs.with_losses(ended, {host: folder.log(host) for host in hosts})
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)
@@ -329,7 +329,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     """Stop the processes, mounts and containers of a job whose agent is dead; return what failed."""
     from scriptmode.data import mounts
     from scriptmode.platforms.local.agent import cleanup
-    from scriptmode.platforms.local.outputs import artifacts
+    from scriptmode.platforms.local.outputs import packed_artifacts
     from scriptmode_runtime.processes import process_tree
 
     processes = folder.read_processes()
@@ -351,7 +351,7 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
     with suppress(OSError, PlatformError):
-        artifacts.remove_drafts(folder.read_job().request, folder.output)
+        packed_artifacts.remove_drafts(folder.read_job().request, folder.output)
     return Problem(", and ".join(problems)) if problems else None
 
 

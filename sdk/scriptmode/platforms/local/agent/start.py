@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import drafts
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
+from scriptmode.machine import drafts
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts

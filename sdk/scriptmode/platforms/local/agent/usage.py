@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.platforms.base import HostActivity
-from scriptmode.platforms.local.store import activity
+from scriptmode.platforms.local.store import host_activity
 from scriptmode.platforms.local.system.gpus import Gpus, open_gpus
 from scriptmode_runtime.processes import process_tree
 
@@ -50,7 +50,7 @@ class UsageSampler:
             usage = self.sample(time.monotonic())
             # The disk is full, or the job was deleted.
             with suppress(OSError):
-                activity.write_usage(self._path, usage)
+                host_activity.write_usage(self._path, usage)
             time.sleep(pause)
             pause = SAMPLE_SECONDS
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.aws import image_support, images
 from scriptmode.errors import ContainerError, SpecError, invalid
-from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -19,6 +18,7 @@ from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 from scriptmode.spec.hosts import LOCAL_GPU
 from scriptmode.spec.versions import version_numbers
+from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:

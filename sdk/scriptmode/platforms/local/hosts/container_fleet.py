@@ -19,7 +19,6 @@ from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError, DataError
-from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
@@ -31,6 +30,7 @@ from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.spec.hosts import LOCAL_GPU
 from scriptmode.spec.inputs import FileSystemInput
+from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.requirements.environment_cache import UNUSED_SECONDS

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.containers import docker_client
 from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
-from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
 from scriptmode.platforms.local.hosts.container_output import copy_output
+from scriptmode.text.messages import format_bytes
 from scriptmode_runtime.processes import system
 from scriptmode_runtime.processes.streams import Sink
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import validate_keys
+from scriptmode.text.messages import validate_keys
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"

@@ -13,7 +13,6 @@ from scriptmode.spec.hosts import HostKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.messages import Problem
     from scriptmode.platforms.base import PlannedHost
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
+    from scriptmode.text.messages import Problem
 
 
 class Engine(AgentControl, Protocol):

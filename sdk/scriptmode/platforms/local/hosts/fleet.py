@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.data.staging import StagingArea
-    from scriptmode.messages import Problem
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.text.messages import Problem
 
     #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
     Serve = Callable[["HostFleet", int, int], None]

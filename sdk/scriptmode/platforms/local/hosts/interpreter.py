@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 
 if TYPE_CHECKING:

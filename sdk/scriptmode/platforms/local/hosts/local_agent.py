@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
-from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     try:
         _start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
     except OSError as error:
-        tail = logs.last_lines(log, 5, 1000)
+        tail = host_logs.last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {error}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),

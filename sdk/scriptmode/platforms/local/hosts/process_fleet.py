@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data.staging import StagingArea
-from scriptmode.messages import Problem
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
+from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
 from scriptmode_runtime.files import scratch
 

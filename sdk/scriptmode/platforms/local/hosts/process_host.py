@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
+from scriptmode.machine.programs import ProgramResult, run_program
 from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
-from scriptmode.platforms.local.store import logs
-from scriptmode.programs import ProgramResult, run_program
+from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import namespace, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.messages import Problem
+    from scriptmode.text.messages import Problem
 
 #: Time limit for an interpreter to import one module on a loaded machine.
 START_SECONDS = 60.0
@@ -87,7 +87,7 @@ class ProcessHost:
         if refusal:
             problem = (describe_missing_names if is_own else describe_refusal)(namespace.Refusal(*refusal))
             self.refusal = None if is_own else problem
-            logs.append_line(self.log, f"scriptmode: warning: {problem}")
+            host_logs.append_line(self.log, f"scriptmode: warning: {problem}")
 
     def _spawn(self, before_exec: Callable[[], None]) -> None:
         with regular_files.open_to_append(self.log) as log:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.spec.versions import is_release_of, version_numbers
-from scriptmode.tracebacks import warn_caller
+from scriptmode.text.tracebacks import warn_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol
 from scriptmode.data import file_uris, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.messages import problem_of
 from scriptmode.platforms.opt_ml import channel_hosts
+from scriptmode.text.messages import problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -14,13 +14,13 @@ from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.shared_counters import NamedCounters
 from scriptmode.errors import DataError
-from scriptmode.failure import Failure
 from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import channel_hosts
 from scriptmode.spec.inputs import FileSystemInput
+from scriptmode.spec.job_failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
-    from scriptmode.messages import Problem
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.text.messages import Problem
 
     #: Writes a line to a host's log, given the host's name and the line.
     Say = Callable[[str, str], None]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode.messages import Problem, problem_of
-from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.opt_ml import checkpoints_path
+from scriptmode.text.messages import Problem, problem_of
 from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class CheckpointSync:
                 file_copy.copy_path(source, first)
         else:
             self._fetch(first)
-        for draft in first.rglob(f".*{artifacts.DRAFT_SUFFIX}"):
+        for draft in first.rglob(f".*{packed_artifacts.DRAFT_SUFFIX}"):
             # From a job that was killed while copying.
             draft.unlink()
         for folder in others:
@@ -78,7 +78,7 @@ class CheckpointSync:
         from scriptmode.aws.s3_errors import code_of
 
         try:
-            artifacts.s3_client().fetch(f"{self._uri}/", folder)
+            packed_artifacts.s3_client().fetch(f"{self._uri}/", folder)
         except DataNotFoundError as error:
             # Without objects nothing is restored, but without a bucket no checkpoint could be uploaded.
             if code_of(error) == "NoSuchBucket":
@@ -145,7 +145,7 @@ class CheckpointSync:
             else:
                 copied.append((host, name, signature))
         try:
-            artifacts.sync_delivered(entries, self._uri)
+            packed_artifacts.sync_delivered(entries, self._uri)
         except PlatformError as error:
             return problem_of(error)
         for host, name, signature in copied:
@@ -162,12 +162,12 @@ class CheckpointSync:
                 f"{host}'s checkpoint {name!r} became a link out of its directory", advice="write it in the directory"
             ) from error
         with file:
-            artifacts.deliver_file(file, self._uri, name, entries)
+            packed_artifacts.deliver_file(file, self._uri, name, entries)
 
-    def _trees(self) -> dict[str, artifacts.ArtifactTree]:
+    def _trees(self) -> dict[str, packed_artifacts.ArtifactTree]:
         """Return the checkpoint files of each host."""
         return {
-            host: artifacts.collect_files("checkpoints", [sandbox], self._path)
+            host: packed_artifacts.collect_files("checkpoints", [sandbox], self._path)
             for host, sandbox in self._sandboxes.items()
         }
 
@@ -184,7 +184,7 @@ class CheckpointSync:
             return SyncRecord()
 
 
-def _signatures(trees: Mapping[str, artifacts.ArtifactTree]) -> Signatures:
+def _signatures(trees: Mapping[str, packed_artifacts.ArtifactTree]) -> Signatures:
     """Return the size and modification time (ns) of every host's files, by their names."""
     found: Signatures = {host: {} for host in trees}
     for host, tree in trees.items():

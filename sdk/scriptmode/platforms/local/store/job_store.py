@@ -42,15 +42,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data import regular_files
-from scriptmode.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
-from scriptmode.messages import suggest_similar
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.platforms.base import ChannelProgress
-from scriptmode.platforms.local.store import heartbeat, job_record, logs, shapes
+from scriptmode.platforms.local.store import heartbeat, host_logs, job_record, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import file_owner, full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
+from scriptmode.text.messages import suggest_similar
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 
@@ -290,7 +290,7 @@ class JobFolder:
 
     def agent_log_tail(self, lines: int = 5) -> str:
         """Return the last lines of the agent's log."""
-        return logs.last_lines(self.agent_log, lines, 1000)
+        return host_logs.last_lines(self.agent_log, lines, 1000)
 
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
         """Return the error for a file of the job that cannot be read, with the cause."""

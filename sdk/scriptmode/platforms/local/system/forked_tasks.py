@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
-from scriptmode.failure import describe_exit_code
+from scriptmode.spec.job_failure import describe_exit_code
 from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:

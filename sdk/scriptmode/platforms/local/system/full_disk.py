@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
-from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.messages import format_bytes
+from scriptmode.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
+from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.local.store.logs import LogReader
+from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.spec.metric_definitions import Definition
 
 if TYPE_CHECKING:

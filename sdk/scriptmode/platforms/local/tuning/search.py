@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import MissingPackageError
-from scriptmode.installation import install_command
+from scriptmode.machine.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,10 +24,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.clock import SYSTEM
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
-from scriptmode.messages import pluralize
+from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
@@ -37,6 +36,7 @@ from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode.request import tuning
 from scriptmode.request.render import derived_model_dir
+from scriptmode.text.messages import pluralize
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError, PlatformError, RequestError
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.platforms.local.tuning import description, search
+from scriptmode.platforms.local.tuning import search, tuning_response
 from scriptmode.platforms.local.tuning.objective import definition_regex
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
@@ -112,7 +112,7 @@ class LocalTuning:
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
         folder, state = self._find(name)
-        return description.render_describe_response(folder.read_record(), state)
+        return tuning_response.render_describe_response(folder.read_record(), state)
 
     def stop(self, name: str) -> None:
         """Request that a tuning job and its training jobs stop; leave one that ended as it is."""
@@ -156,7 +156,7 @@ class LocalTuning:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
         folder, state = self._find(name)
         record = folder.read_record()
-        return [description.render_training_job(record, each) for each in state.trials]
+        return [tuning_response.render_training_job(record, each) for each in state.trials]
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags that a tuning job was created with; raise `JobNotFoundError`."""
@@ -173,7 +173,7 @@ class LocalTuning:
         for name in self._store.names():
             with suppress(PlatformError):
                 folder = self._store.find(name)
-                found.append(description.render_summary(folder.read_record(), folder.read_state()))
+                found.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
         return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
 
     def _find(self, name: str) -> tuple[TuningFolder, TuningState]:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.display import log_lines, tuning_lines
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.estimator import Estimator
-from scriptmode.estimator_search import EstimatorSearch
-from scriptmode.messages import Problem, did_you_mean
 from scriptmode.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
 from scriptmode.request import tuning
 from scriptmode.spec import arguments, names
@@ -25,8 +23,10 @@ from scriptmode.spec.tuning_configurations import (
     parse_instance_configs,
 )
 from scriptmode.spec.tuning_job import TuningJobSpec
-from scriptmode.started_tuning_job import LatestTuningJob, TuningJob
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.messages import Problem, did_you_mean
+from scriptmode.text.tracebacks import hide_frames
+from scriptmode.tuning.estimator_search import EstimatorSearch
+from scriptmode.tuning.started_tuning_job import LatestTuningJob, TuningJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

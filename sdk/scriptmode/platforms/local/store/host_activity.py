@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import regular_files
 from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.store.logs import unfinished_line
+from scriptmode.platforms.local.store.host_logs import unfinished_line
 from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-import signal
 from dataclasses import dataclass
 
-from scriptmode_runtime.failure import exception_type, last_error, remote_traceback
+from scriptmode_runtime.failure import exception_type, last_error, remote_traceback, signal_name
 
 NO_REASON = "the platform gave no reason"
 #: The service's name of a kind of failure, as FailureReason begins.
@@ -95,12 +94,7 @@ class Failure:
 
 def describe_exit_code(code: int) -> str:
     """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
+    return f"exit code {code}" if code >= 0 else signal_name(-code)
 
 
 def split_failure_reason(reason: str) -> tuple[str, int]:

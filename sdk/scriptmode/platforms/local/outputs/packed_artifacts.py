@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.errors import DataError
-from scriptmode.messages import Problem
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
+from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime.files.beneath import EscapeError

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.data.regular_files import open_regular, open_to_append
-from scriptmode.messages import format_bytes
 from scriptmode.platforms.base import JobEvent
+from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

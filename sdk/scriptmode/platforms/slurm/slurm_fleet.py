@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import DataError
-from scriptmode.messages import Problem
+from scriptmode.machine.programs import run_program
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
-from scriptmode.platforms.slurm import addresses, commands, environment, images, steps
-from scriptmode.platforms.slurm.settings import settings_from_json
+from scriptmode.platforms.slurm import addresses, apptainer_images, commands, environment, steps
 from scriptmode.platforms.slurm.slurm_agent import find_own_number
-from scriptmode.programs import run_program
+from scriptmode.platforms.slurm.slurm_settings import settings_from_json
+from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.files import scratch
@@ -194,13 +194,13 @@ class NodeFleet(ProcessFleet):
         if not algorithm.image_uri:
             return super()._command()
         wanted = settings_from_json(self._job.engine).container_runtime
-        program = wanted or next(filter(shutil.which, images.PROGRAMS), images.PROGRAMS[0])
+        program = wanted or next(filter(shutil.which, apptainer_images.PROGRAMS), apptainer_images.PROGRAMS[0])
         channels = (getattr(channel.source, "s3_data", "") for channel in self._job.request.channels)
         linked = [file_uris.file_path(uri) for uri in channels if file_uris.is_file(uri)]
         command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
         binds = (self._folder.path.parent.parent, self._directory, *linked)
         (base,) = (sandbox.base for sandbox in self.sandboxes.values())
-        return images.image_command(program, algorithm.image_uri, base, binds, command)
+        return apptainer_images.image_command(program, algorithm.image_uri, base, binds, command)
 
     def _read_only(self) -> tuple[str, ...]:
         # `train` of an image installs into the cached environments, too.

@@ -7,7 +7,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode.terminal_text import sanitize
+from scriptmode.text.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from typing import TextIO

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.messages import suggest_similar
 from scriptmode.spec.arguments import MISSING_METHODS
+from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.s3_uris import SCHEME
 from scriptmode.errors import ConfigError, DataError
-from scriptmode.messages import validate_keys
-from scriptmode.yaml_files import parse_yaml
+from scriptmode.machine.yaml_files import parse_yaml
+from scriptmode.text.messages import validate_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

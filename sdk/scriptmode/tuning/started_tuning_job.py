@@ -14,7 +14,7 @@ from scriptmode.platforms.registry import tuning_service
 from scriptmode.request import tuning
 from scriptmode.results.tuning_results import TuningResults
 from scriptmode.spec import arguments
-from scriptmode.tracebacks import hide_frames
+from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
 
 from scriptmode.errors import SourceError
-from scriptmode.messages import did_you_mean_path, format_bytes
+from scriptmode.text.messages import did_you_mean_path, format_bytes
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ConfigError, SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.machine.yaml_files import parse_yaml
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.slurm import images, sbatch_options
-from scriptmode.yaml_files import parse_yaml
+from scriptmode.platforms.slurm import apptainer_images, sbatch_options
+from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -256,8 +256,8 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
 
 
 def _container_runtime(owner: _Owner, value: object) -> str:
-    if value not in images.PROGRAMS:
-        raise owner.refuse("container_runtime", f"is {value!r}", did_you_mean(str(value), images.PROGRAMS))
+    if value not in apptainer_images.PROGRAMS:
+        raise owner.refuse("container_runtime", f"is {value!r}", did_you_mean(str(value), apptainer_images.PROGRAMS))
     return str(value)
 
 

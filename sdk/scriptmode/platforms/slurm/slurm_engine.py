@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
-from scriptmode.messages import Problem
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
@@ -17,11 +16,12 @@ from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import batch_script, checks, commands, fleet
+from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fleet
 from scriptmode.platforms.slurm.environment import without_slurm
-from scriptmode.platforms.slurm.settings import parse_settings, settings_from_json
 from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
+from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.platforms.slurm.settings import SlurmSettings
+    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -158,17 +158,17 @@ class SlurmEngine(SlurmAgent):
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job, whose batch step is this process."""
-        return fleet.SlurmFleet(folder, job, tasks, inherited)
+        return slurm_fleet.SlurmFleet(folder, job, tasks, inherited)
 
     def create_host_fleet(
         self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]
     ) -> HostFleet:
         """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
-        return fleet.NodeFleet(folder, job, host, tasks, inherited)
+        return slurm_fleet.NodeFleet(folder, job, host, tasks, inherited)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command in a step on the host's node, with the variables, directory and namespaces of its script."""
-        on_machine = fleet.find_step_of(folder, job, host)
+        on_machine = slurm_fleet.find_step_of(folder, job, host)
         return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it

@@ -1,0 +1,1 @@
+"""This machine, for every part: clock, data directory, drafts of files, YAML files, programs, the installation."""
