@@ -469,9 +469,9 @@ def test_the_session_of_an_estimator_of_this_machine_needs_no_credentials(code, 
     assert session.boto_session.region_name == "us-east-1"
     assert session == Session(local_mode=True)
     job = made.fit(wait=False)
+    assert session.wait_for_job(job.name, poll=0.1)["TrainingJobStatus"] == "Completed"
     client = session.sagemaker_client
     assert client.describe_training_job(TrainingJobName=job.name) == session.describe_training_job(job.name)
-    assert session.wait_for_job(job.name, poll=0.1)["TrainingJobStatus"] == "Completed"
     assert made.sagemaker_session is session
     assert TrainingJob.attach(job.name).sagemaker_session == session
     # Given to another one, it is this machine's there too.
