@@ -15,9 +15,11 @@ from scriptmode_runtime.files import scratch
 
 PREFIX = "sm-"
 #: What programs of others leave there: TensorBoard; TensorFlow's AutoGraph and pip in a process that was killed; uv, which
-#: locks a source that it builds; Chromium; fish; and, with the default names of ``tempfile``, notebooks and TensorFlow's Estimator without a model directory.
+#: locks a source that it builds; Chromium; fish; and, with the default names of ``tempfile``, notebooks and TensorFlow's
+#: Estimator without a model directory.
 OF_OTHERS = (
-    ".tensorboard-info", "__autograph_generated_file*", "__pycache__", "pip-*", "uv-*.lock", "*.chromium.*", "fish.*", "tmp????????",
+    ".tensorboard-info", "__autograph_generated_file*", "__pycache__", "pip-*", "uv-*.lock", "*.chromium.*", "fish.*",
+    "tmp????????",
 )  # fmt: skip
 #: Seconds in which detached processes of the last tests end, and for which the files of a failed run are kept.
 WAIT_SECONDS, KEPT_SECONDS = 30.0, 24 * 3600.0

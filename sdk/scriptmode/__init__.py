@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.job import TrainingJob, compare
     from scriptmode.planning import Plan
-    from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent
     from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
+    from scriptmode.spec.service_values import HostActivity, JobEvent, LogEvent
     from scriptmode.spec.training_job import InstanceGroup
     from scriptmode.spec.tuning_configurations import (
         HyperbandStrategyConfig,
@@ -74,9 +74,9 @@ else:
         "TrainingJob": "job",
         "compare": "job",
         "Plan": "planning",
-        "HostActivity": "platforms.base",
-        "JobEvent": "platforms.base",
-        "LogEvent": "platforms.base",
+        "HostActivity": "spec.service_values",
+        "JobEvent": "spec.service_values",
+        "LogEvent": "spec.service_values",
         "Slurm": "platforms.slurm.slurm_platform",
         "get_execution_role": "aws.iam_role",
         "Session": "sagemaker_session",

@@ -13,7 +13,6 @@ from scriptmode.errors import (
     UnreadableJobError,
     invalid,
 )
-from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import (
     find_job_platform,
     local_platform_or,
@@ -25,6 +24,7 @@ from scriptmode.platforms.registry import (
 from scriptmode.request.job_inputs import job_inputs
 from scriptmode.request.parse import parse_description, parse_request, rule_statuses
 from scriptmode.results.job_results import JobResults
+from scriptmode.spec.service_values import JobFilter
 from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.display.job_list import JobList
-    from scriptmode.platforms.base import HostActivity, JobEvent, LogEvent, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.results.comparison import Comparison
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.inputs import Input
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import HostActivity, JobEvent, LogEvent
 
 
 @hide_frames(ScriptmodeError)

@@ -3,7 +3,7 @@
 import pytest
 from fakes.processes import until
 
-from scriptmode.platforms.base import HostActivity
+from scriptmode.spec.service_values import HostActivity
 
 #: Computes half of the time.
 COMPUTES = """

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from fakes.platforms import RecordingPlatform
 
 from scriptmode.machine.clock import SYSTEM
-from scriptmode.platforms.base import LogEvent
+from scriptmode.spec.service_values import LogEvent
 
 REQUEST = {
     "TrainingJobName": "job-1",

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from scriptmode.errors import JobNotFoundError
 from scriptmode.machine.clock import SYSTEM
-from scriptmode.platforms.base import ANY_JOB, LogEvent, Metric
 from scriptmode.request.render import as_fields
+from scriptmode.spec.service_values import ANY_JOB, LogEvent, Metric
 
 
 class RecordingPlatform:

@@ -21,9 +21,9 @@ from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
 from scriptmode.doctor import machine_checks
-from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_activity import write_usage
+from scriptmode.spec.service_values import HostActivity
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]

@@ -144,12 +144,12 @@ COMMAND_LINE_USES = {
     "spec.job_description": "JobDescription JobStatus",
     "spec.job_request": "JobRequest",
     # A job that cannot be read can still be deleted.
-    "platforms.registry": "delete_local_job prune_local_jobs execute_on_local_host queue_position",
+    "platforms.registry": "local_platform queue_position",
     "platforms.local": "LocalPlatform",  # public, as a submodule
     "platforms.local.pruning": "PruneReport",
     "spec.metric_definitions": "PRESETS",
     "spec.whole_numbers": "parse_age whole_number",
-    "platforms.base": "ChannelProgress STATUSES suggest_status",
+    "spec.service_values": "ChannelProgress STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",

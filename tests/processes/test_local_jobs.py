@@ -19,7 +19,7 @@ from fakes.promptness import soon
 from scriptmode import TrainingJob
 from scriptmode.errors import JobExistsError, PlatformError
 from scriptmode.machine.installation import install_command
-from scriptmode.platforms.base import ChannelProgress
+from scriptmode.spec.service_values import ChannelProgress
 
 
 @pytest.mark.prompt

@@ -14,7 +14,7 @@ from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_charts import line_chart
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, Observations
-from scriptmode.platforms.base import ChannelProgress
+from scriptmode.spec.service_values import ChannelProgress
 from scriptmode.testing import Life
 from scriptmode.text import messages
 from scriptmode.text.terminal_text import render_line

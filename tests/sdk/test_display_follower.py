@@ -15,7 +15,7 @@ from pyte import HistoryScreen, Stream
 from scriptmode import CredentialsError, JobNotFoundError, display
 from scriptmode.display.follower import Follower
 from scriptmode.display.terminal_view import TerminalView
-from scriptmode.platforms.base import HostActivity, LogEvent
+from scriptmode.spec.service_values import HostActivity, LogEvent
 from scriptmode.testing import Life
 
 

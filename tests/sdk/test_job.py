@@ -22,9 +22,9 @@ from scriptmode import (
 )
 from scriptmode.display.job_list import JobList
 from scriptmode.display.log_lines import StatusLines, show
-from scriptmode.platforms.base import LogEvent
 from scriptmode.request.parse import parse_description, parse_request
 from scriptmode.results import artifacts
+from scriptmode.spec.service_values import LogEvent
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.files.archive import MODEL_LIMITS
 

@@ -14,7 +14,6 @@ from fakes.local_jobs import channel, request_for
 
 from scriptmode.errors import JobExistsError, JobNotFoundError
 from scriptmode.machine.data_dir import default_data_dir
-from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
@@ -28,6 +27,7 @@ from scriptmode.platforms.local.store.state import (
     state_from_json,
 )
 from scriptmode.request.parse import parse_request
+from scriptmode.spec.service_values import ENDED
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}

@@ -10,10 +10,10 @@ from fakes.command_line import documents, invoke
 
 from scriptmode import Estimator, SpecError
 from scriptmode.display.collector import Collector
-from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.metric_definitions import PRESETS, Definition, may_be_slow
+from scriptmode.spec.service_values import LogEvent
 
 KERAS_LINES = {
     "Keras 2": "938/938 [==============================] - 4s 4ms/step - loss: 0.2609 - accuracy: 0.9241 - val_loss: 1.4e-01 - val_accuracy: 0.9586",

@@ -10,18 +10,12 @@ from typing import Any
 from scriptmode.aws.session import Connection
 from scriptmode.errors import CredentialsError, JobNotFoundError, invalid
 from scriptmode.spec.hosts import LOCAL_ROLE_ARN
+from scriptmode.spec.names import account_of_role
 
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")
 _ROLE_NAME = re.compile(r"[\w+=,.@/-]+", re.ASCII)
 #: Where SageMaker's notebooks and Studio say what they run as.
 _METADATA = Path("/opt/ml/metadata/resource-metadata.json")
-
-
-def account_of_role(arn: str) -> str | None:
-    """Return the account of a role's ARN; ``None`` for other texts."""
-    found = _ROLE.fullmatch(arn)
-    return found.group(1) if found else None
 
 
 def resolve_role_arn(role: str, connection: Connection) -> str:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode import Failure, HostActivity, JobEvent
-    from scriptmode.platforms.base import ChannelProgress
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import ChannelProgress
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {

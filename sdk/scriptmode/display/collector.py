@@ -24,17 +24,17 @@ from scriptmode.display.snapshot import (
     create_snapshot,
 )
 from scriptmode.errors import DataError
-from scriptmode.platforms.base import HostActivity
 from scriptmode.spec.metric_definitions import Definition
+from scriptmode.spec.service_values import HostActivity
 from scriptmode.text.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from scriptmode.platforms.base import ChannelProgress, LogEvent
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_failure import Failure
+    from scriptmode.spec.service_values import ChannelProgress, LogEvent
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500

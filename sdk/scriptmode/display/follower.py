@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from scriptmode.platforms.base import HostActivity, LogEvent, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import HostActivity, LogEvent
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5

@@ -9,7 +9,7 @@ from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus
-    from scriptmode.platforms.base import HostActivity
+    from scriptmode.spec.service_values import HostActivity
 
 #: Seconds without output after which a host is called silent.
 SILENT_SECONDS = 10.0

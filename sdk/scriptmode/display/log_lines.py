@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.platforms.base import LogEvent
     from scriptmode.source.source_archive import Archive
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.service_values import LogEvent
 
 #: Seconds before the progress of packing is shown, and between two updates.
 _FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1

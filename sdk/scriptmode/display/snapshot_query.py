@@ -10,17 +10,18 @@ from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedL
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.base import FAILED, HostActivity
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import find_activity, find_events
 from scriptmode.results.outcome import find_failure
+from scriptmode.spec.service_values import FAILED, HostActivity
 from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scriptmode.platforms.base import JobEvent, Metric, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.service_values import JobEvent, Metric
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from scriptmode.display.snapshot import Frame
-    from scriptmode.platforms.base import LogEvent
+    from scriptmode.spec.service_values import LogEvent
 
 #: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
 _MARGIN = 2

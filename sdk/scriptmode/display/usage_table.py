@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from rich.text import Text
 
 from scriptmode.display.live_region import LiveRegion
-from scriptmode.platforms.base import HostActivity
+from scriptmode.spec.service_values import HostActivity
 from scriptmode.text import messages
 from scriptmode.text.terminal_text import align_columns, render_line
 

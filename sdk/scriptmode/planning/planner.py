@@ -11,6 +11,7 @@ from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
+from scriptmode.platforms.base import RunsScripts
 from scriptmode.request.render import render_request
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison, JobHandle
-    from scriptmode.platforms.base import PlannedHost, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.source.rule_files import RuleFile
     from scriptmode.source.source_archive import Source
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import PlannedHost
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
@@ -88,8 +90,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         tuple(filter(None, notes)),
         comparison.difference(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
-        # Of platforms alone that give a scheduler a script.
-        getattr(platform, "planned_script", lambda _: "")(job),
+        platform.planned_script(job) if isinstance(platform, RunsScripts) else "",
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.platforms.base import PlannedHost
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_PROCESS
+from scriptmode.spec.service_values import PlannedHost
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from scriptmode.errors import PlatformError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.platforms.base import PlannedHost
+    from scriptmode.spec.service_values import PlannedHost
 
 _MODULE = "scriptmode_runtime.preview"
 #: Seconds for the answer, and additional seconds for each host, on a loaded machine.

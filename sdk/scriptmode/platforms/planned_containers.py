@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.spec.service_values import PlannedHost
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

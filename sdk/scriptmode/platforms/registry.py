@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
+from scriptmode.platforms.base import QueuesJobs, RecordsSettings, RecreatablePlatform, RunsTuningJobs
 from scriptmode.spec.hosts import (
     LOCAL_CONTAINER,
     LOCAL_GPU,
@@ -22,11 +23,8 @@ from scriptmode.spec.hosts import (
 from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.platforms.base import Platform
-    from scriptmode.platforms.local.pruning import PruneReport
-    from scriptmode.platforms.tuning_jobs import TuningService
+    from scriptmode.platforms.base import Platform, TuningService
+    from scriptmode.platforms.local import LocalPlatform
 
 #: A family and a size. The list of those that exist changes often; the service validates them.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
@@ -136,7 +134,7 @@ def require_local_jobs() -> None:
         )
 
 
-def local_platform() -> Platform:
+def local_platform() -> LocalPlatform:
     """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
     require_local_jobs()
     from scriptmode.platforms.local import LocalPlatform
@@ -146,7 +144,7 @@ def local_platform() -> Platform:
 
 def slurm_platform() -> Platform:
     """Return the Slurm cluster of this login node, with the settings of its variable and config files."""
-    local_platform()
+    require_local_jobs()
     from scriptmode.platforms.slurm.slurm_platform import Slurm
 
     return Slurm()
@@ -154,62 +152,22 @@ def slurm_platform() -> Platform:
 
 def with_settings_of(platform: Platform, job_name: str) -> Platform:
     """Return the platform for a copy of one of its jobs: on Slurm, with the settings that its description lacks."""
-    if not _runs_local_jobs():
-        return platform
-    from scriptmode.platforms.local import LocalPlatform
-
-    return platform.with_settings_of(job_name) if isinstance(platform, LocalPlatform) else platform
-
-
-def delete_local_job(job_name: str) -> None:
-    """Delete a training job of this machine, also one whose files are damaged; a running job is killed first.
-
-    A running job has no time to save anything. Raises `JobNotFoundError`, and `DataError` where the job cannot be
-    deleted.
-    """
-    local_platform()
-    from scriptmode.platforms.local import LocalPlatform
-
-    LocalPlatform().delete(job_name)
-
-
-def execute_on_local_host(job_name: str, command: Sequence[str], *, host: str | None) -> int:
-    """Run a command in the environment of a host of this machine, as `LocalPlatform.execute` does."""
-    local_platform()
-    from scriptmode.platforms.local import LocalPlatform
-
-    return LocalPlatform().execute(job_name, command, host=host)
-
-
-def prune_local_jobs(older_than: float, *, dry_run: bool) -> PruneReport:
-    """Remove what this machine's data directory does not need any more, as `LocalPlatform.prune` does."""
-    local_platform()
-    from scriptmode.platforms.local import LocalPlatform
-
-    return LocalPlatform().prune(older_than, dry_run=dry_run)
+    return platform.with_settings_of(job_name) if isinstance(platform, RecordsSettings) else platform
 
 
 def queue_position(platform: Platform, job_name: str) -> int:
-    """Return the position of a job of this machine in its queue, from 1 on; 0 for another job."""
-    if not _runs_local_jobs():
-        return 0
-    from scriptmode.platforms.local import LocalPlatform
-
-    return platform.queue_position(job_name) if isinstance(platform, LocalPlatform) else 0
+    """Return the position of a job in its platform's queue, from 1 on; 0 for a job that does not wait."""
+    return platform.queue_position(job_name) if isinstance(platform, QueuesJobs) else 0
 
 
 def tuning_service(platform: Platform) -> TuningService:
     """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
-    from scriptmode.platforms.sagemaker import SageMakerPlatform
-
-    if isinstance(platform, SageMakerPlatform):
+    if isinstance(platform, RunsTuningJobs):
         return platform.tuning
-    if _runs_local_jobs():
-        from scriptmode.platforms.local import LocalPlatform
+    if isinstance(platform, RecreatablePlatform):
         from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 
-        if isinstance(platform, LocalPlatform):
-            return LocalTuning(platform)
+        return LocalTuning(platform)
     raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.request.fields import parse_input
-from scriptmode.request.parse import parse_request
 from scriptmode.spec.inputs import DEFAULT_CHANNEL, Channel, FileSystemInput, TrainingInput, parse_uri
 from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 
@@ -125,6 +124,8 @@ def parse_source(where: str, channel: Mapping[str, Any]) -> Input:
 
 def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
     """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
+    from scriptmode.request.parse import parse_request
+
     job = parse_request(description)
     carried = {*job.model_uris, job.source_channel and job.source_channel.name}
     return {

@@ -6,17 +6,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ScriptmodeError
+from scriptmode.platforms.base import ObservesHosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import HostActivity, JobEvent, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.service_values import HostActivity, JobEvent
 
 
 def find_events(name: str, platform: Platform) -> tuple[JobEvent, ...]:
     """Return what a job lost and did again; nothing where its platform does not know."""
-    return platform.events(name) if hasattr(platform, "events") else ()
+    return platform.events(name) if isinstance(platform, ObservesHosts) else ()
 
 
 def describe_events(name: str, platform: Platform) -> list[str]:
@@ -28,7 +30,6 @@ def describe_events(name: str, platform: Platform) -> list[str]:
 
 def find_activity(description: JobDescription, platform: Platform) -> Mapping[str, HostActivity]:
     """Return what each host of a described job does now, by host; nothing for a job that has ended."""
-    # A platform of another library may not have the method.
-    if description.has_ended or not hasattr(platform, "activity"):
-        return {}
-    return platform.activity(description.name)
+    if isinstance(platform, ObservesHosts) and not description.has_ended:
+        return platform.activity(description.name)
+    return {}

@@ -12,8 +12,9 @@ from scriptmode.request.parse import parse_description
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scriptmode.platforms.base import LogEvent, Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.service_values import LogEvent
 
 
 @dataclass(frozen=True)

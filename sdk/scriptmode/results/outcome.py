@@ -19,6 +19,7 @@ from scriptmode.errors import (
     WaitTimeoutError,
     invalid,
 )
+from scriptmode.platforms.base import RecordsFailures
 from scriptmode.request.parse import parse_description
 from scriptmode.results.activity import describe_events
 from scriptmode.spec.job_description import JobStatus
@@ -82,8 +83,7 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
     if description.status is not JobStatus.FAILED:
         return None
     failure = None
-    # A platform of another library may not have the method.
-    if hasattr(platform, "failure"):
+    if isinstance(platform, RecordsFailures):
         # The outcome is reported without it.
         with suppress(ScriptmodeError):
             failure = platform.failure(description.response)

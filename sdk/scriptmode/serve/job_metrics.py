@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.errors import JobNotFoundError
-from scriptmode.platforms.base import ENDED
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import times_file
 from scriptmode.spec.metric_definitions import Definition
+from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import JobNotFoundError
-from scriptmode.platforms.base import ENDED
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 from scriptmode.serve.log_times import times_file
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
 from scriptmode.machine.installation import install_command
-from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.platforms.slurm.slurm_platform import Slurm
@@ -32,6 +31,7 @@ from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.tls import TlsRelay
 from scriptmode.serve.training_jobs import TrainingJobs
 from scriptmode.serve.tuning_operations import TuningJobs
+from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     import ssl

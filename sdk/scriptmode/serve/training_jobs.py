@@ -18,13 +18,13 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store.state import UNREADABLE
 from scriptmode.request import service_model
 from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.serve import job_updates, paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
+from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Names of training jobs."""
+"""Names of training jobs, and what names of other things tell."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME_LIMIT = 63
 #: The same for CreateHyperParameterTuningJob: the names of its training jobs continue it.
 TUNING_NAME_LIMIT = 32
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
@@ -95,3 +96,9 @@ def _mended(name: object) -> str:
 def base_of_image(image_uri: str) -> str:
     """Return the image's name without registry and tag: ``name`` of ``registry/team/name:tag``."""
     return re.split(r"[:@]", image_uri.rsplit("/", 1)[-1])[0]
+
+
+def account_of_role(arn: str) -> str | None:
+    """Return the account of a role's ARN; ``None`` for other texts."""
+    found = _ROLE.fullmatch(arn)
+    return found.group(1) if found else None

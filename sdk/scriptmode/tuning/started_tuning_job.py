@@ -9,16 +9,15 @@ from scriptmode.aws.retry import Retry
 from scriptmode.display import tuning_lines
 from scriptmode.errors import DataError, ScriptmodeError, SpecError, TuningJobFailed
 from scriptmode.job import TrainingJob
-from scriptmode.platforms.base import ENDED, FAILED
 from scriptmode.platforms.registry import tuning_service
 from scriptmode.request import tuning
 from scriptmode.results.tuning_results import TuningResults
 from scriptmode.spec import arguments
+from scriptmode.spec.service_values import ENDED, FAILED
 from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.base import Platform
-    from scriptmode.platforms.tuning_jobs import TuningService
+    from scriptmode.platforms.base import Platform, TuningService
     from scriptmode.sagemaker_session import Session
     from scriptmode.spec.tuning_description import TunedJob, TuningDescription
 

@@ -7,7 +7,7 @@ import click
 from scriptmode.cli import completers
 from scriptmode.cli.options import last_option, newest_job_name
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
-from scriptmode.platforms.registry import execute_on_local_host
+from scriptmode.platforms.registry import local_platform
 
 
 class _HostCommand(ProgramCommand):
@@ -48,4 +48,4 @@ def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
     if host == "":
         raise click.UsageError("--host is ''; name a host, such as algo-2, or leave the option out", context)
     # An empty JOB, as of an unset variable of a shell, does not select the newest one.
-    return execute_on_local_host(newest_job_name("local") if job is None else job, command, host=host)
+    return local_platform().execute(newest_job_name("local") if job is None else job, command, host=host)

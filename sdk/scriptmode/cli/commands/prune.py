@@ -11,7 +11,7 @@ from scriptmode import DataError
 from scriptmode.cli import output
 from scriptmode.cli.options import json_option
 from scriptmode.cli.values import convert_age
-from scriptmode.platforms.registry import prune_local_jobs
+from scriptmode.platforms.registry import local_platform
 from scriptmode.text.messages import format_bytes, pluralize
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def prune(*, older_than: float, dry_run: bool, as_json: bool) -> None:
     Example:
       scriptmode prune --older-than 7d --dry-run
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    report = prune_local_jobs(older_than, dry_run=dry_run)
+    report = local_platform().prune(older_than, dry_run=dry_run)
     if as_json:
         found = {
             key: [{"name": each.name, "bytes": each.bytes} for each in report.removed if each.kind == kind]

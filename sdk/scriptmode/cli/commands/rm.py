@@ -8,7 +8,7 @@ from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobErr
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import json_option
-from scriptmode.platforms.registry import delete_local_job
+from scriptmode.platforms.registry import local_platform
 
 
 @click.command()
@@ -33,7 +33,7 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
         try:
             if not force:
                 _require_ended(name)
-            delete_local_job(name)
+            local_platform().delete(name)
             deleted.append(name)
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be deleted too
             failures.append(error)

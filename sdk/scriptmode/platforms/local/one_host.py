@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import file_uris
 from scriptmode.data.stores import Stores
 from scriptmode.errors import SpecError
-from scriptmode.platforms.base import LogEvent, Metric
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.progress import StagingProgress
@@ -26,6 +25,7 @@ from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import as_job_request
 from scriptmode.spec.inputs import TrainingInput
+from scriptmode.spec.service_values import LogEvent, Metric
 from scriptmode_runtime import script_process
 from scriptmode_runtime.errors import RuntimeFailure
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -12,53 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
 from scriptmode.errors import (
-    DataError,
-    ScriptmodeError,
-    SpecError,
     invalid,
 )
-from scriptmode.machine.clock import SYSTEM
-from scriptmode.machine.data_dir import close_to_others, default_data_dir, mark_used, path_within, unwritable_error
-from scriptmode.platforms.base import ANY_JOB
-from scriptmode.platforms.local import log_events, s3_locations
-from scriptmode.platforms.local.agent import recovery
+from scriptmode.machine.data_dir import default_data_dir
+from scriptmode.platforms.local import job_sources, s3_locations
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.directory_lock import locked_directory
-from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
+from scriptmode.platforms.local.stored_jobs import StoredJobs
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
-from scriptmode.request.parse import as_job_request, parse_request
+from scriptmode.request.parse import as_job_request
 from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
-from scriptmode.text.messages import did_you_mean
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from typing_extensions import Self
 
-    from scriptmode.platforms.base import (
-        ChannelProgress,
-        HostActivity,
-        JobEvent,
-        JobFilter,
-        LogEvent,
-        Metric,
-        PlannedHost,
-    )
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.validation import ValidatedRequest
-    from scriptmode.spec.job_failure import Failure
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
 
 
-class LocalPlatform:
+class LocalPlatform(StoredJobs):
     """A training service on this machine, whose hosts are processes or containers.
 
     It implements `scriptmode.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
@@ -89,9 +69,6 @@ class LocalPlatform:
 
     """
 
-    poll_seconds = 0.05
-    clock = SYSTEM
-
     def __init__(
         self,
         *,
@@ -117,7 +94,7 @@ class LocalPlatform:
 
             parse_limits(container_limits, {})
         self._file_systems = parse_file_systems(file_systems, os.environ)
-        self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
+        super().__init__(JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute()))
         self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
         python = None if python is None else os.fspath(python)
         #: The request that was validated last.
@@ -233,25 +210,16 @@ class LocalPlatform:
             DataError: The archive cannot be stored.
 
         """
-        if not file_uris.is_file(uri):
-            from scriptmode.aws.s3 import S3
+        job_sources.store_source(self._store, archive, uri, kms_key)
 
-            bucket = S3()
-            if not bucket.exists(uri):
-                bucket.upload_bytes(archive, uri, kms_key=kms_key)
-            return
-        try:
-            path, entries = file_uris.file_path(uri), ChangedDirectories()
-            if not self._reserve_source(path, entries):
-                replace_file(path, archive, directory=True)
-                entries.sync()
-        except (OSError, ValueError) as error:
-            if full_disk.is_full(error):
-                raise full_disk.full_disk_error(error, path) from error
-            if uri.startswith(f"{file_uris.SCHEME}{self._store.sources}"):
-                raise unwritable_error(self._store.data_dir, error) from error
-            what = f"the source archive cannot be stored at {uri}: {error}"
-            raise DataError(what, advice="give another code_location") from error
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the file or folder ``uri`` into ``folder``, an s3:// URI with boto3's own settings; return the files.
+
+        Raises:
+            DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
+
+        """
+        return job_sources.fetch(uri, folder)
 
     def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
@@ -287,152 +255,6 @@ class LocalPlatform:
         start.start_job(self._store, job, state)
         return job.arn
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return DescribeTrainingJob's response; a job whose agent died is recorded as Failed first.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            UnreadableJobError: A file of the job is damaged.
-
-        """
-        folder = self._store.find(name)
-        return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
-
-    def failure(self, description: Mapping[str, object]) -> Failure | None:
-        """Return why a described job failed, as its runtime and its agent recorded it; None if neither did.
-
-        Raises what `describe` raises.
-        """
-        return self._store.find(str(description["TrainingJobName"])).read_state().failure
-
-    def events(self, name: str) -> tuple[JobEvent, ...]:
-        """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
-        return tuple(sorted(self._store.find(name).read_state().events, key=lambda each: not each.is_loss))
-
-    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
-        """Return the tags that the job was created with."""
-        return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
-
-    def server_folder(self, name: str) -> Path:
-        """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
-        return self._store.find(name).server_files
-
-    def stop(self, name: str) -> None:
-        """Request that a job stop; a job that ended is left as it is.
-
-        Returns at once, except for a job whose agent does not answer: that job is ended by this call, within 20 s.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            DataError: The job's folder cannot be written.
-            UnreadableJobError: A file of the job, which has ended, is damaged.
-
-        """
-        recovery.request_stop(self._store.find(name))
-
-    def delete(self, name: str) -> None:
-        """Delete a job, also one whose files are damaged; a running job is killed first and saves nothing.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            DataError: The job cannot be ended, or its folder cannot be removed.
-
-        """
-        from scriptmode.platforms.local.agent import removal
-
-        removal.delete_job(self._store.find(name))
-
-    def log_events(
-        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
-    ) -> Iterator[LogEvent]:
-        """Yield the lines of every host's log; with ``follow`` until the job ended.
-
-        ``on_description`` is called with the job's description whenever its state changed.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            UnreadableJobError: A file of the job is damaged.
-            TrainingJobError: The job's agent died and its folder cannot be written, so the job never ends.
-
-        """
-        return log_events.read_log_events(
-            self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
-        )
-
-    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
-        """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
-        from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
-
-        job = parse_request(description)
-        return parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
-
-    def host_folders(self, name: str) -> dict[str, Path]:
-        """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
-        folder = self._store.find(name)
-        found = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
-        return {host: path for host, path in found.items() if path.is_dir()}
-
-    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
-        """Return the progress that the job's agent recorded, at most half a second ago."""
-        return self._store.find(name).read_progress()
-
-    def activity(self, name: str) -> dict[str, HostActivity]:
-        """Return what each host that has a log does now; its resources are at most some seconds old."""
-        from scriptmode.platforms.local.store.host_activity import read_activity
-
-        return read_activity(self._store.find(name))
-
-    def log_locations(self, name: str) -> dict[str, str]:
-        """Return the paths of the hosts' logs by host."""
-        folder = self._store.find(name)
-        logs = {host: folder.log(host) for host in folder.read_job().request.resources.hosts}
-        return {host: str(path) for host, path in logs.items() if path.exists()}
-
-    def fetch(self, uri: str, folder: Path) -> list[Path]:
-        """Copy the file or folder ``uri`` into ``folder``, an s3:// URI with boto3's own settings; return the files.
-
-        Raises:
-            DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
-
-        """
-        if not file_uris.is_file(uri):
-            from scriptmode.aws.s3 import S3
-
-            return S3().fetch(uri, folder)
-        try:
-            from scriptmode.data import file_copy
-
-            return file_copy.copy_path(file_uris.file_path(uri), folder)
-        except ValueError as error:
-            raise DataError(str(error)) from error
-
-    def execute(self, name: str, command: Sequence[str], *, host: str | None = None) -> int:
-        """Run a command in the environment of a running job's host; return its exit code, 128 + n for signal n.
-
-        The command has the script's variables, working directory and interpreter, and this process's standard streams;
-        in a container it has no input.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            SpecError: The job has no such host.
-            DataError: The job does not run.
-
-        """
-        folder = self._store.find(name)
-        state, job = recovery.reconcile(folder), folder.read_job()
-        hosts = job.request.resources.hosts
-        host = host or hosts[0]
-        if host not in hosts:
-            what = f"training job {name} has no host {host!r}"
-            raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
-        if state.secondary not in ("Training", "Stopping"):
-            status = state.status if state.ended else f"{state.status} ({state.secondary})"
-            raise DataError(
-                f"training job {name} is {status}, and its hosts do not run",
-                advice=f"start it again: scriptmode rerun {name}" if state.ended else "wait until it is Training",
-            )
-        return find_engine(job.request.resources.host_kind).execute(folder, job, host, command)
-
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
         """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and caches.
 
@@ -445,40 +267,6 @@ class LocalPlatform:
         from scriptmode.platforms.local import pruning
 
         return pruning.prune(self._store, older_than, dry_run=dry_run)
-
-    def queue_position(self, name: str) -> int:
-        """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""
-        from scriptmode.platforms.local.store.job_queue import JobQueue
-
-        position = JobQueue(self._store).positions().get(name, 0)
-        with suppress(ScriptmodeError):
-            return position or recovery.reconcile(self._store.find(name)).position
-        return 0
-
-    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
-        """Return TrainingJobSummary objects, newest first."""
-        from itertools import islice
-
-        from scriptmode.platforms.local import job_index
-
-        newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
-        return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
-
-    def _reserve_source(self, source: Path, entries: ChangedDirectories) -> bool:
-        """Create the directory of a source archive; return whether the archive exists.
-
-        One of the data directory is marked as used under the lock of `pruning`, which then keeps it.
-        """
-        sources = self._store.sources
-        with ExitStack() as lock:
-            for folder in path_within(source.parent, self._store.data_dir) or [source.parent]:
-                entries.make_directory(folder, mode=0o700)
-                if folder == sources:
-                    close_to_others(sources)
-                    lock.enter_context(locked_directory(sources, shared=True))
-            if sources in source.parents:
-                mark_used(sources / source.relative_to(sources).parts[0])
-            return source.exists()
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):

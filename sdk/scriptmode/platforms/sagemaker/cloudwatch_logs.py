@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.retry import RETRY_SECONDS, Retry
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.platforms.base import ENDED, LogEvent
 from scriptmode.request.parse import parse_description
+from scriptmode.spec.service_values import ENDED, LogEvent
 from scriptmode.text.messages import still_running
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.base import Metric
+from scriptmode.spec.service_values import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws import image_support
-from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
 from scriptmode.aws.s3_uris import is_in_local_bucket, is_on_this_machine
 from scriptmode.aws.sagemaker_config import SageMakerConfig
 from scriptmode.aws.session import default_bucket_name
@@ -14,6 +13,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.spec.inputs import FileSystemInput
+from scriptmode.spec.names import account_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,10 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
             "give the name or ARN of an IAM role",
         )
     network = _network(spec, config)
-    role = resolve_role_arn(role, connection)
+    if account_of_role(role) is None:
+        from scriptmode.aws.iam_role import resolve_role_arn
+
+        role = resolve_role_arn(role, connection)
     completed = replace(
         spec,
         role=role,

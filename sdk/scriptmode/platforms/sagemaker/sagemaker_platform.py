@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode.aws.iam_role import account_of_role
 from scriptmode.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.aws.session import Connection
 from scriptmode.errors import (
@@ -18,11 +17,10 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.request.parse import as_job_request
 from scriptmode.request.render import as_fields, render_request
+from scriptmode.spec.names import account_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,23 +28,22 @@ if TYPE_CHECKING:
 
     from scriptmode.aws.sagemaker_config import SageMakerConfig
     from scriptmode.machine.clock import Clock
-    from scriptmode.platforms.base import (
+    from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode.spec.job_failure import Failure
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import (
         ChannelProgress,
-        HostActivity,
-        JobEvent,
         JobFilter,
         LogEvent,
         Metric,
         PlannedHost,
     )
-    from scriptmode.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
 _PAGE = 100
+_RUNNING = ("InProgress", "Stopping")
 #: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
@@ -114,6 +111,7 @@ class SageMakerPlatform:
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode.platforms import planned_containers
+        from scriptmode.request.parse import as_job_request
 
         return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
 
@@ -142,6 +140,8 @@ class SageMakerPlatform:
 
     def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
+        from scriptmode.request.parse import as_job_request
+
         job = with_host_secret(as_job_request(request))
         fields, name = render_request(job), job.name
         self._prepare_output(str(job.output.path), str(job.role))
@@ -193,12 +193,12 @@ class SageMakerPlatform:
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob, unless the job has ended."""
-        if self.describe(name)["TrainingJobStatus"] not in ENDED:
+        if self.describe(name)["TrainingJobStatus"] in _RUNNING:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except RequestError:
                 # The job may have ended between the two calls.
-                if self.describe(name)["TrainingJobStatus"] not in ENDED:
+                if self.describe(name)["TrainingJobStatus"] in _RUNNING:
                     raise
 
     def log_events(
@@ -224,17 +224,9 @@ class SageMakerPlatform:
         """Return nothing: the hosts' directories are the service's."""
         return {}
 
-    def events(self, name: str) -> tuple[JobEvent, ...]:  # noqa: ARG002 - whichever job it is
-        """Return nothing: the service does not say what was lost."""
-        return ()
-
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the service does not tell."""
         return ()
-
-    def activity(self, name: str) -> dict[str, HostActivity]:  # noqa: ARG002 - whichever job it is
-        """Return nothing: CloudWatch Logs has complete lines only."""
-        return {}
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
@@ -246,7 +238,7 @@ class SageMakerPlatform:
         """Download the object, or all objects below the prefix, ``uri``."""
         return self._connection.s3.fetch(uri, folder)
 
-    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
+    def list(self, which: JobFilter) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
         asked = {
             "NameContains": which.name_contains,

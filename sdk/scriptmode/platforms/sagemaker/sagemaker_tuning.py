@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.errors import JobNotFoundError, RequestError
-from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode.request import service_model, tuning
 from scriptmode.request.parse import parse_request
+from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _OPEN_ENUMERATIONS = tuple(f"ResourceConfig.{part}InstanceType" for part in ("",
 
 
 class SageMakerTuning:
-    """The tuning jobs of one account and Region. Implements `scriptmode.platforms.tuning_jobs.TuningService`.
+    """The tuning jobs of one account and Region. Implements `scriptmode.platforms.base.TuningService`.
 
     Args:
         connection: The connection of the platform.

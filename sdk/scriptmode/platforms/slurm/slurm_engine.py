@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
-from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -21,6 +20,7 @@ from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode.spec.service_values import PlannedHost
 from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:

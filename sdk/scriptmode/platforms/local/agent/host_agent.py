@@ -42,11 +42,11 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.base import ChannelProgress
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask
+    from scriptmode.spec.service_values import ChannelProgress
 
 #: Interval of sending the progress; the live view is drawn as often.
 _PROGRESS_SECONDS = 0.5

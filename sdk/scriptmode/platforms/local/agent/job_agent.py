@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
-from scriptmode.platforms.base import JobEvent
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
@@ -53,6 +52,7 @@ from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
 from scriptmode.spec.job_failure import Failure
+from scriptmode.spec.service_values import JobEvent
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 

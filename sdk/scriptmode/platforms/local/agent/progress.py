@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import integrity
 from scriptmode.data.shared_counters import NamedCounters, SharedCounters
-from scriptmode.platforms.base import ChannelProgress
+from scriptmode.spec.service_values import ChannelProgress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

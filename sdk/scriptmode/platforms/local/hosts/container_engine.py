@@ -24,13 +24,13 @@ from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.platforms.base import PlannedHost
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import PlannedHost
     from scriptmode.spec.training_job import Algorithm, TrainingJobSpec
 
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,

@@ -13,13 +13,13 @@ from scriptmode.spec.hosts import HostKind
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.platforms.base import PlannedHost
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.service_values import PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
     from scriptmode.text.messages import Problem
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import interpreter
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import ports
+from scriptmode.spec.service_values import PlannedHost
 from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_PORTS
 

@@ -14,13 +14,13 @@ from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.shared_counters import NamedCounters
 from scriptmode.errors import DataError
-from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import channel_hosts
 from scriptmode.spec.inputs import FileSystemInput
 from scriptmode.spec.job_failure import Failure
+from scriptmode.spec.service_values import ChannelProgress, add_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import source_of
-from scriptmode.platforms.base import ChannelProgress, add_counts
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_hosts
 from scriptmode.spec.job_failure import Failure
+from scriptmode.spec.service_values import ChannelProgress, add_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence

@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
-from scriptmode.platforms.base import HostActivity
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.host_logs import unfinished_line
 from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.spec.service_values import HostActivity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.data.regular_files import open_regular, open_to_append
-from scriptmode.platforms.base import JobEvent
+from scriptmode.spec.service_values import JobEvent
 from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:

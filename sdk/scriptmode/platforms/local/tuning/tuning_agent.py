@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.machine.clock import SYSTEM
-from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
@@ -36,6 +35,7 @@ from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode.request import tuning
 from scriptmode.request.render import derived_model_dir
+from scriptmode.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.text.messages import pluralize
 from scriptmode_runtime import contract
 

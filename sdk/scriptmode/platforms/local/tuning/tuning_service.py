@@ -26,7 +26,7 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.local.service import LocalPlatform
+    from scriptmode.platforms.base import RecreatablePlatform
 
 _AGENT = "scriptmode.platforms.local.tuning"
 #: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
@@ -42,7 +42,7 @@ _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
 class LocalTuning:
-    """The tuning jobs of a local platform. Implements `scriptmode.platforms.tuning_jobs.TuningService`.
+    """The tuning jobs of a local platform. Implements `scriptmode.platforms.base.TuningService`.
 
     A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
     whose agent was killed starts an agent again, which continues it.
@@ -51,7 +51,7 @@ class LocalTuning:
         platform: The platform that runs the training jobs.
     """
 
-    def __init__(self, platform: LocalPlatform) -> None:
+    def __init__(self, platform: RecreatablePlatform) -> None:
         self._platform = platform
         self._store = TuningStore(Path(str(platform.arguments["data_dir"])))
 

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.machine.data_dir import TUNING, make_private, unwritable_error
-from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import has_folder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
+from scriptmode.spec.service_values import ENDED
 from scriptmode.text.messages import did_you_mean
 from scriptmode_runtime.files import beneath
 

@@ -1,0 +1,179 @@
+"""The jobs of a data directory, as every process of its user sees them: `StoredJobs`."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, ScriptmodeError, SpecError
+from scriptmode.machine.clock import SYSTEM
+from scriptmode.platforms.local import log_events
+from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
+from scriptmode.request.parse import parse_request
+from scriptmode.spec.service_values import ANY_JOB
+from scriptmode.text.messages import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.spec.job_failure import Failure
+    from scriptmode.spec.service_values import ChannelProgress, HostActivity, JobEvent, JobFilter, LogEvent, Metric
+
+
+class StoredJobs:
+    """What `LocalPlatform` does with jobs that exist; any process of their user may have created them."""
+
+    poll_seconds = 0.05
+    clock = SYSTEM
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return DescribeTrainingJob's response; a job whose agent died is recorded as Failed first.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+
+        """
+        folder = self._store.find(name)
+        return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
+
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return why a described job failed, as its runtime and its agent recorded it; None if neither did.
+
+        Raises what `describe` raises.
+        """
+        return self._store.find(str(description["TrainingJobName"])).read_state().failure
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
+        return tuple(sorted(self._store.find(name).read_state().events, key=lambda each: not each.is_loss))
+
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Return the tags that the job was created with."""
+        return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
+
+    def server_folder(self, name: str) -> Path:
+        """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
+        return self._store.find(name).server_files
+
+    def stop(self, name: str) -> None:
+        """Request that a job stop; a job that ended is left as it is.
+
+        Returns at once, except for a job whose agent does not answer: that job is ended by this call, within 20 s.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            DataError: The job's folder cannot be written.
+            UnreadableJobError: A file of the job, which has ended, is damaged.
+
+        """
+        recovery.request_stop(self._store.find(name))
+
+    def delete(self, name: str) -> None:
+        """Delete a job, also one whose files are damaged; a running job is killed first and saves nothing.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            DataError: The job cannot be ended, or its folder cannot be removed.
+
+        """
+        from scriptmode.platforms.local.agent import removal
+
+        removal.delete_job(self._store.find(name))
+
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
+        """Yield the lines of every host's log; with ``follow`` until the job ended.
+
+        ``on_description`` is called with the job's description whenever its state changed.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+            TrainingJobError: The job's agent died and its folder cannot be written, so the job never ends.
+
+        """
+        return log_events.read_log_events(
+            self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
+        )
+
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
+        from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
+
+        job = parse_request(description)
+        return parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
+
+    def host_folders(self, name: str) -> dict[str, Path]:
+        """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
+        folder = self._store.find(name)
+        found = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
+        return {host: path for host, path in found.items() if path.is_dir()}
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return the progress that the job's agent recorded, at most half a second ago."""
+        return self._store.find(name).read_progress()
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what each host that has a log does now; its resources are at most some seconds old."""
+        from scriptmode.platforms.local.store.host_activity import read_activity
+
+        return read_activity(self._store.find(name))
+
+    def log_locations(self, name: str) -> dict[str, str]:
+        """Return the paths of the hosts' logs by host."""
+        folder = self._store.find(name)
+        logs = {host: folder.log(host) for host in folder.read_job().request.resources.hosts}
+        return {host: str(path) for host, path in logs.items() if path.exists()}
+
+    def execute(self, name: str, command: Sequence[str], *, host: str | None = None) -> int:
+        """Run a command in the environment of a running job's host; return its exit code, 128 + n for signal n.
+
+        The command has the script's variables, working directory and interpreter, and this process's standard streams;
+        in a container it has no input.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            SpecError: The job has no such host.
+            DataError: The job does not run.
+
+        """
+        folder = self._store.find(name)
+        state, job = recovery.reconcile(folder), folder.read_job()
+        hosts = job.request.resources.hosts
+        host = host or hosts[0]
+        if host not in hosts:
+            what = f"training job {name} has no host {host!r}"
+            raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
+        if state.secondary not in ("Training", "Stopping"):
+            status = state.status if state.ended else f"{state.status} ({state.secondary})"
+            raise DataError(
+                f"training job {name} is {status}, and its hosts do not run",
+                advice=f"start it again: scriptmode rerun {name}" if state.ended else "wait until it is Training",
+            )
+        return find_engine(job.request.resources.host_kind).execute(folder, job, host, command)
+
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""
+        from scriptmode.platforms.local.store.job_queue import JobQueue
+
+        position = JobQueue(self._store).positions().get(name, 0)
+        with suppress(ScriptmodeError):
+            return position or recovery.reconcile(self._store.find(name)).position
+        return 0
+
+    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
+        """Return TrainingJobSummary objects, newest first."""
+        from scriptmode.platforms.local import job_index
+
+        newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
+        return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
