@@ -1,45 +1,27 @@
-"""``python -m scriptmode_runtime.preview``: the plans of all hosts of a job; nothing is run.
+"""The plan of a host that does not run yet: what `train` would start there, from what a platform would give it.
 
-Standard input is a JSON object, standard output another. The input has
-
-* ``hosts``: for each host by its name ``base_dir``, ``environ`` (its variables), ``files`` (the platform's, by the
-  names of `contract`) and ``gpus``, where their number differs from this machine's;
-* ``files``: those that are the same on every host;
-* ``machine``: the programs of the hosts' machines: ``python``, ``mpirun`` (its path and the major version of its Open
-  MPI), ``ssh`` (paths of client, server and key generator), each null where it is missing. Without ``machine`` the
-  hosts are processes of this machine, with this interpreter;
-* ``source``: texts of the source's files by their names, at least of those that determine the command;
-* ``only_roles``: whether to return the roles only;
-* ``variables``: names of the hosts whose ``SM_*`` variables are returned;
-* ``shown``: any document to display; it is returned without secrets, also without those of the objects in the list
-  ``named``.
-
-The output has ``hosts``, each with its ``roles``, ``strategy``, processes and the ``program``'s command line, and
-``shown``; or ``refused``, the host and the error of its part.
+`scriptmode.Estimator.plan` and the roles of hosts are made of it, in the process that asks.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import contract, environment, user_code
-from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.host import machine
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.host.programs import Mpirun, Ssh
-from scriptmode_runtime.plan import Command, LaunchPlan, as_document
+from scriptmode_runtime.plan import Command, LaunchPlan, ProcessSpec
 from scriptmode_runtime.report.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for
 from scriptmode_runtime.variables import script_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.host.programs import Mpirun, Ssh
 
 _NO_FILES: dict[str, dict[str, Any]] = {
     contract.HYPERPARAMETERS_FILE: {},
@@ -50,29 +32,98 @@ _NO_FILES: dict[str, dict[str, Any]] = {
 _TO_READ = 0o600
 
 
-def main() -> int:
-    """Read the input, and write the output; a job that is refused is an output too."""
-    sys.stdout.write(json.dumps(preview(json.load(sys.stdin))))
-    return 0
+class Programs(NamedTuple):
+    """The programs of a host that is not this machine; ``None`` for one that it lacks."""
+
+    python: str
+    mpirun: Mpirun | None = None
+    ssh: Ssh | None = None
 
 
-def preview(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the output for an input, both in the form of the module's docstring."""
-    environments: dict[str, TrainingEnvironment] = {}
-    hosts: dict[str, Any] = {}
-    name = ""
-    try:
-        for name, host_input in request["hosts"].items():
-            environments[name] = _environment(host_input, request)
-            hosts[name] = (
-                _only_roles(environments[name]) if request.get("only_roles") else _host_plan(environments[name])
-            )
-            if name in request.get("variables", ()):
-                hosts[name]["variables"] = _variables(environments[name])
-    except RuntimeFailure as error:
-        return {"refused": _redaction(request, environments).document({"host": name, "message": str(error)})}
-    hide = _redaction(request, environments)
-    return {"hosts": hide.document(hosts), "shown": hide.document(request.get("shown"))}
+class Preview(NamedTuple):
+    """What one host would run."""
+
+    #: Its roles in the job: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``.
+    roles: str
+    #: Variables that every process of a host has are left out: they are in its files.
+    plan: LaunchPlan
+    #: The command line of the user's program.
+    program: tuple[str, ...]
+    #: Processes that run before all others, one after the other.
+    preparation: tuple[ProcessSpec, ...]
+    #: The files that programs read, by their paths; ``plan`` has none.
+    files: Mapping[str, str]
+    #: The ``SM_*`` variables of the program.
+    variables: Mapping[str, str]
+
+
+def host_environment(
+    base_dir: str,
+    files: Mapping[str, Any],
+    environ: Mapping[str, str],
+    *,
+    gpus: int | None = None,
+    assumed: Programs | None = None,
+    python: str = "",
+) -> TrainingEnvironment:
+    """Return the environment of a host that the platform gives these files and variables.
+
+    Args:
+        base_dir: Directory of the platform's files on the host.
+        files: Content of these files, by the names of `contract`.
+        environ: The host's variables.
+        gpus: The number of its GPUs, where that differs from this machine's.
+        assumed: Its programs; by default it has those of this machine.
+        python: Its interpreter, by default this one.
+
+    Raises `RuntimeFailure` for what `train` would refuse.
+    """
+    here = environment.from_files(base_dir, {**_NO_FILES, **files}, environ)
+    here = here._replace(python=python or here.python)
+    if assumed is None:
+        here = environment.with_machine(here, environ)
+        return here._replace(machine=here.machine._replace(gpus=here.machine.gpus if gpus is None else gpus))
+    devices = machine.inspect(environ=environ) if gpus is None else Machine(1, gpus, 0)
+    return here._replace(**assumed._asdict(), machine=devices, node=here.host)
+
+
+def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Preview:
+    """Return what a host would run; raise `RuntimeFailure` for what `train` would refuse."""
+    user_code.check(here)
+    command = user_code.command(here)
+    plan = plan_for(here, command)
+
+    def own(process: ProcessSpec) -> ProcessSpec:
+        env = {name: text for name, text in process.env.items() if command.env.get(name) != text}
+        return process._replace(env=env)
+
+    return Preview(
+        describe_roles(here, plan),
+        plan._replace(
+            main=own(plan.main) if plan.main else None,
+            side_processes=tuple(map(own, plan.side_processes)),
+            services=tuple(map(own, plan.services)),
+            files=(),
+        ),
+        tuple(command.argv),
+        tuple(ProcessSpec(each.name, tuple(each.argv), {}, each.cwd) for each in user_code.preparations(here)),
+        {file.path: file.content for file in plan.files if file.mode == _TO_READ},
+        _variables(here) if with_variables else {},
+    )
+
+
+def _variables(here: TrainingEnvironment) -> dict[str, str]:
+    """Return the ``SM_*`` variables of the program, without the one that has all others as an object."""
+    return {
+        name: text
+        for name, text in sorted(script_variables(here).items())
+        if name.startswith("SM_") and name != "SM_TRAINING_ENV"
+    }
+
+
+def roles(here: TrainingEnvironment) -> str:
+    """Return the roles of a host as text, without a look at its source."""
+    return describe_roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))
 
 
 def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
@@ -101,76 +152,19 @@ def _role(process: ProcessSpec, strategy: str) -> str:
     return f"{process.name} {json.loads(process.env['TF_CONFIG'])['task']['index']}"
 
 
-def _environment(host_input: Mapping[str, Any], request: Mapping[str, Any]) -> TrainingEnvironment:
-    here = environment.from_files(
-        host_input["base_dir"], {**_NO_FILES, **request.get("files", {}), **host_input["files"]}, host_input["environ"]
-    )
-    here = here._replace(source=request.get("source") or {})
-    assumed = request.get("machine")
-    if assumed is None:
-        here = environment.with_machine(here, host_input["environ"])
-        return here._replace(machine=here.machine._replace(gpus=host_input.get("gpus", here.machine.gpus)))
-    devices = (
-        machine.inspect(environ=host_input["environ"])
-        if "gpus" not in host_input
-        else Machine(1, host_input["gpus"], 0)
-    )
-    return here._replace(
-        python=assumed["python"],
-        machine=devices,
-        mpirun=Mpirun(*assumed["mpirun"]) if assumed.get("mpirun") else None,
-        ssh=Ssh(*assumed["ssh"]) if assumed.get("ssh") else None,
-        node=here.host,
-    )
-
-
-def _only_roles(here: TrainingEnvironment) -> dict[str, Any]:
-    return {"roles": describe_roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))}
-
-
-def _host_plan(here: TrainingEnvironment) -> dict[str, Any]:
-    user_code.check(here)
-    command = user_code.command(here)
-    plan = plan_for(here, command)
-    document = as_document(plan._replace(files=()))
-    for process in (document["main"], *document["beside"], *document["services"]):
-        if process:
-            # The variables that every process of a host has are in its files already.
-            process["env"] = {name: text for name, text in process["env"].items() if command.env.get(name) != text}
-    return {
-        **document,
-        "roles": describe_roles(here, plan),
-        "strategy": here.strategy,
-        "program": list(command.argv),
-        "preparation": [
-            {"name": each.name, "argv": list(each.argv), "env": {}, "cwd": each.cwd}
-            for each in user_code.preparations(here)
-        ],
-        "files": {file.path: file.content for file in plan.files if file.mode == _TO_READ},
-    }
-
-
-def _variables(here: TrainingEnvironment) -> dict[str, str]:
-    """Return the ``SM_*`` variables of the program, without the one that has all others as an object."""
-    return {
-        name: text
-        for name, text in sorted(script_variables(here).items())
-        if name.startswith("SM_") and name != "SM_TRAINING_ENV"
-    }
-
-
-def _redaction(request: Mapping[str, Any], environments: Mapping[str, TrainingEnvironment]) -> Redaction:
-    """Return a function that hides the secrets of all hosts, and those of ``named``, in a text."""
-    named: list[Mapping[str, Any]] = [dict(os.environ), *request.get("named", ())]
-    for here in environments.values():
-        named += [each for each in (here.hyperparameters, here.framework_parameters) if each not in named]
-    for host_input in request["hosts"].values():
-        # It has each host's own root directory.
-        own = {name: value for name, value in host_input["environ"].items() if name != contract.BASE_DIR_VARIABLE}
-        named += [own] if own not in named else []
-    secrets = {secret for here in environments.values() for secret in (here.cluster.secret, here.settings.secret)}
-    return Redaction(*named, values=secrets)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def hide_secrets(
+    environments: Iterable[TrainingEnvironment],
+    variables: Iterable[Mapping[str, str]],
+    named: Iterable[Mapping[str, Any]],
+) -> Redaction:
+    """Return a function that hides the secrets of hosts, those among their variables, and those of ``named``."""
+    found: list[Mapping[str, Any]] = [dict(os.environ), *named]
+    secrets = set()
+    for here in environments:
+        found += [each for each in (here.hyperparameters, here.framework_parameters) if each not in found]
+        secrets |= {here.cluster.secret, here.settings.secret}
+    for environ in variables:
+        # Each host has its own root directory.
+        own = {name: value for name, value in environ.items() if name != contract.BASE_DIR_VARIABLE}
+        found += [own] if own not in found else []
+    return Redaction(*found, values=secrets)

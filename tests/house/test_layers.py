@@ -32,14 +32,21 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
-    # A plan is the runtime's own, of the same interpreter without a process.
-    "scriptmode_runtime.preview.preview": ("sdk/scriptmode/planning/runtime_query.py",),
+    # A plan is the runtime's own.
+    "scriptmode_runtime.preview": ("sdk/scriptmode/planning/",),
+    "scriptmode_runtime.environment.TrainingEnvironment": ("sdk/scriptmode/planning/runtime_query.py",),
+    "scriptmode_runtime.host.programs": ("sdk/scriptmode/planning/assumptions.py",),
+    "scriptmode_runtime.report.redaction.Redaction": ("sdk/scriptmode/planning/",),
+    "scriptmode_runtime.plan.Wait": ("sdk/scriptmode/planning/",),
     # A script under test gets what the launcher gives it.
     "scriptmode_runtime.script_process": (
         "sdk/scriptmode/platforms/local/one_host.py",
         "sdk/scriptmode/testing/script_run.py",
     ),
-    "scriptmode_runtime.errors.RuntimeFailure": ("sdk/scriptmode/platforms/local/one_host.py",),
+    "scriptmode_runtime.errors.RuntimeFailure": (
+        "sdk/scriptmode/planning/runtime_query.py",
+        "sdk/scriptmode/platforms/local/one_host.py",
+    ),
     # One way to find the error in a traceback.
     "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/spec/job_failure.py",),
     "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/spec/job_failure.py",),
@@ -48,7 +55,7 @@ RUNTIME_NAMES = {
     # The log of an image without the runtime is read as the runtime reads its programs' output.
     "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
-    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/platforms/foreign_failure.py",),
+    "scriptmode_runtime.plan.ProcessSpec": ("sdk/scriptmode/planning/", "sdk/scriptmode/platforms/foreign_failure.py"),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (
         "sdk/scriptmode/platforms/local/hosts/container_host.py",
@@ -108,7 +115,6 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/machine/programs.py",  # git, and what the doctor runs: they may hang
-    "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
     "sdk/scriptmode/platforms/local/agent/agent_process.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",

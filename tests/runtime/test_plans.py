@@ -14,8 +14,7 @@ from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
-from scriptmode_runtime.plan import as_document
-from scriptmode_runtime.preview import preview
+from scriptmode_runtime.preview import Programs, hide_secrets, host_environment, preview, roles
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -271,7 +270,7 @@ def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
 FOUR = {**MPI, "sagemaker_mpi_num_of_processes_per_host": 4}
 BY_NODE = {**FOUR, "sagemaker_mpi_custom_mpi_options": "-map-by node"}
 CONFIG_FILES = ("hyperparameters", "inputdataconfig", "resourceconfig", "scriptmode")
-MACHINE = {"python": "python", "mpirun": ["mpirun", 4], "ssh": None}
+PROGRAMS = Programs("python", Mpirun("mpirun", 4))
 ONE_MACHINE = {"hosts": {}, "single_machine": True, "isolate_requirements": True, "secret": "s" * 12}
 
 
@@ -281,14 +280,14 @@ def read(base):
     return {f"input/config/{name}.json": json.loads(path.read_text()) for name, path in found.items() if path.exists()}
 
 
-def asked(tmp_path, count, *, cluster=None, gpus=0, environ=None, **hyperparameters):
-    """The question for ``count`` hosts, whose files are written as the platform does, and read back."""
+def hosts_of(tmp_path, count, *, cluster=None, gpus=0, source=None, **hyperparameters):
+    """The environment of each of ``count`` hosts, whose files are written as the platform does, and read back."""
     names = [f"algo-{number + 1}" for number in range(count)]
-    hosts = {}
+    hyperparameters = {"sagemaker_program": "train.py", **hyperparameters}
     for name in names:
-        base = write_host(tmp_path / name, name, names, None, cluster, sagemaker_program="train.py", **hyperparameters)
-        hosts[name] = {"base_dir": "/opt/ml", "files": read(base), "environ": environ or {"PATH": "/bin"}, "gpus": gpus}
-    return {"hosts": hosts, "machine": MACHINE, "source": {"train.py": ""}}
+        base = write_host(tmp_path / name, name, names, None, cluster, **hyperparameters)
+        here = host_environment(str(base), read(base), {"PATH": "/bin"}, gpus=gpus, assumed=PROGRAMS)
+        yield here._replace(source={"train.py": ""} if source is None else source)
 
 
 @pytest.mark.parametrize(
@@ -309,31 +308,30 @@ def asked(tmp_path, count, *, cluster=None, gpus=0, environ=None, **hyperparamet
     ids=str,
 )
 def test_a_host_is_called_by_what_it_runs(tmp_path, count, asks, expected):
-    found = preview({**asked(tmp_path, count, **asks), "only_roles": True})["hosts"].values()
-    assert [host["roles"] for host in found] == expected
+    assert list(map(roles, hosts_of(tmp_path, count, **asks))) == expected
 
 
 @pytest.mark.parametrize("asks", [{}, BETWEEN_GRAPH, COORDINATOR, MIRRORED, FOUR], ids=str)
-def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
-    question = asked(tmp_path, 2, epochs=3, **asks)
-    for name, host in question["hosts"].items():
-        host["base_dir"] = str(tmp_path / name)
-    for name, told in preview(question)["hosts"].items():
-        here = environment.read(str(tmp_path / name), {"PATH": "/bin"})
-        here = here._replace(python="python", node=name, mpirun=Mpirun("mpirun", 4))
+def test_the_preview_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
+    for told in hosts_of(tmp_path, 2, epochs=3, **asks):
+        here = environment.read(told.base_dir, {"PATH": "/bin"})
+        here = here._replace(python="python", node=told.host, mpirun=Mpirun("mpirun", 4))
         here = here._replace(machine=here.machine._replace(gpus=0))
         command = user_code.command(here)
-        expected = json.loads(json.dumps(as_document(plan_for(here, command))))
-        for process in (told["main"], *told["beside"], *told["services"]):
-            if process:
-                # What all processes of a host are given is left out.
-                process["env"] = {**command.env, **process["env"]}
-        for service in expected["services"]:
-            service["env"] = {**command.env, **service["env"]}
-        if expected["main"]:
-            expected["main"]["env"] = {**command.env, **expected["main"]["env"]}
-        parts = ("main", "beside", "services", "before", "after")
-        assert {part: told[part] for part in parts} == {part: expected[part] for part in parts}
+
+        def whole(process, given=command.env):
+            # What all processes of a host are given is left out of a preview.
+            return process and process._replace(env={**given, **process.env})
+
+        def comparable(plan, whole=whole):
+            return plan._replace(
+                main=whole(plan.main),
+                services=tuple(map(whole, plan.services)),
+                side_processes=tuple(map(whole, plan.side_processes)),
+                files=(),
+            )
+
+        assert comparable(preview(told).plan) == comparable(plan_for(here, command))
 
 
 @pytest.mark.parametrize(
@@ -348,47 +346,29 @@ def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks
     ids=lambda value: ",".join(value) or "nothing",
 )
 def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts, prepares):
-    question = {**asked(tmp_path, 1), "source": source}
-    [host] = preview(question)["hosts"].values()
-    assert host["main"]["argv"] == starts
-    assert [process["name"] for process in host["preparation"]] == prepares
-    question = asked(tmp_path / "in S3", 1, sagemaker_submit_directory="s3://bucket/source.tar.gz")
-    [process] = preview(question)["hosts"]["algo-1"]["preparation"]
-    assert (process["name"], process["argv"][-1]) == ("source", "s3://bucket/source.tar.gz")
+    [host] = map(preview, hosts_of(tmp_path, 1, source=source))
+    assert list(host.plan.main.argv) == starts
+    assert [process.name for process in host.preparation] == prepares
+    in_s3 = hosts_of(tmp_path / "in S3", 1, sagemaker_submit_directory="s3://bucket/source.tar.gz")
+    [process] = preview(next(in_s3)).preparation
+    assert (process.name, process.argv[-1]) == ("source", "s3://bucket/source.tar.gz")
 
 
 @pytest.mark.parametrize(("start", "argv"), [("#!/bin/bash\n", ["./train.sh"]), ("echo", ["/bin/sh", "./train.sh"])])
 def test_the_first_line_of_a_shell_script_says_what_runs_it(tmp_path, start, argv):
-    question = {**asked(tmp_path, 1), "source": {"train.sh": start}}
-    question["hosts"]["algo-1"]["files"]["input/config/hyperparameters.json"]["sagemaker_program"] = '"train.sh"'
-    assert preview(question)["hosts"]["algo-1"]["main"]["argv"] == argv
+    [host] = map(preview, hosts_of(tmp_path, 1, source={"train.sh": start}, sagemaker_program="train.sh"))
+    assert list(host.plan.main.argv) == argv
 
 
-def test_a_refused_job_is_the_output(tmp_path):
-    question = asked(tmp_path, 2, **MPI, sagemaker_mpi_num_of_processes_per_host=0)
-    refused = preview(question)["refused"]
-    assert refused["host"] == "algo-1"
-    assert "integer of at least 1" in refused["message"]
+def test_a_refused_job_is_an_error(tmp_path):
+    with pytest.raises(ConfigurationError, match="integer of at least 1"):
+        next(map(preview, hosts_of(tmp_path, 2, **MPI, sagemaker_mpi_num_of_processes_per_host=0)))
 
 
-def test_no_secret_is_answered(tmp_path):
-    question = asked(
-        tmp_path, 1, api_key="k" * 20, environ={"PATH": "/bin", "MY_TOKEN": "t" * 20}, note="uses " + "t" * 20
-    )
-    question |= {"shown": ["p" * 20, {"pin": "1234"}], "named": [{"old_password": "p" * 20}]}
-    text = json.dumps(preview(question))
+def test_no_secret_is_shown(tmp_path):
+    hosts = list(hosts_of(tmp_path, 1, api_key="k" * 20))
+    hide = hide_secrets(hosts, [{"MY_TOKEN": "t" * 20, "note": "uses " + "t" * 20}], [{"old_password": "p" * 20}])
+    shown = hide.document([list(map(preview, hosts)), "t" * 20, "p" * 20])
+    text = repr(shown)
     assert not [letter for letter in "ktp" if letter * 20 in text]
     assert "--api_key" in text
-
-
-def test_the_module_answers_on_its_output(tmp_path):
-    question = json.dumps({**asked(tmp_path, 2, **COORDINATOR), "only_roles": True, "shown": "ü"})
-    done = subprocess.run(
-        [sys.executable, "-m", "scriptmode_runtime.preview"],
-        input=question.encode(), capture_output=True, check=True, timeout=600, cwd="/",
-    )  # fmt: skip
-    assert json.loads(done.stdout) == {
-        "hosts": {"algo-1": {"roles": "chief, worker, ps"}, "algo-2": {"roles": "worker, ps"}},
-        "shown": "ü",
-    }
-    assert not done.stderr

@@ -56,11 +56,14 @@ class Redaction:
         return without_userinfo(text)
 
     def document(self, document: Any, name: str = "") -> Any:
-        """Return a JSON document without secrets; those named as secrets in it are hidden however short they are."""
+        """Return a JSON document without secrets; what is named as one is hidden however short it is."""
         if isinstance(document, dict):
             return {key: self.document(value, str(key)) for key, value in document.items()}
+        if isinstance(document, tuple) and hasattr(document, "_fields"):
+            return type(document)(*map(self.document, document))
         if isinstance(document, (list, tuple)):
-            return [self.document(word, _option(before)) for before, word in zip(("", *document), document)]
+            hidden = [self.document(word, _option(before)) for before, word in zip(("", *document), document)]
+            return type(document)(hidden)
         if name and document and is_secret(name, document):
             return MASK
         return self(document) if isinstance(document, str) else document

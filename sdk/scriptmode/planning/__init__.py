@@ -5,7 +5,7 @@ host:
 
 * ``planner``: creates a plan of a request.
 * ``job_plan``, ``plan_parts``, ``plan_text``: the plan, the values it consists of, and its text.
-* ``runtime_query``: calls the runtime's ``preview``, in this process or in the hosts' interpreter.
+* ``runtime_query``: asks the runtime's ``preview`` what the hosts would run.
 * ``assumptions``: what is assumed of images and instance types that cannot be inspected before the job starts.
 * ``archive_contents``: reads a source archive.
 * ``difference``: compares a plan with a job.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scriptmode.planning.job_plan import Plan
-    from scriptmode.planning.plan_parts import Change, Difference, HostPlan, Process, SourcePlan, Wait
+    from scriptmode.planning.plan_parts import Change, Difference, HostPlan, SourcePlan
     from scriptmode.planning.role_query import host_roles
 else:
 
@@ -37,4 +37,4 @@ else:
         return sorted({*globals(), *__all__})
 
 
-__all__ = ["Change", "Difference", "HostPlan", "Plan", "Process", "SourcePlan", "Wait", "host_roles"]
+__all__ = ["Change", "Difference", "HostPlan", "Plan", "SourcePlan", "host_roles"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.aws.image_support import is_aws_image
 from scriptmode_runtime import contract
+from scriptmode_runtime.host.programs import Mpirun, Ssh
+from scriptmode_runtime.preview import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,7 +46,7 @@ class Assumptions:
     """What is assumed of an image and its hosts: as values for the runtime, and as sentences."""
 
     #: ``None`` for hosts that are processes of this machine, which the runtime inspects.
-    machine: dict[str, Any] | None
+    machine: Programs | None
     #: By instance type.
     gpus: dict[str, int]
     #: Sentences by the subject that a plan may depend on.
@@ -60,11 +62,7 @@ def assumptions_for(job: JobRequest, instance_types: Iterable[str]) -> Assumptio
     is_ours = bool(_OUR_IMAGE.search(image))
     major = _OUR_MPI if is_ours else _AWS_MPI
     known = {each: gpu_count(each) for each in dict.fromkeys(instance_types)}
-    machine = {
-        "python": "python",
-        "mpirun": ["mpirun", major],
-        "ssh": ["ssh", "/usr/sbin/sshd", "ssh-keygen"],
-    }
+    machine = Programs("python", Mpirun("mpirun", major), Ssh("ssh", "/usr/sbin/sshd", "ssh-keygen"))
     sentences = {
         "train": "" if is_ours else _train(image),
         "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.platforms.base import Platform
+    from scriptmode_runtime.report.redaction import Redaction
 
 #: Fields that identify the members of a list.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")
@@ -54,11 +55,12 @@ class Comparison:
     fields: Mapping[str, Change]
     files: Mapping[str, Any]
 
-    def difference(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-        """Return the difference, with values without secrets by the paths of the fields."""
-        return Difference(
-            self.job.name, {path: Change(before[path], after[path]) for path in self.fields}, **self.files
-        )
+    def difference(self, hide: Redaction) -> Difference:
+        """Return the difference without secrets."""
+        before = hide.document({path: change.before for path, change in self.fields.items()})
+        after = hide.document({path: change.after for path, change in self.fields.items()})
+        changes = {path: Change(before[path], after[path]) for path in self.fields}
+        return Difference(self.job.name, changes, **self.files)
 
 
 def compare(job: JobHandle, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:

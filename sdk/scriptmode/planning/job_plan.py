@@ -6,10 +6,15 @@ import html
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode_runtime.plan import ProcessSpec, Wait
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
+
+#: Fields of a process and a wait that tell how the launcher stops the one, and where it waits for the other.
+_OF_THE_LAUNCHER = ("stop", "endpoint")
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ def _document(value: Any) -> Any:
     if is_dataclass(value):
         # Fields without repr are for the text alone.
         return {each.name: _document(getattr(value, each.name)) for each in fields(value) if each.repr}
+    if isinstance(value, (ProcessSpec, Wait)):
+        return {name: _document(each) for name, each in value._asdict().items() if name not in _OF_THE_LAUNCHER}
     if isinstance(value, tuple):
         return [_document(each) for each in value]
     if isinstance(value, dict) and any(map(is_dataclass, value.values())):

@@ -8,37 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-@dataclass(frozen=True)
-class Process:
-    """One process of a host.
-
-    Attributes:
-        name: Name in the log, such as ``script`` or ``ps``.
-        argv: Command line.
-        env: Environment variables beside the ``SM_*`` variables that every process has.
-        cwd: Working directory.
-
-    """
-
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    cwd: str
-
-
-@dataclass(frozen=True)
-class Wait:
-    """An event that all hosts must reach before the job goes on.
-
-    Attributes:
-        event: Name of the event.
-        timeout: Seconds; ``None`` for no limit while all hosts are alive.
-
-    """
-
-    event: str
-    timeout: float | None
+    from scriptmode_runtime.plan import ProcessSpec, Wait
 
 
 @dataclass(frozen=True)
@@ -68,10 +38,10 @@ class HostPlan:
     instance_type: str
     base_dir: str
     files: Mapping[str, Any]
-    preparation: tuple[Process, ...] = ()
-    main: Process | None = None
-    beside: tuple[Process, ...] = ()
-    services: tuple[Process, ...] = ()
+    preparation: tuple[ProcessSpec, ...] = ()
+    main: ProcessSpec | None = None
+    beside: tuple[ProcessSpec, ...] = ()
+    services: tuple[ProcessSpec, ...] = ()
     before: tuple[Wait, ...] = ()
     after: tuple[Wait, ...] = ()
     writes: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +49,7 @@ class HostPlan:
     program: tuple[str, ...] = field(default=(), repr=False)
 
     @property
-    def processes(self) -> tuple[Process, ...]:
+    def processes(self) -> tuple[ProcessSpec, ...]:
         """Every process that trains or serves, the main one first."""
         return (*([self.main] if self.main else []), *self.beside, *self.services)
 

@@ -14,8 +14,9 @@ from scriptmode.text import messages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from scriptmode.planning.plan_parts import Difference, HostPlan, Process, SourcePlan, Wait
+    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
     from scriptmode.spec.job_request import JobRequest
+    from scriptmode_runtime.plan import ProcessSpec, Wait
 
 #: Characters of a variable that are shown: with many hosts some have thousands.
 _LONGEST = 400
@@ -199,7 +200,7 @@ def _cluster(config: str) -> tuple[str, str]:
         return "", config
 
 
-def _command(process: Process) -> str:
+def _command(process: ProcessSpec) -> str:
     variables = [f"{name}={shlex.quote(value)}" for name, value in process.env.items() if name != "TF_CONFIG"]
     task = _cluster(process.env.get("TF_CONFIG", ""))[0]
     return f"{task or process.name}: {' '.join([*variables, shlex.join(process.argv)])}"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
-from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
-from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
+from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode.platforms.base import RunsScripts
 from scriptmode.request.render import render_request
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison, JobHandle
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from scriptmode.source.source_archive import Source
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.service_values import PlannedHost
+    from scriptmode_runtime.preview import Preview
+    from scriptmode_runtime.report.redaction import Redaction
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
@@ -59,22 +61,16 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, _instance_types(hosts))
-    parameters = _unique(host.files[_PARAMETERS] for host in hosts.values())
-    answer = query_runtime(
-        RuntimeQuery(
-            hosts if job.program else {},
-            known.machine,
-            known.gpus or {host.instance_type: host.gpus for host in hosts.values() if host.gpus is not None},
-            source.contents.texts if source.contents else {},
-            {"request": request, "parameters": parameters, **_sides(comparison)},
-            [job.hyperparameters, job.environment, *_secrets(comparison)],
-            variables=plan_text.shown_hosts([*hosts]),
-        )
-    )
-    parts, shown = answer["hosts"], answer["shown"]
-    strategies = {part["strategy"] for part in parts.values()}
+    query = RuntimeQuery(hosts if job.program else {}, known, source.contents.texts if source.contents else {})
+    previews = query.previews(plan_text.shown_hosts([*hosts]))
+    hide = query.hide_secrets([job.hyperparameters, job.environment, *_secrets(comparison)])
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
-    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
+    notes = [
+        *assumptions.list_assumptions(job, known, query.strategies),
+        source.note,
+        *_unchecked_inputs(job),
+        *limitations,
+    ]
     if job.resources.host_kind.is_scheduled and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
@@ -82,14 +78,11 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
     return Plan(
         request,
-        {
-            name: _host(name, host, shown["parameters"][parameters.index(host.files[_PARAMETERS])], parts.get(name))
-            for name, host in hosts.items()
-        },
+        dict(_hosts(hosts, previews, hide)),
         source.plan,
         tuple(filter(None, notes)),
-        comparison.difference(shown["before"], shown["after"]) if comparison else None,
-        shown["request"],
+        comparison.difference(hide) if comparison else None,
+        hide.document(request),
         platform.planned_script(job) if isinstance(platform, RunsScripts) else "",
     )
 
@@ -138,57 +131,43 @@ def _comparison(
     return difference.compare(against, request, own)
 
 
-def _sides(comparison: Comparison | None) -> dict[str, dict[str, Any]]:
-    fields = comparison.fields if comparison else {}
-    return {
-        "before": {path: change.before for path, change in fields.items()},
-        "after": {path: change.after for path, change in fields.items()},
-    }
-
-
 def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
     """Return the parameters and variables of the compared job, which may hold secrets."""
     before = comparison.before if comparison else {}
     return [before.get("HyperParameters", {}), before.get("Environment", {})]
 
 
-def _unique(values: Iterable[Any]) -> list[Any]:
-    """Return each distinct value once: few parameters differ between hosts."""
-    found: list[Any] = []
-    for value in values:
-        found += [value] if value not in found else []
-    return found
+def _hosts(
+    hosts: Mapping[str, PlannedHost], previews: Mapping[str, Preview], hide: Redaction
+) -> Iterator[tuple[str, HostPlan]]:
+    """Yield the plan of each host without secrets; hosts have equal parameters, which are searched once."""
+    found: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    for name, host in hosts.items():
+        given = host.files[_PARAMETERS]
+        parameters = next((hidden for each, hidden in found if each == given), None)
+        if parameters is None:
+            parameters = hide.document(given)
+            found.append((given, parameters))
+        files = {**host.files, _PARAMETERS: parameters}
+        yield name, _host(name, host, files, hide.document(previews[name]) if name in previews else None)
 
 
-def _host(name: str, host: PlannedHost, parameters: Mapping[str, Any], part: Mapping[str, Any] | None) -> HostPlan:
-    files = {**host.files, _PARAMETERS: parameters}
-    if part is None:
+def _host(name: str, host: PlannedHost, files: Mapping[str, Any], found: Preview | None) -> HostPlan:
+    if found is None:
         return HostPlan(name, "", host.instance_type, host.base_dir, files)
     return HostPlan(
         name,
-        part["roles"],
+        found.roles,
         host.instance_type,
         host.base_dir,
         files,
-        _processes(part["preparation"]),
-        _process(part["main"]) if part["main"] else None,
-        _processes(part["beside"]),
-        _processes(part["services"]),
-        _waits(part["before"]),
-        _waits(part["after"]),
-        part["files"],
-        part.get("variables", {}),
-        tuple(part.get("program", ())),
+        found.preparation,
+        found.plan.main,
+        found.plan.side_processes,
+        found.plan.services,
+        found.plan.before,
+        found.plan.after,
+        found.files,
+        found.variables,
+        found.program,
     )
-
-
-def _processes(found: Iterable[Mapping[str, Any]]) -> tuple[Process, ...]:
-    return tuple(map(_process, found))
-
-
-def _process(found: Mapping[str, Any]) -> Process:
-    return Process(found["name"], tuple(found["argv"]), found["env"], found["cwd"])
-
-
-def _waits(found: Iterable[Mapping[str, Any]]) -> tuple[Wait, ...]:
-    return tuple(Wait(wait["event"], wait["timeout"]) for wait in found)

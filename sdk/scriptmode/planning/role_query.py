@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
-from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
+from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_PROCESS
 from scriptmode.spec.service_values import PlannedHost
@@ -47,15 +46,9 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     found = _others(job) if job.resources.host_kind.runs_images else _processes(job)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(job, sorted(types))
-    machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
-        # This interpreter: the one of the job may be removed by now.
-        machine["python"], gpus = sys.executable, {}
-    try:
-        answer = query_runtime(RuntimeQuery(found, machine, gpus, only_roles=True))
-    except ScriptmodeError:
-        return {}
-    return {name: host["roles"] for name, host in answer["hosts"].items()}
+        known = replace(known, gpus={})
+    return RuntimeQuery(found, known).roles()
 
 
 def _counts_gpus(job: JobRequest) -> bool:

@@ -1,139 +1,98 @@
-"""A query to the runtime: what the hosts of a job would run.
-
-This process answers, unless the hosts have another interpreter: then one process of that interpreter, for all hosts.
-"""
+"""What the hosts of a job would run: the plans that the runtime makes of the files and variables of a platform."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
+from scriptmode.machine.programs import run_program
+from scriptmode_runtime import preview
+from scriptmode_runtime.errors import RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
 
+    from scriptmode.planning.assumptions import Assumptions
     from scriptmode.spec.service_values import PlannedHost
+    from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.report.redaction import Redaction
 
-_MODULE = "scriptmode_runtime.preview"
-#: Seconds for the answer, and additional seconds for each host, on a loaded machine.
-_SECONDS, _SECONDS_A_HOST = 30.0, 0.1
+#: Seconds for the answer of another interpreter, on a loaded machine.
+_SECONDS = 60.0
+#: What values of other types raise, in a job that another client described.
+_WRONG_TYPES = (AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
-@dataclass(frozen=True)
+@dataclass
 class RuntimeQuery:
-    """The hosts of a job, and what they have instead of this machine's files (see ``scriptmode_runtime.preview``)."""
+    """The hosts of a job, by their names, and what is assumed of them."""
 
     hosts: Mapping[str, PlannedHost]
-    #: ``None`` if the hosts are processes of this machine.
-    machine: Mapping[str, Any] | None = None
-    #: By instance type.
-    gpus: Mapping[str, int] = field(default_factory=dict)
+    known: Assumptions
     #: Texts of the source's files by their names.
     source: Mapping[str, str] = field(default_factory=dict)
-    #: Returned without secrets: those of the hosts, and those in the mappings ``named``.
-    shown: object = None
-    named: Sequence[Mapping[str, Any]] = ()
-    only_roles: bool = False
-    #: Names of the hosts whose ``SM_*`` variables are returned.
-    variables: Sequence[str] = ()
+    _environments: dict[str, TrainingEnvironment] = field(default_factory=dict)
 
+    @property
+    def strategies(self) -> set[str]:
+        """The distribution strategies of the hosts that were planned."""
+        return {here.strategy for here in self._environments.values()}
 
-def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
-    """Return the runtime's answer: ``hosts`` and ``shown``.
+    def previews(self, with_variables: Collection[str]) -> dict[str, preview.Preview]:
+        """Return what each host would run, with the ``SM_*`` variables of some.
 
-    Raises `SpecError` with the runtime's message if it would refuse to run a host, and `PlatformError` if it cannot be
-    run.
-    """
-    python = next((host.python for host in question.hosts.values()), "") or sys.executable
-    answer = _query_here(question) if python == sys.executable else _query_process(question, python)
-    if refused := answer.get("refused"):
-        raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
-    return answer
+        Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
+        that another client described with values of other types.
+        """
+        return {name: self._preview(name, with_variables=name in with_variables) for name in self.hosts}
 
+    def roles(self) -> dict[str, str]:
+        """Return the roles of each host; none for a job that the runtime would refuse."""
+        try:
+            return {name: preview.roles(self._environment(name)) for name in self.hosts}
+        except (RuntimeFailure, *_WRONG_TYPES):
+            return {}
 
-def _query_here(question: RuntimeQuery) -> dict[str, Any]:
-    from scriptmode_runtime.preview import preview
+    def hide_secrets(self, named: Iterable[Mapping[str, Any]] = ()) -> Redaction:
+        """Return a function that hides the secrets of the hosts, and those of ``named``."""
+        variables = (host.variables for host in self.hosts.values())
+        return preview.hide_secrets(self._environments.values(), variables, named)
 
-    try:
-        return preview(_document(question))
-    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        # A job that another client described may have values of other types.
-        raise PlatformError(f"the hosts' runtime cannot plan the job: {error!r}") from error
+    @cached_property
+    def _import_path(self) -> tuple[str, ...] | None:
+        """Where the interpreter of the hosts looks for packages; ``None`` for this one."""
+        python = next((host.python for host in self.hosts.values()), "")
+        return None if python in ("", sys.executable) else _read_import_path(python)
 
+    def _preview(self, name: str, *, with_variables: bool) -> preview.Preview:
+        try:
+            return preview.preview(self._environment(name), with_variables=with_variables)
+        except RuntimeFailure as error:
+            raise SpecError(f"{name} would refuse to run: {self.hide_secrets()(str(error))}") from None
+        except _WRONG_TYPES as error:
+            raise PlatformError(f"the hosts' runtime cannot plan the job: {error!r}") from error
 
-def _query_process(question: RuntimeQuery, python: str) -> dict[str, Any]:
-    argv = (python, "-m", _MODULE)
-    try:
-        done = subprocess.run(
-            argv,
-            input=json.dumps(_document(question)).encode(),
-            capture_output=True,
-            cwd="/",
-            timeout=_SECONDS + _SECONDS_A_HOST * len(question.hosts),
-            check=False,
+    def _environment(self, name: str) -> TrainingEnvironment:
+        host = self.hosts[name]
+        gpus = self.known.gpus.get(host.instance_type, host.gpus)
+        here = preview.host_environment(
+            host.base_dir, host.files, host.variables, gpus=gpus, assumed=self.known.machine, python=host.python
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise PlatformError(
-            f"the hosts' runtime does not run with {python}: {error}", advice="correct 'python'"
-        ) from error
-    return _answer(python, done)
+        if self._import_path is not None:
+            here = here._replace(import_path=self._import_path)
+        self._environments[name] = here = here._replace(source=self.source)
+        return here
 
 
-def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
-    """Parse the last line of the output: site packages may print lines before."""
-    error_line = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    message = (
-        f"the hosts' runtime does not run with {python}: {error_line or f'exit code {done.returncode}, no answer'}; "
-    )
-    if "No module named" in error_line:
-        from scriptmode.machine.installation import install_command
-
-        raise PlatformError(f"{message}install scriptmode for it: {install_command(python=python)}")
-    message += f"see its output: echo '{{}}' | {python} -m {_MODULE}"
-    if done.returncode:
-        raise PlatformError(message)
+def _read_import_path(python: str) -> tuple[str, ...]:
+    """Return where an interpreter looks for packages; nothing for one that does not say it."""
     try:
-        answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
-    except ValueError as error:
-        raise PlatformError(message) from error
-    if not isinstance(answer, dict):
-        raise PlatformError(message)
-    return answer
-
-
-def _document(question: RuntimeQuery) -> dict[str, Any]:
-    shared = _shared(question.hosts)
-    return {
-        "files": shared,
-        "hosts": {
-            name: {
-                "base_dir": host.base_dir,
-                "files": {file: content for file, content in host.files.items() if file not in shared},
-                "environ": dict(host.variables),
-                **({"gpus": question.gpus[host.instance_type]} if host.instance_type in question.gpus else {}),
-            }
-            for name, host in question.hosts.items()
-        },
-        "machine": question.machine,
-        "source": question.source,
-        "shown": question.shown,
-        "named": [dict(each) for each in question.named],
-        "only_roles": question.only_roles,
-        "variables": list(question.variables),
-    }
-
-
-def _shared(hosts: Mapping[str, PlannedHost]) -> dict[str, Any]:
-    """Return the files that are equal on all hosts, which are sent once: for many hosts they are large."""
-    first = next(iter(hosts.values()), None)
-    if first is None:
-        return {}
-    return {
-        file: content
-        for file, content in first.files.items()
-        if all(host.files.get(file) is content or host.files.get(file) == content for host in hosts.values())
-    }
+        result = run_program((python, "-c", "import json, sys; print(json.dumps(sys.path))"), _SECONDS, cwd="/")
+        # Site packages may print lines before.
+        return tuple(json.loads(result.output.splitlines()[-1]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return ()
