@@ -18,7 +18,8 @@ import scriptmode
 from scriptmode import SpecError, TensorFlow, TrainingJob
 from scriptmode.platforms.slurm.sbatch_options import REFUSED
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-from scriptmode.request.fields import FIELDS
+from scriptmode.request.fields import FIELDS, SOURCES, argument_of
+from scriptmode.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode.spec.arguments import GONE, MISSING_METHODS
 from scriptmode.spec.estimator_arguments import EstimatorArguments
 from scriptmode.v2 import name_table as names_of_v2
@@ -49,7 +50,8 @@ def test_public_names_lists_each_package_with_a_list_of_names():
     assert modules - listed.keys() == set()
 
 
-ARGUMENTS = rows("reference/arguments.md")
+ARGUMENTS = [row for row in rows("reference/arguments.md") if len(row) == 4]
+WITHOUT_ARGUMENT = [row for row in rows("reference/arguments.md") if len(row) == 2]
 
 
 def test_the_page_has_every_argument_once_with_a_default():
@@ -69,6 +71,31 @@ def test_an_argument_sets_the_field_that_the_page_names():
         if known and shown != known:
             wrong[row[0]] = (shown, known)
     assert not wrong
+
+
+def leaves(shape=REQUEST_SHAPE, path=""):
+    """The path of each field of a CreateTrainingJob request that has no members."""
+    found = shapes()[shape]
+    if found["type"] == "list":
+        yield from leaves(found["member"]["shape"], path)
+    elif found["type"] == "structure":
+        for name, member in found["members"].items():
+            yield from leaves(member["shape"], f"{path}.{name}".lstrip("."))
+    else:
+        yield path
+
+
+def test_the_page_has_each_field_that_no_argument_sets_with_its_reason():
+    sources = tuple(f"InputDataConfig.{row.path}" for _, table in SOURCES.values() for row in table)
+    set_by_none = {
+        path
+        for path in leaves()
+        if not argument_of(path) or (path.startswith("InputDataConfig.DataSource.") and not path.startswith(sources))
+    }
+    named = [name.strip("`") for name, reason in WITHOUT_ARGUMENT if reason]
+    assert len(named) == len(WITHOUT_ARGUMENT)
+    assert {path for path in leaves() if path.startswith(tuple(named))} == set_by_none
+    assert all(any(path.startswith(name) for path in set_by_none) for name in named)
 
 
 def test_the_page_of_slurm_has_every_setting_and_every_refused_option_with_its_reason():

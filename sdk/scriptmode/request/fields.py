@@ -81,7 +81,7 @@ _FILE_SYSTEM_FIELDS = (
     Field("ContentType", "content_type"),
 )
 #: The class and the fields of a channel's source for each member of DataSource.
-_SOURCES: dict[str, tuple[type[TrainingInput | FileSystemInput], tuple[Field, ...]]] = {
+SOURCES: dict[str, tuple[type[TrainingInput | FileSystemInput], tuple[Field, ...]]] = {
     "S3DataSource": (TrainingInput, _S3_FIELDS),
     "FileSystemDataSource": (FileSystemInput, _FILE_SYSTEM_FIELDS),
 }
@@ -89,15 +89,15 @@ _SOURCES: dict[str, tuple[type[TrainingInput | FileSystemInput], tuple[Field, ..
 
 def render_channel(channel: Channel) -> dict[str, Any]:
     """Return a channel as the request's InputDataConfig has it."""
-    rows = next((rows for kind, rows in _SOURCES.values() if isinstance(channel.source, kind)), ())
+    rows = next((rows for kind, rows in SOURCES.values() if isinstance(channel.source, kind)), ())
     return {"ChannelName": channel.name, **render_fields(rows, channel.source)}
 
 
 def parse_input(channel: Mapping[str, Any]) -> tuple[type[TrainingInput | FileSystemInput] | None, dict[str, Any]]:
     """Return the class of a channel's source and its arguments; no class for a source that estimators do not have."""
     given = [member for member, source in channel["DataSource"].items() if source is not None]
-    if len(given) == 1 and given[0] in _SOURCES:
-        kind, rows = _SOURCES[given[0]]
+    if len(given) == 1 and given[0] in SOURCES:
+        kind, rows = SOURCES[given[0]]
         return kind, parse_fields(rows, channel)
     return None, {}
 
@@ -201,6 +201,8 @@ _OTHER_ARGUMENTS = {
     "TrainingJobName": "job_name",
     "HyperParameters": "hyperparameters",
     "InputDataConfig": "inputs",
+    "OutputDataConfig.CompressionType": "disable_output_compression",
+    "ProfilerRuleConfigurations": "rules",
     "Tags": "tags",
     "ExperimentConfig": "experiment_config",
 }
