@@ -19,7 +19,7 @@ from scriptmode.results.artifacts import download
 OWNER = """
 import os, sys, tempfile, time
 from pathlib import Path
-from scriptmode import drafts
+from scriptmode.machine import drafts
 
 folder = Path(sys.argv[1])
 descriptor, name = tempfile.mkstemp(prefix=".new-", dir=folder)

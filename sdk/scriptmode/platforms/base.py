@@ -132,6 +132,11 @@ class ObservesHosts(Protocol):
         Raises `JobNotFoundError`.
         """
 
+
+@runtime_checkable
+class RecordsEvents(Protocol):
+    """A platform that records what a job lost and did again."""
+
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what a job lost and did again so far; raise `JobNotFoundError`."""
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.base import ObservesHosts
+from scriptmode.platforms.base import ObservesHosts, RecordsEvents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def find_events(name: str, platform: Platform) -> tuple[JobEvent, ...]:
     """Return what a job lost and did again; nothing where its platform does not know."""
-    return platform.events(name) if isinstance(platform, ObservesHosts) else ()
+    return platform.events(name) if isinstance(platform, RecordsEvents) else ()
 
 
 def describe_events(name: str, platform: Platform) -> list[str]:
