@@ -28,7 +28,7 @@ LINES = {
     "scriptmode/results": 2_028,
     "scriptmode/serve": 4_125,
     "scriptmode/source": 719,
-    "scriptmode/spec": 4_073,
+    "scriptmode/spec": 4_045,
     "scriptmode/testing": 2_839,
     "scriptmode/text": 548,
     "scriptmode/tuning": 716,

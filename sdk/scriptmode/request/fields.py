@@ -121,6 +121,12 @@ _GROUPS = Conversion(
     lambda value: tuple(map(_parse_group, value)),
 )
 
+
+def _passed(path: str, argument: str) -> Field:
+    """Return the row of an argument that is a field as it is: the service's model alone validates it."""
+    return Field(path, f"passed.{argument}", argument)
+
+
 #: In the order of a rendered request. An argument that is made of several fields is not named here.
 FIELDS = (
     Field("TrainingJobName", "name"),
@@ -137,20 +143,13 @@ FIELDS = (
         "AlgorithmSpecification.ContainerEntrypoint", "algorithm.container_entry_point", "container_entry_point", _TEXTS
     ),
     Field("AlgorithmSpecification.ContainerArguments", "algorithm.container_arguments", "container_arguments", _TEXTS),
-    Field(
-        "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries",
-        "features.sagemaker_metrics",
-        "enable_sagemaker_metrics",
+    _passed("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "enable_sagemaker_metrics"),
+    _passed(
+        "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAccessMode", "training_repository_access_mode"
     ),
-    Field(
-        "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAccessMode",
-        "algorithm.repository_access_mode",
-        "training_repository_access_mode",
-    ),
-    Field(
+    _passed(
         "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAuthConfig"
         ".TrainingRepositoryCredentialsProviderArn",
-        "algorithm.repository_credentials_provider_arn",
         "training_repository_credentials_provider_arn",
     ),
     Field("HyperParameters", "hyperparameters", "", _OBJECT),
@@ -165,10 +164,8 @@ FIELDS = (
     Field("ResourceConfig.VolumeSizeInGB", "resources.volume_size", "volume_size"),
     Field("ResourceConfig.VolumeKmsKeyId", "resources.volume_kms_key", "volume_kms_key"),
     Field("ResourceConfig.KeepAlivePeriodInSeconds", "resources.keep_alive_period", "keep_alive_period_in_seconds"),
-    Field("ResourceConfig.TrainingPlanArn", "resources.training_plan", "training_plan"),
-    Field(
-        "ResourceConfig.InstancePlacementConfig", "resources.instance_placement", "instance_placement_config", _OBJECT
-    ),
+    _passed("ResourceConfig.TrainingPlanArn", "training_plan"),
+    _passed("ResourceConfig.InstancePlacementConfig", "instance_placement_config"),
     Field("StoppingCondition.MaxRuntimeInSeconds", "limits.max_run", "max_run"),
     Field("StoppingCondition.MaxWaitTimeInSeconds", "limits.max_wait", "max_wait"),
     Field("EnableManagedSpotTraining", "limits.use_spot_instances", "use_spot_instances", _SWITCH),
@@ -181,11 +178,9 @@ FIELDS = (
     Field(
         "EnableInterContainerTrafficEncryption", "network.encrypt_traffic", "encrypt_inter_container_traffic", _SWITCH
     ),
-    Field("InfraCheckConfig.EnableInfraCheck", "features.infra_check", "enable_infra_check"),
-    Field("RemoteDebugConfig.EnableRemoteDebug", "features.remote_debug", "enable_remote_debug"),
-    Field(
-        "SessionChainingConfig.EnableSessionTagChaining", "features.session_tag_chaining", "enable_session_tag_chaining"
-    ),
+    _passed("InfraCheckConfig.EnableInfraCheck", "enable_infra_check"),
+    _passed("RemoteDebugConfig.EnableRemoteDebug", "enable_remote_debug"),
+    _passed("SessionChainingConfig.EnableSessionTagChaining", "enable_session_tag_chaining"),
     Field("Tags", "tags", "", _pairs("Key", "Value")),
     Field("ExperimentConfig", "experiment", "", _OBJECT),
     Field("DebugRuleConfigurations", "monitoring.debug_rules", "rules", _OBJECTS),
@@ -222,7 +217,7 @@ def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:
     for row in rows:
         attribute = value
         for name in row.attribute.split("."):
-            attribute = getattr(attribute, name)
+            attribute = attribute.get(name) if isinstance(attribute, dict) else getattr(attribute, name)
         rendered = row.conversion.render(attribute) if row.conversion else attribute
         rendered = without_empty(rendered)
         if rendered is None or rendered in ([], {}):

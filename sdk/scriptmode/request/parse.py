@@ -20,7 +20,6 @@ from scriptmode.spec.names import base_of_job
 from scriptmode.spec.training_job import (
     RESERVED_TAGS,
     Algorithm,
-    Features,
     Limits,
     Monitoring,
     Network,
@@ -44,9 +43,10 @@ _SECTIONS: dict[str, type[Any]] = {
     "resources": Resources,
     "limits": Limits,
     "network": Network,
-    "features": Features,
     "monitoring": Monitoring,
 }
+#: The arguments that are fields as they are.
+_PASSED = "passed"
 _TIMES = {
     "created": "CreationTime",
     "modified": "LastModifiedTime",
@@ -108,13 +108,13 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
 
 
 def _parse_fields(fields: Mapping[str, Any]) -> JobRequest:
-    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in (*_SECTIONS, _PASSED)}
     own: dict[str, Any] = {}
     for attribute, value in parse_fields(FIELDS, fields).items():
         section, _, name = attribute.rpartition(".")
         (sections[section] if section else own)[name] = value
     made = {name: unchecked(kind, **sections[name]) for name, kind in _SECTIONS.items()}
-    return JobRequest(**{"name": "", **made, **own})
+    return JobRequest(**{"name": "", **made, _PASSED: sections[_PASSED], **own})
 
 
 def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) -> Iterator[Correction]:

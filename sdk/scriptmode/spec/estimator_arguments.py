@@ -4,6 +4,7 @@ The constructor's signature, the estimator's attributes, the keys of a job file 
 line come from the fields of `EstimatorArguments`.
 """
 
+import copy
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -16,7 +17,6 @@ from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.training_job import (
     Algorithm,
-    Features,
     Limits,
     Network,
     Output,
@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 _POSITIONAL = 4
 #: In the metadata of an argument that is a Python object: what text uses instead.
 INSTEAD_IN_TEXT = "instead"
+_PASSED = "passed"
+
+
+def _passed() -> Any:
+    """Return the default of an argument that is a field of the request as it is; `request.fields` has the field."""
+    return field(default=None, metadata={_PASSED: True})
 
 
 @dataclass(frozen=True)
@@ -74,18 +80,18 @@ class EstimatorArguments:
     use_spot_instances: bool = False
     max_retry_attempts: Optional[int] = None
     keep_alive_period_in_seconds: Optional[int] = None
-    training_plan: Optional[str] = None
-    instance_placement_config: Optional[Mapping[str, Any]] = None
+    training_plan: Optional[str] = _passed()
+    instance_placement_config: Optional[Mapping[str, Any]] = _passed()
     subnets: Optional[Iterable[str]] = None
     security_group_ids: Optional[Iterable[str]] = None
     enable_network_isolation: Optional[bool] = None
     encrypt_inter_container_traffic: Optional[bool] = None
-    enable_sagemaker_metrics: Optional[bool] = None
-    enable_infra_check: Optional[bool] = None
-    enable_remote_debug: Optional[bool] = None
-    enable_session_tag_chaining: Optional[bool] = None
-    training_repository_access_mode: Optional[str] = None
-    training_repository_credentials_provider_arn: Optional[str] = None
+    enable_sagemaker_metrics: Optional[bool] = _passed()
+    enable_infra_check: Optional[bool] = _passed()
+    enable_remote_debug: Optional[bool] = _passed()
+    enable_session_tag_chaining: Optional[bool] = _passed()
+    training_repository_access_mode: Optional[str] = _passed()
+    training_repository_credentials_provider_arn: Optional[str] = _passed()
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
     platform: Any = field(
@@ -137,7 +143,7 @@ class EstimatorArguments:
             output=self._output(),
             limits=self._limits(),
             network=self._network(),
-            features=self._features(stores_metrics=stores_metrics),
+            passed=self._passed(stores_metrics=stores_metrics),
             monitoring=monitoring.parse_monitoring(
                 debugger_hook_config=self.debugger_hook_config,
                 rules=self.rules,
@@ -159,8 +165,6 @@ class EstimatorArguments:
             volume_size=Resources.volume_size if self.volume_size is None else self.volume_size,
             volume_kms_key=self.volume_kms_key,
             keep_alive_period=self.keep_alive_period_in_seconds,
-            training_plan=self.training_plan,
-            instance_placement=arguments.copied("instance_placement_config", self.instance_placement_config),
         )
 
     def _algorithm(self) -> Algorithm:
@@ -170,8 +174,6 @@ class EstimatorArguments:
             metric_definitions=arguments.metric_definitions(self.metric_definitions),
             container_entry_point=arguments.texts("container_entry_point", self.container_entry_point),
             container_arguments=arguments.texts("container_arguments", self.container_arguments),
-            repository_access_mode=self.training_repository_access_mode,
-            repository_credentials_provider_arn=self.training_repository_credentials_provider_arn,
             framework_version=self.framework_version,
             py_version=self.py_version,
         )
@@ -202,16 +204,11 @@ class EstimatorArguments:
             encrypt_traffic=self.encrypt_inter_container_traffic,
         )
 
-    def _features(self, *, stores_metrics: bool) -> Features:
-        is_stored = self.enable_sagemaker_metrics
-        if is_stored is None and stores_metrics and arguments.reports_metrics(self.framework_version):
-            is_stored = True
-        return Features(
-            sagemaker_metrics=is_stored,
-            infra_check=self.enable_infra_check,
-            remote_debug=self.enable_remote_debug,
-            session_tag_chaining=self.enable_session_tag_chaining,
-        )
+    def _passed(self, *, stores_metrics: bool) -> dict[str, Any]:
+        given = {each.name: getattr(self, each.name) for each in fields(self) if _PASSED in each.metadata}
+        if self.enable_sagemaker_metrics is None and stores_metrics:
+            given["enable_sagemaker_metrics"] = arguments.reports_metrics(self.framework_version) or None
+        return {name: copy.deepcopy(value) for name, value in given.items() if value is not None}
 
 
 def _absolute(uri: Optional[str]) -> Optional[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.training_job import Algorithm, Features, Limits, Monitoring, Network, Output, Resources
+    from scriptmode.spec.training_job import Algorithm, Limits, Monitoring, Network, Output, Resources
 
 
 class Correction(NamedTuple):
@@ -58,7 +58,6 @@ class JobRequest:
     output: Output
     limits: Limits
     network: Network
-    features: Features
     #: With the service's fields alone.
     monitoring: Monitoring
     role: str | None = None
@@ -68,6 +67,8 @@ class JobRequest:
     channels: tuple[Channel, ...] = ()
     tags: tuple[tuple[str, str], ...] = ()
     experiment: Mapping[str, str] = field(default_factory=dict)
+    #: What an estimator passes as it is, by the names of its arguments.
+    passed: Mapping[str, Any] = field(default_factory=dict)
     #: Fields without an attribute, and others that the attributes do not render as they were.
     corrections: tuple[Correction, ...] = ()
 

@@ -84,9 +84,6 @@ class Resources:
     volume_size: int = 30
     volume_kms_key: str | None = None
     keep_alive_period: int | None = None
-    training_plan: str | None = None
-    #: The service's InstancePlacementConfig, unchanged.
-    instance_placement: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.instance_groups:
@@ -159,8 +156,6 @@ class Algorithm:
     metric_definitions: tuple[tuple[str, str], ...] = ()
     container_entry_point: tuple[str, ...] = ()
     container_arguments: tuple[str, ...] = ()
-    repository_access_mode: str | None = None
-    repository_credentials_provider_arn: str | None = None
     #: Of TensorFlow, and of Python as ``py311``: they choose an image, or are compared with what is installed.
     framework_version: str | None = None
     py_version: str | None = None
@@ -173,12 +168,6 @@ class Algorithm:
         check_py_version(self.py_version)
         if self.input_mode not in INPUT_MODES:
             raise invalid("input_mode", f"is {self.input_mode!r}", did_you_mean(str(self.input_mode), INPUT_MODES))
-        if self.repository_credentials_provider_arn is not None and self.repository_access_mode is None:
-            raise invalid(
-                "training_repository_credentials_provider_arn",
-                "is for a private registry",
-                "give training_repository_access_mode='Vpc' too",
-            )
 
 
 #: A source_dir with such a URI is an archive already.
@@ -308,22 +297,6 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Features:
-    """Optional features of the service; ``None`` leaves the field out."""
-
-    sagemaker_metrics: bool | None = None
-    infra_check: bool | None = None
-    remote_debug: bool | None = None
-    session_tag_chaining: bool | None = None
-
-    def __post_init__(self) -> None:
-        _switch("enable_sagemaker_metrics", self.sagemaker_metrics)
-        _switch("enable_infra_check", self.infra_check)
-        _switch("enable_remote_debug", self.remote_debug)
-        _switch("enable_session_tag_chaining", self.session_tag_chaining)
-
-
-@dataclass(frozen=True)
 class Monitoring:
     """Debugger, profiler and TensorBoard, with the service's fields; they store in the output path by default.
 
@@ -376,7 +349,8 @@ class TrainingJobSpec:
     output: Output = Output()
     limits: Limits = Limits()
     network: Network = Network()
-    features: Features = Features()
+    #: Arguments of an estimator that are fields of the request as they are, by their names.
+    passed: Mapping[str, Any] = field(default_factory=dict)
     monitoring: Monitoring = Monitoring()
     role: str | None = None
     tags: tuple[tuple[str, str], ...] = ()

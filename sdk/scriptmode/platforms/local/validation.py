@@ -155,7 +155,7 @@ def _algorithm(job: JobRequest) -> Iterator[Problem]:
         yield Problem("the request lacks 'AlgorithmSpecification'")
     for field, is_given, argument in (
         ("AlgorithmName", ("AlgorithmSpecification", "AlgorithmName") in others, ""),
-        ("TrainingImageConfig", job.algorithm.repository_access_mode is not None, "training_repository_access_mode"),
+        ("TrainingImageConfig", "training_repository_access_mode" in job.passed, "training_repository_access_mode"),
     ):
         if is_given:
             yield Problem(f"AlgorithmSpecification.{field} {NOT_YET}", _LEAVE_OUT, argument)
