@@ -17,7 +17,15 @@ from tests.house import imports, language, loaded, sources
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tests.house.sources import Source
+
 RAW = "dict[str, Any]"
+#: Where JSON comes in and goes out: the service's requests, HTTP, boto3 and its fakes, records and the platform's files.
+BORDERS = (
+    *(f"{sources.SDK}/{name}/" for name in ("request", "serve", "aws", "platforms/sagemaker", "testing")),
+    f"{sources.SDK}/platforms/local/store/",
+    "entrypoints/scriptmode_runtime/environment/",
+)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -30,14 +38,23 @@ class Figure(NamedTuple):
 
 
 def figures(root: Path) -> Iterator[Figure]:
+    """Yield the figures of a checkout."""
+    yield from _lines(root)
+    yield from figures_of_text(root)
+
+
+def figures_of_text(root: Path) -> Iterator[Figure]:
     """Yield the figures of a checkout that its text alone decides."""
     files = sources.product(root)
-    yield from _lines(root)
     names = [file.path for file in files if not file.path.endswith("/__init__.py")]
     yield Figure("modules", str(len(names)))
     folders = Counter(path.rpartition("/")[0] for path in names)
     yield _counted("packages with modules", (f"{folders[name]:3} {name}" for name in sorted(folders)))
     yield Figure("modules in the largest package", f"{max(folders.values())} ({folders.most_common(1)[0][0]})")
+    top = [
+        path for path in names if path.startswith(f"{sources.SDK}/") and path.count("/") == sources.SDK.count("/") + 1
+    ]
+    yield Figure("modules on the top level", str(len(top)), tuple(top))
     yield _repeated("file names used more than once", ((Path(path).name, path) for path in names))
     public = (
         (node.name, file.path)
@@ -47,8 +64,8 @@ def figures(root: Path) -> Iterator[Figure]:
     )
     yield _repeated("public functions and classes named more than once", public)
     yield _counted("kinds of hosts asked outside the engines", kind_questions(files))
-    raw = (f"{file.path}: {file.text.count(RAW)}" for file in files if RAW in file.text)
-    yield Figure(f"{RAW}", str(sum(file.text.count(RAW) for file in files)), tuple(raw))
+    yield Figure(RAW, str(sum(file.text.count(RAW) for file in files)))
+    yield raw_outside(files)
     arrows = imports.graph(files)
     widest = max(arrows, key=lambda name: len(arrows[name]))
     yield Figure("most modules that one imports", f"{len(arrows[widest])} ({widest})")
@@ -66,6 +83,13 @@ def figures(root: Path) -> Iterator[Figure]:
     ):
         circles = imports.circles(imports.graph(files, when=when))
         yield _counted(label, (" ".join(members) for members in circles))
+
+
+def raw_outside(files: Iterable[Source]) -> Figure:
+    """Return how often a value of JSON has no type of its own outside the borders, and where."""
+    found = {file.path: file.text.count(RAW) for file in files if not file.path.startswith(BORDERS)}
+    things = tuple(f"{count} {path}" for path, count in found.items() if count)
+    return Figure(f"{RAW} outside the borders", str(sum(found.values())), things)
 
 
 def _lines(root: Path) -> Iterator[Figure]:

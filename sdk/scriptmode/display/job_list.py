@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from datetime import datetime, timezone
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.text.messages import format_duration
 from scriptmode.text.terminal_text import align_columns, escape_unprintable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Number of jobs that are displayed.
 _MOST_JOBS = 40
@@ -65,7 +68,7 @@ class JobList(list[dict[str, Any]]):
         return [f"and {left} more; limit= and status= select jobs"] if left > 0 else []
 
 
-def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
+def _row(job: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
     created, ended = job["CreationTime"], job.get("TrainingEndTime")
     return (
         time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created.timestamp())),
