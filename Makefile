@@ -49,7 +49,7 @@ check: light lint
 	$(PYTEST) -n 2 -q --tier test -m "not slow and not tf and not mpi" \
 		--ignore=tests/processes --ignore=tests/containers --ignore=tests/engines
 
-## Measure and print the figures of the architecture guide and more, all or those of NAMES="client wire".
+## Measure and print the figures of the documentation and more, all or those of NAMES="client wire".
 bench: setup
 	$(BIN)/python -m tests.benchmarks $(NAMES)
 

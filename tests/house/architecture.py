@@ -30,7 +30,7 @@ EVERYWHERE = ("machine", "text")
 VALUES = {"contract", "errors", "failure", "plan", "cluster", "settings", "variables"}
 PATH = {"__main__", "user_code", "supervisor", "report", "preview", "rank", "script_process", "sagemaker_training"}
 #: Sizes in pixels: of a character, a box, the space between boxes and between levels.
-CHARACTER, HEIGHT, GAP, LEVEL = 7.4, 30, 22, 74
+CHARACTER, HEIGHT, GAP, LEVEL = 7.4, 26, 22, 56
 ORDERINGS = 4
 Edge = tuple[str, str]
 

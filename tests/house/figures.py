@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.house import imports, language, loaded, sources
+from tests.house.test_packages import is_thin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -85,6 +86,12 @@ def figures_of_text(root: Path) -> Iterator[Figure]:
         yield _counted(label, (" ".join(members) for members in circles))
 
 
+def lines_of_the_thin_core(root: Path) -> int:
+    """Return the lines of the modules that a request for Amazon SageMaker and a job's verbs need."""
+    files = [file for file in sources.product(root) if file.path.startswith(f"{sources.SDK}/")]
+    return sum(len(file.text.splitlines()) for file in files if is_thin(imports.module_name(file.path)))
+
+
 def raw_outside(files: Iterable[Source]) -> Figure:
     """Return how often a value of JSON has no type of its own outside the borders, and where."""
     found = {file.path: file.text.count(RAW) for file in files if not file.path.startswith(BORDERS)}
@@ -97,6 +104,7 @@ def _lines(root: Path) -> Iterator[Figure]:
     by_package = sources.lines_by_package(root)
     total = f"{sum(by_package.values()):,}"
     yield Figure("product lines", total, tuple(f"{count:7,} {name}" for name, count in sorted(by_package.items())))
+    yield Figure("lines of the thin core", f"{lines_of_the_thin_core(root):,}")
     if root != sources.ROOT:
         # Other checkouts are not installed.
         return

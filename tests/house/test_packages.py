@@ -107,6 +107,18 @@ RUNTIME = {
     "__main__": ("*",),
     "__init__": (),
 }
+#: The thin core: what a request for Amazon SageMaker and a job's verbs need. Everything else it imports on first use.
+THIN = (
+    "__init__", *COMMON, "spec", "source", "request", "aws", "platforms.base", "platforms.registry",
+    "platforms.sagemaker", "estimator", "job", "latest_job", "display.log_lines", "results.activity",
+    "results.job_results", "results.log_filter", "results.outcome",
+)  # fmt: skip
+#: Modules of these packages that do not belong to it: tuning jobs, transfers of `Session`, the registry of images.
+NOT_THIN = (
+    "spec.tuning_configurations", "spec.tuning_job", "spec.tuning_description", "spec.parameter_ranges",
+    "request.tuning", "platforms.sagemaker.sagemaker_tuning", "aws.session_objects", "aws.local_bucket",
+    "aws.s3_transfers", "aws.ecr",
+)  # fmt: skip
 EVERY_TIME = (imports.AT_ONCE, imports.LAZY, imports.TYPES)
 
 
@@ -116,10 +128,16 @@ def entry(module, table):
     return max((key for key in table if f"{name}.".startswith(f"{key}.")), key=len, default=None)
 
 
-def arrows(prefix):
+def is_thin(module):
+    """Return whether a module of the SDK belongs to the thin core."""
+    name = module.partition(".")[2] or "__init__"
+    return name == "platforms" or (entry(module, THIN) is not None and entry(module, NOT_THIN) is None)
+
+
+def arrows(prefix, when=EVERY_TIME):
     """Each import within one half, with the lines to show."""
     files = [source for source in sources.product() if source.path.startswith(prefix)]
-    for begin, ends in imports.graph(files, when=EVERY_TIME).items():
+    for begin, ends in imports.graph(files, when=when).items():
         for end in sorted(ends):
             yield begin, end
 
@@ -136,6 +154,15 @@ def forbidden(prefix, table):
 
 def test_packages_of_the_sdk_import_what_lies_below_them():
     expect_none(forbidden(sources.SDK, SDK), "move the value down, or hand it over as an argument")
+
+
+def test_the_thin_core_imports_everything_else_on_first_use():
+    outside = [
+        f"{begin} imports {end}"
+        for begin, end in arrows(sources.SDK, when=(imports.AT_ONCE,))
+        if is_thin(begin) and not is_thin(end)
+    ]
+    expect_none(outside, "import it in the function that needs it, or hand its value over")
 
 
 def test_packages_of_the_runtime_import_what_lies_below_them():

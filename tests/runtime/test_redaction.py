@@ -141,7 +141,7 @@ def test_a_document_is_hidden_by_its_names_too():
     }
     assert Redaction({"password": "abc"}).document(document) == {
         "env": {"SM_HP_PASSWORD": MASK, "SM_HPS": '{"password":"******"}', "SM_NUM_CPUS": "2"},
-        "argv": ["python", "--password", MASK, "--epochs", "3"],
+        "argv": ("python", "--password", MASK, "--epochs", "3"),
         "wait": None,
         "mode": 0o600,
     }

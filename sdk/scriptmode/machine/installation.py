@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+import scriptmode
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,7 +51,7 @@ def _recorded() -> dict[str, object]:
         recorded = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
     except metadata.PackageNotFoundError:
         # Imported by a path, as from a clone that is not installed.
-        clone = Path(__file__).absolute().parents[2]
+        clone = Path(scriptmode.__file__).absolute().parents[2]
         recorded = {"url": clone.as_uri(), "dir_info": {}} if (clone / "pyproject.toml").is_file() else {}
     except ValueError:
         recorded = {}

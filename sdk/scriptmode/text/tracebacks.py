@@ -16,11 +16,13 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+import scriptmode
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _Class = TypeVar("_Class", bound=type)
-_HERE = str(Path(__file__).parent)
+_HERE = str(Path(scriptmode.__file__).parent)
 #: The lines at which `warn_caller` showed texts first, and Python's own record of what it showed.
 _FIRST_LINES: dict[str, tuple[str, int]] = {}
 _SHOWN: dict[str | tuple[str, type[Warning], int], int] = {}
