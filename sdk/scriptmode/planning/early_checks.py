@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.machine.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
-from scriptmode.platforms.base import RunsScripts
 from scriptmode.spec.unused_settings import unused_settings
 from scriptmode_runtime import contract
 
@@ -66,7 +65,7 @@ def _host_python(platform: Platform, job: JobRequest) -> str:
     kind = job.resources.host_kind
     if not kind.runs_scripts or (kind.runs_images and job.algorithm.image_uri):
         return ""
-    return platform.python if isinstance(platform, RunsScripts) else ""
+    return str(getattr(platform, "python", ""))
 
 
 def _require_mpirun(job: JobRequest, python: str) -> None:

@@ -11,7 +11,7 @@ from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 from scriptmode.planning.runtime_query import RuntimeQuery
-from scriptmode.platforms.base import RunsScripts
+from scriptmode.platforms.base import WritesScripts
 from scriptmode.request.render import render_request
 from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
@@ -83,7 +83,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         tuple(filter(None, notes)),
         comparison.difference(hide) if comparison else None,
         hide.document(request),
-        platform.planned_script(job) if isinstance(platform, RunsScripts) else "",
+        platform.planned_script(job) if isinstance(platform, WritesScripts) else "",
     )
 
 

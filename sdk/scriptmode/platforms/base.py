@@ -158,12 +158,8 @@ class RecordsSettings(Protocol):
 
 
 @runtime_checkable
-class RunsScripts(Protocol):
-    """A platform whose hosts may be processes of this machine, or start from a batch script of it."""
-
-    @property
-    def python(self) -> str:
-        """The interpreter of hosts that run without an image; raises `PlatformError` if it cannot run them."""
+class WritesScripts(Protocol):
+    """A platform whose jobs may start from a batch script."""
 
     def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job; "" for a job that needs none."""

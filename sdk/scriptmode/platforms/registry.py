@@ -10,7 +10,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
-from scriptmode.platforms.base import QueuesJobs, RecordsSettings, RecreatablePlatform, RunsTuningJobs
 from scriptmode.spec.hosts import (
     LOCAL_CONTAINER,
     LOCAL_GPU,
@@ -152,16 +151,22 @@ def slurm_platform() -> Platform:
 
 def with_settings_of(platform: Platform, job_name: str) -> Platform:
     """Return the platform for a copy of one of its jobs: on Slurm, with the settings that its description lacks."""
+    from scriptmode.platforms.base import RecordsSettings
+
     return platform.with_settings_of(job_name) if isinstance(platform, RecordsSettings) else platform
 
 
 def queue_position(platform: Platform, job_name: str) -> int:
     """Return the position of a job in its platform's queue, from 1 on; 0 for a job that does not wait."""
+    from scriptmode.platforms.base import QueuesJobs
+
     return platform.queue_position(job_name) if isinstance(platform, QueuesJobs) else 0
 
 
 def tuning_service(platform: Platform) -> TuningService:
     """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
+    from scriptmode.platforms.base import RecreatablePlatform, RunsTuningJobs
+
     if isinstance(platform, RunsTuningJobs):
         return platform.tuning
     if isinstance(platform, RecreatablePlatform):

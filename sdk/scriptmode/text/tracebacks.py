@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-import traceback
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import scriptmode
 
 if TYPE_CHECKING:
+    import traceback
     from collections.abc import Mapping
 
 _Class = TypeVar("_Class", bound=type)
@@ -116,6 +116,8 @@ def _shorten_causes(error: BaseException) -> None:
 
 def render(error: Exception) -> list[str]:
     """Return the lines that IPython shows for an error: the caller's own lines that led to it, and its text."""
+    import traceback
+
     trace = error.__traceback__
     if sys.flags.dev_mode:
         return "".join(traceback.format_exception(type(error), error, trace)).splitlines()

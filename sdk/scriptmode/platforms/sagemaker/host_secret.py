@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from scriptmode.request.fields import changed
@@ -28,4 +28,4 @@ def with_host_secret(job: JobRequest) -> JobRequest:
         return job
     if len(job.environment) >= _MOST_VARIABLES:
         return job
-    return changed(job, environment={**job.environment, SECRET_VARIABLE: secrets.token_hex(_BYTES)})
+    return changed(job, environment={**job.environment, SECRET_VARIABLE: os.urandom(_BYTES).hex()})
