@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.aws.local_bucket import to_file_uri
+from scriptmode.aws.s3_uris import is_in_local_bucket
 from scriptmode.data.channel_source import source_of
 from scriptmode.data.listing import require_data
 from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
@@ -39,8 +39,8 @@ def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
             checkpoint_uri=_resolve(output.checkpoint_uri),
         ),
         script=replace(script, source_dir=_resolve(script.source_dir)) if script else None,
-        model=replace(model, uri=to_file_uri(model.uri)) if model else None,
-        model_dir=to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
+        model=replace(model, uri=_to_file_uri(model.uri)) if model else None,
+        model_dir=_to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
     )
 
 
@@ -48,11 +48,19 @@ def _resolve_channel(channel: Channel) -> Channel:
     source = channel.source
     if not isinstance(source, TrainingInput):
         return channel
-    return replace(channel, source=replace(source, s3_data=to_file_uri(source.s3_data)))
+    return replace(channel, source=replace(source, s3_data=_to_file_uri(source.s3_data)))
 
 
 def _resolve(uri: str | None) -> str | None:
-    return None if uri is None else to_file_uri(uri)
+    return None if uri is None else _to_file_uri(uri)
+
+
+def _to_file_uri(uri: str) -> str:
+    if not is_in_local_bucket(uri):
+        return uri
+    from scriptmode.aws.local_bucket import to_file_uri
+
+    return to_file_uri(uri)
 
 
 def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:

@@ -24,7 +24,6 @@ from scriptmode.request.render import as_fields
 from scriptmode.spec.hosts import instance_kind, local_instance_types
 from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.spec.job_request import ABSENT
-from scriptmode.spec.metric_definitions import metric_problem
 from scriptmode.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
@@ -271,6 +270,10 @@ def _model_dir(job: JobRequest) -> Iterator[Problem]:
 
 
 def _metrics(job: JobRequest) -> Iterator[Problem]:
+    if not job.algorithm.metric_definitions:
+        return
+    from scriptmode.spec.metric_definitions import metric_problem
+
     # The service uses regular expressions of Java, which only the service can validate.
     found = (metric_problem(name, regex) for name, regex in job.algorithm.metric_definitions)
     yield from filter(None, found)

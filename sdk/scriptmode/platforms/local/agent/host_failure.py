@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.platforms import foreign_failure
-from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.job_response import algorithm_error
-from scriptmode.platforms.local.store.state import failure_from_json
+from scriptmode.platforms.local.store.state import Outcome, failure_from_json
 from scriptmode.platforms.local.system import full_disk
 from scriptmode_runtime.failure import readable
 

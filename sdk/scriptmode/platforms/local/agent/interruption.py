@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
 from scriptmode.platforms.local.store import heartbeat, host_logs
+from scriptmode.platforms.local.store.state import Outcome
 from scriptmode.spec.job_failure import Failure
 from scriptmode.spec.service_values import JobEvent
 from scriptmode_runtime.files import beneath

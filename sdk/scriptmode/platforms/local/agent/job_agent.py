@@ -39,14 +39,14 @@ from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, 
 from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.host_link import HostLinks
-from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
+from scriptmode.platforms.local.agent.supervision import SupervisionHooks
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
-from scriptmode.platforms.local.store.state import MESSAGES
+from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file

@@ -24,11 +24,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
-from scriptmode.platforms.local.store.state import MESSAGES
+from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode.spec.job_failure import Failure
 from scriptmode.text.messages import Problem, format_duration
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE

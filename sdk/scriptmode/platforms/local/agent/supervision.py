@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.platforms.local.store.state import Outcome
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.spec.job_failure import Failure
 
@@ -24,27 +25,6 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.05
 #: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
 FAILURE_GRACE_SECONDS = 1.5
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The end of a job: its final secondary status, and the reason and the failure when that is ``Failed``."""
-
-    secondary: str
-    reason: str = ""
-    failure: Failure | None = None
-    #: Of a job that did not fail: the message of its last status; "" for the usual one.
-    message: str = ""
-    #: Whether the machine of a host was lost, so that another run of the job may succeed.
-    is_machine_lost: bool = False
-    #: Of a failure outside the script: the service's name of its kind.
-    kind: str = ""
-
-    @classmethod
-    def failed(cls, kind: str, failure: Failure) -> Outcome:
-        """Return the end of a job by a failure outside the script; ``kind`` is the service's name of its kind."""
-        reason = "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback)))
-        return cls("Failed", reason, failure, kind=kind)
 
 
 class SupervisedHost(Protocol):

@@ -8,7 +8,6 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.platforms.local.hosts import interpreter
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system import ports
 from scriptmode.spec.service_values import PlannedHost
 from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_PORTS
@@ -53,6 +52,8 @@ class ProcessEngine(LocalAgent):
                 "leave it out, or use instance type 'local'",
                 "enable_network_isolation",
             )
+        from scriptmode.platforms.local.system import ports
+
         count, most = job.resources.count, ports.max_hosts()
         if count > most:
             what = f"{count:,} hosts are more than this machine has ports for"

@@ -228,6 +228,27 @@ class JobState:
         return content
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a job: its final secondary status, and the reason and the failure when that is ``Failed``."""
+
+    secondary: str
+    reason: str = ""
+    failure: Failure | None = None
+    #: Of a job that did not fail: the message of its last status; "" for the usual one.
+    message: str = ""
+    #: Whether the machine of a host was lost, so that another run of the job may succeed.
+    is_machine_lost: bool = False
+    #: Of a failure outside the script: the service's name of its kind.
+    kind: str = ""
+
+    @classmethod
+    def failed(cls, kind: str, failure: Failure) -> Outcome:
+        """Return the end of a job by a failure outside the script; ``kind`` is the service's name of its kind."""
+        reason = "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback)))
+        return cls("Failed", reason, failure, kind=kind)
+
+
 def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False, pending_message: str = "") -> JobState:
     """Return the state that a job begins with: Pending for one that waits for others, or has a message about that."""
     first = "Pending" if is_queued or pending_message else "Starting"
