@@ -113,9 +113,9 @@ THIN = (
     "platforms.sagemaker", "estimator", "job", "latest_job", "display.log_lines", "results.activity",
     "results.job_results", "results.log_filter", "results.outcome",
 )  # fmt: skip
-#: Modules of these packages that do not belong to it: tuning jobs, transfers of `Session`, the registry of images.
+#: Modules of these packages that do not belong to it: older SDKs' names, tuning jobs, transfers of `Session`, the registry of images.
 NOT_THIN = (
-    "spec.tuning_configurations", "spec.tuning_job", "spec.tuning_description", "spec.parameter_ranges",
+    "spec.older_names", "spec.tuning_configurations", "spec.tuning_job", "spec.tuning_description", "spec.parameter_ranges",
     "request.tuning", "platforms.sagemaker.sagemaker_tuning", "aws.session_objects", "aws.local_bucket",
     "aws.s3_transfers", "aws.ecr",
 )  # fmt: skip

@@ -6,7 +6,6 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.aws.regions import warn_of_unknown_region
 from scriptmode.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import CredentialsError, invalid
@@ -14,6 +13,7 @@ from scriptmode.machine.clock import SYSTEM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
     from scriptmode.aws.s3 import S3
     from scriptmode.machine.clock import Clock
@@ -114,12 +114,14 @@ class Connection:
         if service not in self._clients:
             own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
             client = getattr(self._given, own, None) if own else None
-            with translate_setup_errors(f"the connection to {service}"):
+            with _settings_of(f"the connection to {service}"):
                 self._clients[service] = client or self._new_client(service)
         return self._clients[service]
 
     def call(self, subject: str, call: Callable[[], _T]) -> _T:
         """Return a call's result; boto3's errors become `scriptmode.errors` that name ``subject``."""
+        from scriptmode.aws.error_translation import translate_errors
+
         with translate_errors(subject):
             return call()
 
@@ -147,13 +149,13 @@ class Connection:
 
     def brief_client(self, service: str) -> Any:
         """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
-        with translate_setup_errors(f"the connection to {service}"):
+        with _settings_of(f"the connection to {service}"):
             return self._new_client(service, _BRIEF_TIMEOUTS)
 
     @property
     def credentials_source(self) -> str:
         """The source of boto3's credentials, such as ``env`` or ``shared-credentials-file``; "" without any."""
-        with translate_setup_errors("the AWS credentials"):
+        with _settings_of("the AWS credentials"):
             found = self._session().get_credentials()
         return str(found.method) if found is not None else ""
 
@@ -167,9 +169,16 @@ class Connection:
         if self._boto_session is None:
             import boto3
 
-            with translate_setup_errors("the AWS settings"):
+            with _settings_of("the AWS settings"):
                 self._boto_session = boto3.session.Session(region_name=self._region)
         return self._boto_session
+
+
+def _settings_of(what: str) -> AbstractContextManager[None]:
+    """Translate errors of boto3's settings; a request that calls nothing loads no translation."""
+    from scriptmode.aws.error_translation import translate_setup_errors
+
+    return translate_setup_errors(what)
 
 
 def default_bucket_name(region: str, account: str) -> str:

@@ -1,10 +1,9 @@
-"""The constructor's arguments: names of older SageMaker SDKs, unknown names, conversion and validation."""
+"""The constructor's arguments: unknown names, conversion and validation."""
 
 from __future__ import annotations
 
 import copy
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,69 +12,18 @@ from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode.spec.versions import version_numbers
-from scriptmode.text.messages import Problem, did_you_mean, suggest_similar, validate_keys
+from scriptmode.text.messages import Problem, suggest_similar, validate_keys
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
     from scriptmode.spec.job_request import JobRequest
-
-#: SageMaker SDK v1's name of an argument, and its name since v2.
-RENAMED = {
-    "train_instance_count": "instance_count",
-    "train_instance_type": "instance_type",
-    "train_volume_size": "volume_size",
-    "train_volume_kms_key": "volume_kms_key",
-    "train_max_run": "max_run",
-    "train_max_wait": "max_wait",
-    "train_use_spot_instances": "use_spot_instances",
-    "image_name": "image_uri",
-    "distributions": "distribution",
-}
-#: Attributes of SageMaker SDK v1's estimators, and their names since v2.
-RENAMED_ATTRIBUTES = {**RENAMED, "train_image": "training_image_uri"}
-#: Arguments of SageMaker SDK v1 that its v2 takes and ignores, and what to do instead.
-IGNORED = {
-    "script_mode": "script mode is the only mode",
-    "requirements_file": "put a requirements.txt into source_dir",
-    "training_steps": "give the script a hyperparameter",
-    "evaluation_steps": "give the script a hyperparameter",
-    "checkpoint_path": "give checkpoint_s3_uri, or the script a hyperparameter",
-    "run_tensorboard_locally": "call latest_training_job.tensorboard()",
-}
-#: Arguments of SageMaker SDK v2 that cannot have an effect, and what to do instead.
-GONE = {
-    "compiler_config": "leave it out: AWS makes no images with the SageMaker Training Compiler any more",
-}
 
 #: The SageMaker SDK's words for ``logs``, and whether each shows the log.
 LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 #: Fields of the service's ExperimentConfig.
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
-_MODEL = "sagemaker.tensorflow.TensorFlowModel(model_data=estimator.model_data, role=..., framework_version=...)"
-#: Methods of the SageMaker SDK's estimators that are not here, and what to do instead; the guide lists the same.
-MISSING_METHODS = {
-    **dict.fromkeys(
-        ("deploy", "create_model", "delete_endpoint", "transformer", "register"),
-        f"serve the model with the SageMaker SDK: {_MODEL}",
-    ),
-    "compile_model": "give estimator.model_data to boto3's create_compilation_job",
-    "prepare_workflow_for_training": "build pipelines with the SageMaker SDK's own estimators, or give "
-    "estimator.request() to a step of your own",
-    **dict.fromkeys(
-        ("enable_default_profiling", "disable_profiling", "update_profiler"),
-        "set profiler_config before fit; boto3's update_training_job changes a running job",
-    ),
-    "disable_remote_debug": "set enable_remote_debug=False before fit",
-    "get_remote_debug_config": "read enable_remote_debug",
-    "get_session_chaining_config": "read enable_session_tag_chaining",
-    "get_vpc_config": "read subnets and security_group_ids",
-    "get_app_url": "call latest_training_job.tensorboard()",
-    "logs": "call latest_training_job.print_logs()",
-    "jobs": "keep what fit returns, or call TrainingJob.list()",
-}
 #: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
 _SIMILAR = 0.85
 
@@ -96,64 +44,30 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
-        if given and name in RENAMED_ATTRIBUTES:
-            return getattr(self, _take_old_name(name, RENAMED_ATTRIBUTES[name], stacklevel=3))
-        hint = MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
+        from scriptmode.spec import older_names
+
+        if given and name in older_names.ATTRIBUTES:
+            return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
+        hint = older_names.MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
         raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
         given = self.__dict__.get("_arguments", {})
-        if given and name in RENAMED and self._is_new(name):
-            name = _take_old_name(name, RENAMED[name], stacklevel=3)
+        if given and name not in given and self._is_new(name):
+            from scriptmode.spec import older_names
+
+            if name in older_names.RENAMED:
+                name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
+            elif hint := suggest_similar(name, given, cutoff=_SIMILAR):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
         if name in given:
             self._construct({**given, name: value})
-        elif given and self._is_new(name) and (hint := suggest_similar(name, given, cutoff=_SIMILAR)):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
         else:
             object.__setattr__(self, name, value)
 
     def _is_new(self, name: str) -> bool:
         return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
-
-
-def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
-    """Return ``arguments`` with the values given under v1 names; warn for each, and for those that v2 ignores.
-
-    Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
-    """
-    merged = dict(arguments)
-    for name, value in given.items():
-        if name in IGNORED or (name in GONE and value is None):
-            _warn_of_ignored(name, value)
-            continue
-        if name in GONE:
-            raise TypeError(f"the estimator has no argument {name!r} any more; {GONE[name]}")
-        if name not in RENAMED:
-            raise TypeError(str(Problem(f"the estimator has no argument {name!r}", did_you_mean(name, known))))
-        new = RENAMED[name]
-        current = arguments.get(new)
-        # By identity: 0 equals False, and a comparison of an array is an array.
-        if current is not None and current is not False:
-            raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        merged[_take_old_name(name, new, stacklevel=6)] = value
-    return merged
-
-
-def _take_old_name(name: str, new: str, *, stacklevel: int) -> str:
-    """Return the new name; warn of the old one."""
-    warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=stacklevel)
-    return new
-
-
-def _warn_of_ignored(name: str, value: object) -> None:
-    """Warn of an argument without an effect, with the line of the constructor's caller; ignore ``None``."""
-    if value is None:
-        return
-    asks_for_nothing = name == "script_mode" and value is True
-    category = DeprecationWarning if asks_for_nothing else UserWarning
-    text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warnings.warn(text, category, stacklevel=6)
 
 
 def script(

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from scriptmode.spec import arguments, monitoring
+from scriptmode.spec import arguments
 from scriptmode.spec.distribution import parse_distribution
 from scriptmode.spec.inputs import absolute_file_uri
 from scriptmode.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.spec.training_job import (
     Algorithm,
     Limits,
+    Monitoring,
     Network,
     Output,
     Resources,
@@ -144,13 +145,7 @@ class EstimatorArguments:
             limits=self._limits(),
             network=self._network(),
             passed=self._passed(stores_metrics=stores_metrics),
-            monitoring=monitoring.parse_monitoring(
-                debugger_hook_config=self.debugger_hook_config,
-                rules=self.rules,
-                profiler_config=self.profiler_config,
-                disable_profiler=self.disable_profiler,
-                tensorboard_output_config=self.tensorboard_output_config,
-            ),
+            monitoring=self._monitoring(),
             tags=arguments.tags(self.tags),
             additional_fields=arguments.additional_fields(self.additional_request_fields),
             model_dir=arguments.model_dir(gives_model_dir if self.model_dir is None else self.model_dir),
@@ -203,6 +198,20 @@ class EstimatorArguments:
             isolation=self.enable_network_isolation,
             encrypt_traffic=self.encrypt_inter_container_traffic,
         )
+
+    def _monitoring(self) -> Monitoring:
+        given: Mapping[str, Any] = {
+            "debugger_hook_config": self.debugger_hook_config,
+            "rules": self.rules,
+            "profiler_config": self.profiler_config,
+            "disable_profiler": self.disable_profiler,
+            "tensorboard_output_config": self.tensorboard_output_config,
+        }
+        if all(value is None for value in given.values()):
+            return Monitoring()
+        from scriptmode.spec.monitoring import parse_monitoring
+
+        return parse_monitoring(**given)
 
     def _passed(self, *, stores_metrics: bool) -> dict[str, Any]:
         given = {each.name: getattr(self, each.name) for each in fields(self) if _PASSED in each.metadata}
@@ -261,4 +270,8 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
     del given["self"]
     older = given.pop(_OLDER_NAMES, {})
     refuse_pipeline_variables({**given, **older})
-    return EstimatorArguments(**arguments.take_old_names(older, given, names))
+    if older:
+        from scriptmode.spec import older_names
+
+        given = older_names.take_all(older, given, names)
+    return EstimatorArguments(**given)

@@ -15,8 +15,8 @@ from scriptmode.estimator import Estimator
 from scriptmode.platforms import registry
 from scriptmode.results import artifacts
 from scriptmode.results.metrics import Metrics, to_metrics
-from scriptmode.spec.arguments import GONE, IGNORED, RENAMED
 from scriptmode.spec.estimator_arguments import EstimatorArguments
+from scriptmode.spec.older_names import GONE, IGNORED, RENAMED
 from scriptmode.testing import in_process
 from scriptmode.testing.host_layout import Layout, require_layout
 from scriptmode.text.messages import Problem, suggest_similar

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.spec.arguments import MISSING_METHODS, RENAMED_ATTRIBUTES
+from scriptmode.spec.older_names import ATTRIBUTES, MISSING_METHODS
 from scriptmode.v2 import name_table
 from scriptmode.v2.call_arguments import changed_arguments
 from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import
@@ -194,7 +194,7 @@ class _Migrator:
         for number, node in self.nodes:
             if not isinstance(node, ast.Attribute) or (owner := ast.unparse(node.value)) not in objects:
                 continue
-            if objects[owner] in _ESTIMATORS and node.attr in RENAMED_ATTRIBUTES:
+            if objects[owner] in _ESTIMATORS and node.attr in ATTRIBUTES:
                 self._rename_attribute(number, node, owner)
                 continue
             if not isinstance(node.ctx, ast.Load):
@@ -208,7 +208,7 @@ class _Migrator:
                 self.result.unchanged.append(Use(number, self._offset(number, node), f"{owner}.{node.attr}"))
 
     def _rename_attribute(self, number: int, node: ast.Attribute, owner: str) -> None:
-        new, (_, end) = RENAMED_ATTRIBUTES[node.attr], self.blocks[number].span(node)
+        new, (_, end) = ATTRIBUTES[node.attr], self.blocks[number].span(node)
         if node in self.in_text:
             self._replace(number, node, f"{owner}.{new}")
         else:

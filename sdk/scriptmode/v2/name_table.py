@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.spec.arguments import MISSING_METHODS
+from scriptmode.spec.older_names import MISSING_METHODS
 from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
