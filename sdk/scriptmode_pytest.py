@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from scriptmode.testing import EntryPointRun
 
+# An assertion of the suite for engines that fails shows its values.
+pytest.register_assert_rewrite("scriptmode.testing.engine_suite")
+
 
 @pytest.fixture
 def entry_point(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., EntryPointRun]:

@@ -122,6 +122,7 @@ STARTERS = (
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
     "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server
+    "sdk/scriptmode/testing/engine_suite.py",  # another process that reads a job
     "sdk/scriptmode/testing/local_server.py",  # a server for tests
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.

@@ -29,7 +29,7 @@ LINES = {
     "scriptmode/serve": 4_125,
     "scriptmode/source": 719,
     "scriptmode/spec": 4_045,
-    "scriptmode/testing": 2_839,
+    "scriptmode/testing": 3_155,
     "scriptmode/text": 548,
     "scriptmode/tuning": 716,
     "scriptmode/v2": 1_981,

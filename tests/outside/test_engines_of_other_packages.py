@@ -1,4 +1,4 @@
-"""The engine of the guide, installed beside scriptmode, runs jobs; a broken one is an error of its own."""
+"""The engine of the guide, installed beside scriptmode, runs jobs and passes the suite; a broken one is an error."""
 
 import os
 import subprocess
@@ -34,13 +34,15 @@ other = "niced:NicedEngine"
 @pytest.fixture(scope="module")
 def user(install, outside):
     """Return a function that runs a program where both packages are installed, in a directory with a script."""
-    environment = install(BARE)
+    environment = install(BARE, ("pytest",))
     packages, home = outside / "packages", outside / "user of engines"
     own, wrong = packages / "own", packages / "wrong"
     for folder in (own, wrong):
         folder.mkdir(parents=True)
     for block in blocks(DOCS / "guides" / "engines.md"):
-        (own / block.file).write_text(block.text)
+        if block.file:
+            (own / block.file).parent.mkdir(exist_ok=True)
+            (own / block.file).write_text(block.text)
     (wrong / "pyproject.toml").write_text(BROKEN)
     (wrong / "wrong.py").touch()
     installed = packages / "installed"
@@ -50,7 +52,7 @@ def user(install, outside):
 
     def user(*command):
         return subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=300, cwd=home, env=variables,
+            command, check=False, capture_output=True, text=True, timeout=600, cwd=home, env=variables,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -63,6 +65,12 @@ def test_the_engine_of_the_guide_runs_a_job(user):
     for host in ("algo-1", "algo-2"):
         assert f"{host} | niceness {os.nice(0) + 10}\n" in done.stdout
     assert "Completed" in user("scriptmode", "list").stdout
+
+
+def test_the_engine_of_the_guide_passes_the_suite(user, outside):
+    done = user("python", "-m", "pytest", "-q", outside / "packages" / "own" / "tests")
+    assert done.returncode == 0, done.stdout
+    assert " passed in " in done.stdout
 
 
 def test_a_plan_and_the_errors_know_the_engines(user):

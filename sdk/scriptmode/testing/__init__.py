@@ -17,6 +17,7 @@ Public are the names in ``__all__``:
 * ``job_life``, ``timeline``: `Life`, what will happen to a job, and what does happen under its limits.
 * ``fake_clock``: `FakeClock`. ``service_calls``: `Call`, `ServiceError` and injected faults.
 * ``local_server``: `server`, and what it yields, `RunningServer`.
+* ``engine_suite``: `EngineSuite`, the tests that every engine of hosts must pass.
 
 What `entry_point` needs: ``in_process``, a run of a script in this process.
 
@@ -32,6 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scriptmode.testing.engine_suite import EngineSuite
     from scriptmode.testing.fake_clock import FakeClock
     from scriptmode.testing.fake_sagemaker import FakeSageMaker
     from scriptmode.testing.host_layout import Layout, layouts
@@ -43,6 +45,7 @@ else:
     # Each name is imported at its first use: a test of a script needs no fake of the service.
     _MODULES = {
         "Call": "service_calls",
+        "EngineSuite": "engine_suite",
         "EntryPointRun": "script_run",
         "FakeClock": "fake_clock",
         "FakeSageMaker": "fake_sagemaker",
@@ -73,6 +76,7 @@ else:
 
 __all__ = [
     "Call",
+    "EngineSuite",
     "EntryPointRun",
     "FakeClock",
     "FakeSageMaker",
