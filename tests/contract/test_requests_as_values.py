@@ -50,8 +50,8 @@ def test_a_request_of_every_field_is_rendered_and_described_again(request_):
     sagemaker.create_training_job(**request_)
     described = parse_description(sagemaker.describe_training_job(TrainingJobName=sent.name))
     # Neither the tags nor the chaining of sessions is described.
-    features = replace(sent.features, session_tag_chaining=None)
-    assert render_request(described.job) == render_request(replace(sent, tags=(), features=features, corrections=()))
+    passed = {name: value for name, value in sent.passed.items() if name != "enable_session_tag_chaining"}
+    assert render_request(described.job) == render_request(replace(sent, tags=(), passed=passed, corrections=()))
     assert (described.name, described.status, described.has_ended) == (sent.name, "InProgress", False)
     assert f"{described.status}" == "InProgress"
 

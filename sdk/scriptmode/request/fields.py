@@ -191,6 +191,8 @@ FIELDS = (
 )
 
 
+#: The arguments that pass as they are.
+PASSED = frozenset(row.argument for row in FIELDS if row.attribute.startswith("passed."))
 #: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
 _OTHER_ARGUMENTS = {
     "TrainingJobName": "job_name",

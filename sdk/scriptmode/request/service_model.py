@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, RequestError
-from scriptmode.request.fields import argument_of
+from scriptmode.request.fields import PASSED, argument_of
 from scriptmode.text.messages import Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -176,7 +176,10 @@ def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[Probl
 
 
 def _problem(path: str, text: str, advice: str) -> Problem:
-    return Problem(text, advice, argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path)))
+    argument = argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path))
+    # A field of which the caller knows the argument alone.
+    named = argument in PASSED and text.startswith(f"{path} ")
+    return Problem(f"{argument} ({path}){text[len(path) :]}" if named else text, advice, argument)
 
 
 def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str, object]]:

@@ -24,6 +24,8 @@ LAUNCHER_VARIABLES = frozenset(
         "SM_OUTPUT_INTERMEDIATE_DIR", "SM_MODEL_DIR", "SAGEMAKER_JOB_NAME", "SAGEMAKER_REGION", "CURRENT_HOST",
     }
 )  # fmt: skip
+#: Arguments that pass to the request although the caller left them out.
+_WITH_A_DEFAULT = {"enable_sagemaker_metrics"}
 
 
 def unused_settings(job: JobRequest) -> Iterator[str]:
@@ -38,6 +40,8 @@ def unused_settings(job: JobRequest) -> Iterator[str]:
         if job.resources.volume_size != Resources.volume_size:
             disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
+        for name in sorted(job.passed.keys() - _WITH_A_DEFAULT):
+            yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
     for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
 
