@@ -1,5 +1,6 @@
 """The command line itself: help, usage errors, exit codes, and how it prints values and jobs. No job is started here."""
 
+import inspect
 import json
 import os
 import re
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import click
 import pytest
+from docs.documents import DOCS
 from fakes.command_line import PROGRAM, documents, invoke
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Failure, JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.cli import SECTIONS, SYNONYMS, VERBS, scriptmode
+from scriptmode.cli import SECTIONS, SYNONYMS, scriptmode
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import exit_code
 from scriptmode.cli.options import account_options
@@ -46,10 +48,20 @@ def test_without_arguments_the_command_prints_its_help_and_succeeds():
     done = invoke()
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == invoke("--help").stdout
-    for verb in VERBS:
+    for verb in scriptmode.verbs:
         assert done.stdout.count(f"\n  {verb} ") == 1
     assert re.findall(r"^(\w.*):$", done.stdout, re.MULTILINE) == ["Options", *SECTIONS]
     assert "Slurm" in done.stdout
+
+
+@pytest.mark.parametrize("verb", scriptmode.verbs)
+def test_a_verb_is_listed_with_the_first_sentence_of_its_help_and_in_the_guide(verb):
+    text = inspect.getdoc(scriptmode.get_command(None, verb).callback)
+    assert " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".") == scriptmode.verbs[
+        verb
+    ].help.rstrip(".")
+    table = re.findall(r"^\| (`.*?) \|", (DOCS / "guides" / "command_line.md").read_text(), re.MULTILINE)
+    assert any(f"`{verb}`" in row or f"`{verb} " in row for row in table), "add a row to guides/command_line.md"
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "scriptmode")

@@ -85,14 +85,13 @@ class MainGroup(Group):
     def __init__(
         self,
         *args: Any,
-        verbs: Mapping[str, Verb],
+        sections: Mapping[str, Mapping[str, Verb]],
         synonyms: Mapping[str, str],
         instead: Mapping[str, str],
-        sections: Mapping[str, Sequence[str]],
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.verbs = verbs
+        self.verbs = {name: verb for verbs in sections.values() for name, verb in verbs.items()}
         self.synonyms = synonyms
         self.instead = instead
         self._sections = sections
@@ -115,11 +114,9 @@ class MainGroup(Group):
         """Return the verbs, their synonyms, ``help`` and ``version``."""
         return [*self.list_commands(ctx), *self.synonyms, "help", "version"]
 
-    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the verbs in the sections of the help, by title; the last one has those without a section."""
-        *titles, last = self._sections
-        placed = {verb for title in titles for verb in self._sections[title]}
-        return {**self._sections, last: [verb for verb in verbs if verb not in placed]}
+    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002 - the table has them
+        """Return the verbs in the sections of the help, by title."""
+        return {title: list(found) for title, found in self._sections.items()}
 
     def advise(self, word: str) -> str:
         """Return what to do instead of a verb of another tool; "" for any other word."""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @job_options
 @json_option
 def describe(job: TrainingJob, *, as_json: bool) -> None:
-    """Print a summary of JOB: its status, hosts, script, inputs, hyperparameters and output locations.
+    """Print a summary of JOB.
 
-    Of a job that runs on this machine it has each host's CPU usage (100% is one core), memory and GPUs, and the time
-    since its last output.
+    It has the status, hosts, script, inputs, hyperparameters and output locations. Of a job that runs on this machine
+    it also has each host's CPU usage (100% is one core), memory and GPUs, and the time since its last output.
 
     With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. A failed job
     has one more field: Failure, with host, process, exit_code, signal, exception, hint and traceback. A running job of
