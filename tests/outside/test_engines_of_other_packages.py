@@ -1,6 +1,8 @@
 """The engine of the guide, installed beside scriptmode, runs jobs and passes the suite; a broken one is an error."""
 
+import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -18,6 +20,14 @@ for other in ("nicedd", "broken", "other"):
         Estimator(instance_type=other, **common).request()
     except ValueError as error:
         print(error)
+"""
+START = """
+from scriptmode import Estimator
+
+job = Estimator(entry_point="sleep.py", role="r", instance_count=1, instance_type="niced").fit(wait=False)
+while job.secondary_status != "Training":
+    pass
+print(job.name)
 """
 #: Engines whose packages are wrong, in a second package.
 BROKEN = """
@@ -50,12 +60,14 @@ def user(install, outside):
     variables = {**environment.variables(home), "PYTHONPATH": str(installed)}
     (home / "train.py").write_text("import os; print('niceness', os.nice(0))")
 
-    def user(*command):
+    def user(*command, has_packages=True):
+        env = variables if has_packages else {**variables, "PYTHONPATH": ""}
         return subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=600, cwd=home, env=variables,
+            command, check=False, capture_output=True, text=True, timeout=600, cwd=home, env=env,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
+    user.home = home
     return user
 
 
@@ -71,6 +83,23 @@ def test_the_engine_of_the_guide_passes_the_suite(user, outside):
     done = user("python", "-m", "pytest", "-q", outside / "packages" / "own" / "tests")
     assert done.returncode == 0, done.stdout
     assert " passed in " in done.stdout
+
+
+def test_a_job_whose_engine_was_uninstalled_is_not_ended_without_it(user):
+    (user.home / "sleep.py").write_text("import time; time.sleep(3600)")
+    started = user("python", "-c", START)
+    assert started.returncode == 0, started.stderr
+    name = started.stdout.split()[-1]
+    (record,) = (path for path in user.home.rglob("processes.json") if path.parent.name == name)
+    os.kill(json.loads(record.read_text())["agent"]["pid"], signal.SIGKILL)
+    described = user("scriptmode", "describe", name, has_packages=False)
+    assert "InProgress" in described.stdout
+    assert "the engine of 'niced' is not installed: install its package" in described.stdout + described.stderr
+    refused = user("scriptmode", "rm", "--force", name, has_packages=False)
+    assert refused.returncode == 1
+    assert "the engine of its hosts is not installed" in refused.stderr
+    assert "Failed" in user("scriptmode", "describe", name).stdout
+    assert user("scriptmode", "rm", name, has_packages=False).returncode == 0
 
 
 def test_a_plan_and_the_errors_know_the_engines(user):

@@ -226,5 +226,6 @@ def _kind(instance_type: str) -> HostKind:
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
         "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
-        suggest_similar(instance_type, local_instance_types()) or "use one of them",
+        suggest_similar(instance_type, local_instance_types())
+        or "use one of them, or install the package of its engine",
     )

@@ -81,7 +81,15 @@ HostKind.SLURM = HostKind(
     is_scheduled=True,
     runs_images=True,
 )
-HostKind.CLOUD = HostKind("Amazon SageMaker", "Amazon SageMaker", is_local=False, runs_images=True, runs_scripts=False)
+HostKind.CLOUD = HostKind(
+    "Amazon SageMaker",
+    "Amazon SageMaker",
+    # Of jobs of this machine whose engine's package was uninstalled.
+    agent=f"{_HOSTS}.local_agent:AgentWithoutEngine",
+    is_local=False,
+    runs_images=True,
+    runs_scripts=False,
+)
 _KINDS = {
     LOCAL_PROCESS: HostKind.PROCESS,
     **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER),

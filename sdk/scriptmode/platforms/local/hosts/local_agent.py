@@ -69,6 +69,19 @@ class LocalAgent:
         return agent is not None
 
 
+class AgentWithoutEngine(LocalAgent):
+    """Control of an agent whose engine is not installed, which alone ends what the job has outside its folder."""
+
+    def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
+        """Return where the agent is, and nothing of one that is gone."""
+        location = super().locate(folder, state)
+        if location.presence is not Presence.GONE:
+            return location
+        types = {group.instance_type for group in folder.read_job().request.resources.host_groups}
+        what = f"its agent died, and the engine of {', '.join(map(repr, sorted(types)))} is not installed"
+        return AgentLocation(Presence.UNKNOWN, f"{what}: install its package, which ends the job")
+
+
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`."""
     try:
