@@ -152,7 +152,7 @@ def _role(process: ProcessSpec, strategy: str) -> str:
     return f"{process.name} {json.loads(process.env['TF_CONFIG'])['task']['index']}"
 
 
-def hide_secrets(
+def redaction_of(
     environments: Iterable[TrainingEnvironment],
     variables: Iterable[Mapping[str, str]],
     named: Iterable[Mapping[str, Any]],

@@ -14,7 +14,7 @@ from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
-from scriptmode_runtime.preview import Programs, hide_secrets, host_environment, preview, roles
+from scriptmode_runtime.preview import Programs, host_environment, preview, redaction_of, roles
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -367,7 +367,7 @@ def test_a_refused_job_is_an_error(tmp_path):
 
 def test_no_secret_is_shown(tmp_path):
     hosts = list(hosts_of(tmp_path, 1, api_key="k" * 20))
-    hide = hide_secrets(hosts, [{"MY_TOKEN": "t" * 20, "note": "uses " + "t" * 20}], [{"old_password": "p" * 20}])
+    hide = redaction_of(hosts, [{"MY_TOKEN": "t" * 20, "note": "uses " + "t" * 20}], [{"old_password": "p" * 20}])
     shown = hide.document([list(map(preview, hosts)), "t" * 20, "p" * 20])
     text = repr(shown)
     assert not [letter for letter in "ktp" if letter * 20 in text]

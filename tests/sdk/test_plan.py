@@ -22,6 +22,7 @@ from scriptmode import (
     MultiWorkerMirrored,
     ParameterServer,
     Plan,
+    PlatformError,
     SpecError,
 )
 from scriptmode.planning import archive_contents
@@ -242,10 +243,22 @@ def test_an_interpreter_that_speaks_before_it_answers_is_understood(planned):
 
 
 @pytest.mark.parametrize(
-    "script", ["exit 0", "echo 7", '[ "$1" = -c ] || exit 3'], ids=["silent", "a number", "an error"]
+    ("script", "why"),
+    [
+        ("exit 0", "it prints no answer"),
+        ("echo 7", "it prints no answer"),
+        ('[ "$2" = "import scriptmode_runtime" ] || { echo no space left >&2; exit 3; }', "no space left"),
+    ],
+    ids=["silent", "a number", "an error"],
 )
-def test_an_interpreter_that_does_not_say_where_its_packages_are_is_planned_without_them(planned, script):
-    assert [host.roles for host in planned(script).hosts.values()] == ["script"]
+def test_an_interpreter_that_does_not_answer_is_reported_with_its_output(planned, script, why):
+    with pytest.raises(PlatformError, match=f"python does not run Python programs: .*{why}; correct 'python'"):
+        planned(script)
+
+
+def test_a_plan_names_the_interpreter_as_it_calls_itself(planned):
+    plan = planned(f'exec {sys.executable} "$@"')
+    assert plan.hosts["algo-1"].program[0] == sys.executable
 
 
 #: Writes down what one process sees; under mpirun what that was started with too.

@@ -61,12 +61,18 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, _instance_types(hosts))
-    query = RuntimeQuery(hosts if job.program else {}, known, source.contents.texts if source.contents else {})
-    previews = query.previews(plan_text.shown_hosts([*hosts]))
-    hide = query.hide_secrets([job.hyperparameters, job.environment, *_secrets(comparison)])
+    query = RuntimeQuery(
+        hosts if job.program else {},
+        known,
+        source.contents.texts if source.contents else {},
+        [job.hyperparameters, job.environment, *_secrets(comparison)],
+    )
+    environments = query.environments()
+    previews, hide = query.previews(environments, plan_text.shown_hosts([*hosts])), query.redaction(environments)
+    strategies = {here.strategy for here in environments.values()}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
     notes = [
-        *assumptions.list_assumptions(job, known, query.strategies),
+        *assumptions.list_assumptions(job, known, strategies),
         source.note,
         *_unchecked_inputs(job),
         *limitations,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode.request.parse import parse_request
@@ -48,7 +49,10 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     known = assumptions.assumptions_for(job, sorted(types))
     if types == {LOCAL_PROCESS}:
         known = replace(known, gpus={})
-    return RuntimeQuery(found, known).roles()
+    try:
+        return RuntimeQuery(found, known).roles()
+    except ScriptmodeError:
+        return {}
 
 
 def _counts_gpus(job: JobRequest) -> bool:

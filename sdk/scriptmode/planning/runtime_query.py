@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.machine.programs import run_program
@@ -14,7 +14,7 @@ from scriptmode_runtime import preview
 from scriptmode_runtime.errors import RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from scriptmode.planning.assumptions import Assumptions
     from scriptmode.spec.service_values import PlannedHost
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 #: Seconds for the answer of another interpreter, on a loaded machine.
 _SECONDS = 60.0
+_QUESTION = "import json, sys; print(json.dumps([sys.executable, sys.path]))"
 #: What values of other types raise, in a job that another client described.
 _WRONG_TYPES = (AttributeError, LookupError, OSError, TypeError, ValueError)
 
 
-@dataclass
+@dataclass(frozen=True)
 class RuntimeQuery:
     """The hosts of a job, by their names, and what is assumed of them."""
 
@@ -35,64 +36,82 @@ class RuntimeQuery:
     known: Assumptions
     #: Texts of the source's files by their names.
     source: Mapping[str, str] = field(default_factory=dict)
-    _environments: dict[str, TrainingEnvironment] = field(default_factory=dict)
+    #: Mappings whose secrets are hidden, beside those of the hosts.
+    named: Sequence[Mapping[str, Any]] = ()
 
-    @property
-    def strategies(self) -> set[str]:
-        """The distribution strategies of the hosts that were planned."""
-        return {here.strategy for here in self._environments.values()}
-
-    def previews(self, with_variables: Collection[str]) -> dict[str, preview.Preview]:
-        """Return what each host would run, with the ``SM_*`` variables of some.
+    def environments(self) -> dict[str, TrainingEnvironment]:
+        """Return what the runtime reads on each host.
 
         Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
-        that another client described with values of other types.
+        that another client described with values of other types, or an interpreter that does not answer.
         """
-        return {name: self._preview(name, with_variables=name in with_variables) for name in self.hosts}
+        interpreter = _query_interpreter(next((host.python for host in self.hosts.values()), ""))
+        found: dict[str, TrainingEnvironment] = {}
+        for name, host in self.hosts.items():
+            with self._refusals(name, found):
+                here = preview.host_environment(
+                    host.base_dir,
+                    host.files,
+                    host.variables,
+                    gpus=self.known.gpus.get(host.instance_type, host.gpus),
+                    assumed=self.known.machine,
+                    python=interpreter.path,
+                )
+                found[name] = here._replace(source=self.source, import_path=interpreter.import_path)
+        return found
+
+    def previews(
+        self, environments: Mapping[str, TrainingEnvironment], with_variables: Collection[str]
+    ) -> dict[str, preview.Preview]:
+        """Return what each host would run, with the ``SM_*`` variables of some; raise as `environments`."""
+        found = {}
+        for name, here in environments.items():
+            with self._refusals(name, environments):
+                found[name] = preview.preview(here, with_variables=name in with_variables)
+        return found
 
     def roles(self) -> dict[str, str]:
-        """Return the roles of each host; none for a job that the runtime would refuse."""
-        try:
-            return {name: preview.roles(self._environment(name)) for name in self.hosts}
-        except (RuntimeFailure, *_WRONG_TYPES):
-            return {}
+        """Return the roles of each host, without a look at the source; raise as `environments`."""
+        found, environments = {}, self.environments()
+        for name, here in environments.items():
+            with self._refusals(name, environments):
+                found[name] = preview.roles(here)
+        return found
 
-    def hide_secrets(self, named: Iterable[Mapping[str, Any]] = ()) -> Redaction:
+    def redaction(self, environments: Mapping[str, TrainingEnvironment]) -> Redaction:
         """Return a function that hides the secrets of the hosts, and those of ``named``."""
-        variables = (host.variables for host in self.hosts.values())
-        return preview.hide_secrets(self._environments.values(), variables, named)
+        return preview.redaction_of(environments.values(), (host.variables for host in self.hosts.values()), self.named)
 
-    @cached_property
-    def _import_path(self) -> tuple[str, ...] | None:
-        """Where the interpreter of the hosts looks for packages; ``None`` for this one."""
-        python = next((host.python for host in self.hosts.values()), "")
-        return None if python in ("", sys.executable) else _read_import_path(python)
-
-    def _preview(self, name: str, *, with_variables: bool) -> preview.Preview:
+    @contextmanager
+    def _refusals(self, host: str, environments: Mapping[str, TrainingEnvironment]) -> Iterator[None]:
+        """Raise the runtime's errors about a host as the SDK's, without secrets."""
         try:
-            return preview.preview(self._environment(name), with_variables=with_variables)
+            yield
         except RuntimeFailure as error:
-            raise SpecError(f"{name} would refuse to run: {self.hide_secrets()(str(error))}") from None
+            what = self.redaction(environments)(str(error))
+            raise SpecError(f"{host} would refuse to run: {what}") from None
         except _WRONG_TYPES as error:
-            raise PlatformError(f"the hosts' runtime cannot plan the job: {error!r}") from error
-
-    def _environment(self, name: str) -> TrainingEnvironment:
-        host = self.hosts[name]
-        gpus = self.known.gpus.get(host.instance_type, host.gpus)
-        here = preview.host_environment(
-            host.base_dir, host.files, host.variables, gpus=gpus, assumed=self.known.machine, python=host.python
-        )
-        if self._import_path is not None:
-            here = here._replace(import_path=self._import_path)
-        self._environments[name] = here = here._replace(source=self.source)
-        return here
+            what = self.redaction(environments)(repr(error))
+            raise PlatformError(f"the hosts' runtime cannot plan the job: {what}") from None
 
 
-def _read_import_path(python: str) -> tuple[str, ...]:
-    """Return where an interpreter looks for packages; nothing for one that does not say it."""
+class _Interpreter(NamedTuple):
+    path: str
+    import_path: tuple[str, ...]
+
+
+def _query_interpreter(python: str) -> _Interpreter:
+    """Return what an interpreter calls itself, and where it looks for packages; by default this one's."""
+    if python in ("", sys.executable):
+        return _Interpreter(sys.executable, tuple(sys.path))
+    why = "it prints no answer"
     try:
-        result = run_program((python, "-c", "import json, sys; print(json.dumps(sys.path))"), _SECONDS, cwd="/")
+        result = run_program((python, "-c", _QUESTION), _SECONDS, cwd="/")
+        why = result.failure or why
         # Site packages may print lines before.
-        return tuple(json.loads(result.output.splitlines()[-1]))
-    except (OSError, ValueError, LookupError, TypeError):
-        return ()
+        path, import_path = json.loads(result.output.splitlines()[-1])
+        return _Interpreter(str(path), tuple(map(str, import_path)))
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        why = str(error) if isinstance(error, OSError) else why
+        advice = "correct 'python', the hosts' interpreter"
+        raise PlatformError(f"{python} does not run Python programs: {why}", advice=advice) from error
