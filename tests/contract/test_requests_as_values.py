@@ -50,8 +50,8 @@ def test_a_request_of_every_field_is_rendered_and_described_again(request_):
     sagemaker.create_training_job(**request_)
     described = parse_description(sagemaker.describe_training_job(TrainingJobName=sent.name))
     # Neither the tags nor the chaining of sessions is described.
-    passed = {name: value for name, value in sent.passed.items() if name != "enable_session_tag_chaining"}
-    assert render_request(described.job) == render_request(replace(sent, tags=(), passed=passed, corrections=()))
+    plain = {name: value for name, value in sent.plain_fields.items() if name != "enable_session_tag_chaining"}
+    assert render_request(described.job) == render_request(replace(sent, tags=(), plain_fields=plain, corrections=()))
     assert (described.name, described.status, described.has_ended) == (sent.name, "InProgress", False)
     assert f"{described.status}" == "InProgress"
 
@@ -137,3 +137,10 @@ def test_floats_keep_every_bit_and_text_that_is_not_json_stands_for_itself(value
 def test_text_that_no_program_can_be_given_is_refused():
     with pytest.raises(SpecError, match="'name' has a NUL character"):
         encode_hyperparameters({"name": "a\0b"}, script_mode=True)
+
+
+def test_a_value_keeps_nothing_of_the_dict_it_was_parsed_from():
+    request = json.loads(text(next(each for each in REQUESTS if "InstancePlacementConfig" in each["ResourceConfig"])))
+    job, before = parse_request(request), text(request)
+    request["ResourceConfig"]["InstancePlacementConfig"]["EnableMultipleJobs"] = "changed"
+    assert text(render_request(job)) == before

@@ -254,3 +254,10 @@ def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, mes
 )
 def test_the_advice_about_a_file_is_in_the_format_of_the_file(name, text, message):
     assert message in invoke("run", "--file", file(text, name)).stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_a_job_file_without_its_option_is_not_started_as_a_program(verb):
+    done = invoke(verb, "my job.toml")
+    assert done.exit_code == 2
+    assert "my job.toml is not a program; if it is a job file, write --file 'my job.toml'" in done.stderr

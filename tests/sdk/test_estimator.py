@@ -3,13 +3,24 @@
 import copy
 import json
 import sys
+import types
 
 import numpy as np
 import pytest
 from fakes.estimators import ROLE, estimator
 from fakes.platforms import RecordingPlatform
 
-from scriptmode import MPI, Estimator, InstanceGroup, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
+from scriptmode import (
+    MPI,
+    Estimator,
+    InstanceGroup,
+    ParameterServer,
+    RequestError,
+    SpecError,
+    TensorFlow,
+    TrainingInput,
+    TrainingJob,
+)
 from scriptmode.containers import default_image
 from scriptmode.display import log_lines
 from scriptmode.source import source_archive
@@ -451,3 +462,38 @@ def test_each_fit_is_a_fresh_job_with_its_own_model_dir(code):
     assert len(set(names)) == 3
     directories = [request["HyperParameters"]["model_dir"] for request in platform.created]
     assert directories == [f'"s3://out/{name}/model"' for name in names]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "advice"),
+    [
+        ("enable_infra_check", "yes", "give True or False"),
+        ("enable_remote_debug", 1, "give True or False"),
+        ("training_plan", 3, "give a string"),
+        ("instance_placement_config", 5, "give a dict"),
+    ],
+)
+def test_a_plain_field_of_another_type_is_refused_at_once(argument, value, advice):
+    with pytest.raises(SpecError, match=f"{argument} is {value!r}; {advice}") as raised:
+        Estimator("img", ROLE, 1, "ml.m5.large", **{argument: value})
+    assert raised.value.argument == argument
+
+
+def test_a_plain_field_is_copied_from_any_mapping(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    inner = {"UltraServerId": "one"}
+    given = types.MappingProxyType({"EnableMultipleJobs": True, "PlacementSpecifications": [inner]})
+    made = Estimator("img", ROLE, 1, "ml.m5.large", instance_placement_config=given, output_path="s3://out")
+    inner["UltraServerId"] = "other"
+    config = made.request()["ResourceConfig"]["InstancePlacementConfig"]
+    assert config == {"EnableMultipleJobs": True, "PlacementSpecifications": [{"UltraServerId": "one"}]}
+
+
+def test_a_registry_without_its_access_mode_names_the_argument_to_give(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    arn = "arn:aws:lambda:eu-west-1:123456789012:function:login"
+    made = Estimator(
+        "img", ROLE, 1, "ml.m5.large", training_repository_credentials_provider_arn=arn, output_path="s3://out"
+    )
+    with pytest.raises(RequestError, match="give training_repository_access_mode"):
+        made.request()

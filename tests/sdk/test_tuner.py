@@ -1,6 +1,7 @@
 """Arguments and requests of a `Tuner`."""
 
 import re
+import types
 import warnings
 from types import SimpleNamespace
 
@@ -411,3 +412,9 @@ def test_the_request_of_a_training_job_is_the_one_that_the_service_makes(code):
     assert (parameters["lr"], parameters["layers"], parameters["epochs"]) == ("0.01", "2", "3")
     assert parameters["_tuning_objective_metric"] == "accuracy"
     made.platform.validate(job)
+
+
+def test_a_platform_of_another_library_has_no_tuning_jobs():
+    other = types.SimpleNamespace(region="us-east-1", arguments={"url": "https://other"}, describe=None)
+    with pytest.raises(SpecError, match="which has no tuning jobs; use this machine or Amazon SageMaker"):
+        tuning_service(other)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"
+_JOB_FILES = (".toml", ".yaml", ".yml")
 #: Arguments whose values are locations that the job writes to.
 _LOCATIONS = ("output_path", "code_location", "checkpoint_s3_uri")
 
@@ -99,6 +100,9 @@ class RunOptions:
 
 def _require_program(arguments: Mapping[str, Any], path: Path | None) -> None:
     """Raise `click.UsageError` where neither a program, nor an image with one, nor a job file is given."""
+    script = str(arguments.get("entry_point", ""))
+    if path is None and script.endswith(_JOB_FILES):
+        raise click.UsageError(f"{script} is not a program; if it is a job file, write --file {shlex.quote(script)}")
     if path is None and not {"entry_point", "image_uri"} & arguments.keys():
         context = click.get_current_context()
         program = next(each for each in context.command.params if each.name == "program")

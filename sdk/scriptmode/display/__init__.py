@@ -12,8 +12,7 @@ Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display 
 * ``usage_table``: the resources of several jobs' hosts, refreshed in place.
 * ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
 * ``log_lines``: the log as plain lines, and the statuses between them.
-* ``downsampled_series``, ``formatting``, ``terminal_text``: sparklines; durations and rates as text; control
-  sequences of a terminal.
+* ``downsampled_series``, ``formatting``: sparklines; durations and rates as text.
 """
 
 from __future__ import annotations

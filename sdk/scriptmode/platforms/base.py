@@ -174,15 +174,6 @@ class RunsTuningJobs(Protocol):
         """Its tuning jobs."""
 
 
-@runtime_checkable
-class RecreatablePlatform(Platform, Protocol):
-    """A platform that another process of this machine creates again, as the agent of a tuning job does."""
-
-    @property
-    def arguments(self) -> dict[str, object]:
-        """The arguments with which it is created, as JSON has them."""
-
-
 class TuningService(Protocol):
     """The tuning jobs of a platform, in the service's shapes. Its methods raise only errors of `scriptmode.errors`."""
 

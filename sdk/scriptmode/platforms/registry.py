@@ -165,14 +165,10 @@ def queue_position(platform: Platform, job_name: str) -> int:
 
 def tuning_service(platform: Platform) -> TuningService:
     """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
-    from scriptmode.platforms.base import RecreatablePlatform, RunsTuningJobs
+    from scriptmode.platforms.base import RunsTuningJobs
 
     if isinstance(platform, RunsTuningJobs):
         return platform.tuning
-    if isinstance(platform, RecreatablePlatform):
-        from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
-
-        return LocalTuning(platform)
     raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
 
 

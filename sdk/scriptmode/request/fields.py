@@ -122,9 +122,9 @@ _GROUPS = Conversion(
 )
 
 
-def _passed(path: str, argument: str) -> Field:
-    """Return the row of an argument that is a field as it is: the service's model alone validates it."""
-    return Field(path, f"passed.{argument}", argument)
+def _plain(path: str, argument: str, conversion: Conversion | None = None) -> Field:
+    """Return the row of an argument that is a field as it is, of which the service's model knows what is right."""
+    return Field(path, f"plain_fields.{argument}", argument, conversion)
 
 
 #: In the order of a rendered request. An argument that is made of several fields is not named here.
@@ -143,11 +143,11 @@ FIELDS = (
         "AlgorithmSpecification.ContainerEntrypoint", "algorithm.container_entry_point", "container_entry_point", _TEXTS
     ),
     Field("AlgorithmSpecification.ContainerArguments", "algorithm.container_arguments", "container_arguments", _TEXTS),
-    _passed("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "enable_sagemaker_metrics"),
-    _passed(
+    _plain("AlgorithmSpecification.EnableSageMakerMetricsTimeSeries", "enable_sagemaker_metrics"),
+    _plain(
         "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAccessMode", "training_repository_access_mode"
     ),
-    _passed(
+    _plain(
         "AlgorithmSpecification.TrainingImageConfig.TrainingRepositoryAuthConfig"
         ".TrainingRepositoryCredentialsProviderArn",
         "training_repository_credentials_provider_arn",
@@ -164,8 +164,8 @@ FIELDS = (
     Field("ResourceConfig.VolumeSizeInGB", "resources.volume_size", "volume_size"),
     Field("ResourceConfig.VolumeKmsKeyId", "resources.volume_kms_key", "volume_kms_key"),
     Field("ResourceConfig.KeepAlivePeriodInSeconds", "resources.keep_alive_period", "keep_alive_period_in_seconds"),
-    _passed("ResourceConfig.TrainingPlanArn", "training_plan"),
-    _passed("ResourceConfig.InstancePlacementConfig", "instance_placement_config"),
+    _plain("ResourceConfig.TrainingPlanArn", "training_plan"),
+    _plain("ResourceConfig.InstancePlacementConfig", "instance_placement_config", _OBJECT),
     Field("StoppingCondition.MaxRuntimeInSeconds", "limits.max_run", "max_run"),
     Field("StoppingCondition.MaxWaitTimeInSeconds", "limits.max_wait", "max_wait"),
     Field("EnableManagedSpotTraining", "limits.use_spot_instances", "use_spot_instances", _SWITCH),
@@ -178,9 +178,9 @@ FIELDS = (
     Field(
         "EnableInterContainerTrafficEncryption", "network.encrypt_traffic", "encrypt_inter_container_traffic", _SWITCH
     ),
-    _passed("InfraCheckConfig.EnableInfraCheck", "enable_infra_check"),
-    _passed("RemoteDebugConfig.EnableRemoteDebug", "enable_remote_debug"),
-    _passed("SessionChainingConfig.EnableSessionTagChaining", "enable_session_tag_chaining"),
+    _plain("InfraCheckConfig.EnableInfraCheck", "enable_infra_check"),
+    _plain("RemoteDebugConfig.EnableRemoteDebug", "enable_remote_debug"),
+    _plain("SessionChainingConfig.EnableSessionTagChaining", "enable_session_tag_chaining"),
     Field("Tags", "tags", "", _pairs("Key", "Value")),
     Field("ExperimentConfig", "experiment", "", _OBJECT),
     Field("DebugRuleConfigurations", "monitoring.debug_rules", "rules", _OBJECTS),
@@ -192,7 +192,7 @@ FIELDS = (
 
 
 #: The arguments that pass as they are.
-PASSED = frozenset(row.argument for row in FIELDS if row.attribute.startswith("passed."))
+PLAIN_ARGUMENTS = frozenset(row.argument for row in FIELDS if row.attribute.startswith("plain_fields."))
 #: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
 _OTHER_ARGUMENTS = {
     "TrainingJobName": "job_name",

@@ -46,7 +46,7 @@ _SECTIONS: dict[str, type[Any]] = {
     "monitoring": Monitoring,
 }
 #: The arguments that are fields as they are.
-_PASSED = "passed"
+_PLAIN = "plain_fields"
 _TIMES = {
     "created": "CreationTime",
     "modified": "LastModifiedTime",
@@ -108,13 +108,13 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
 
 
 def _parse_fields(fields: Mapping[str, Any]) -> JobRequest:
-    sections: dict[str, dict[str, Any]] = {name: {} for name in (*_SECTIONS, _PASSED)}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in (*_SECTIONS, _PLAIN)}
     own: dict[str, Any] = {}
     for attribute, value in parse_fields(FIELDS, fields).items():
         section, _, name = attribute.rpartition(".")
         (sections[section] if section else own)[name] = value
     made = {name: unchecked(kind, **sections[name]) for name, kind in _SECTIONS.items()}
-    return JobRequest(**{"name": "", **made, _PASSED: sections[_PASSED], **own})
+    return JobRequest(**{"name": "", **made, _PLAIN: sections[_PLAIN], **own})
 
 
 def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) -> Iterator[Correction]:

@@ -55,7 +55,7 @@ def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
         resources=resources if resources.instance_groups else changed(resources, instance_count=resources.count),
         limits=spec.limits,
         network=spec.network,
-        passed=spec.passed,
+        plain_fields=spec.plain_fields,
         monitoring=_monitoring(spec.monitoring, output_path, context.job_name),
         tags=spec.tags,
         experiment=spec.experiment,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, RequestError
-from scriptmode.request.fields import PASSED, argument_of
+from scriptmode.request.fields import PLAIN_ARGUMENTS, argument_of
 from scriptmode.text.messages import Problem, did_you_mean
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[Probl
 def _problem(path: str, text: str, advice: str) -> Problem:
     argument = argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path))
     # A field of which the caller knows the argument alone.
-    named = argument in PASSED and text.startswith(f"{path} ")
+    named = argument in PLAIN_ARGUMENTS and text.startswith(f"{path} ")
     return Problem(f"{argument} ({path}){text[len(path) :]}" if named else text, advice, argument)
 
 
@@ -205,7 +205,9 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
             yield _problem(path, f"{where} has no field {key!r}", did_you_mean(str(key), shape["members"]) or _SEE)
     for key in shape.get("required", ()):
         if key not in value:
-            yield _problem(f"{path}.{key}".lstrip("."), f"{where} lacks {key!r}", "")
+            missing = f"{path}.{key}".lstrip(".")
+            argument = argument_of(missing)
+            yield _problem(missing, f"{where} lacks {key!r}", f"give {argument}" if argument in PLAIN_ARGUMENTS else "")
 
 
 def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:

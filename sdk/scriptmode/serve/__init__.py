@@ -8,18 +8,18 @@ aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs
 job_updates      what UpdateTrainingJob changed
 request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
-tuning_jobs      the operations on tuning jobs
+tuning_operations  the operations on tuning jobs
 tag_operations   the operations on tags; job_tags: the tags of jobs
 other_services   S3, STS, IAM and the rest, which moto has
-object_store     S3 on disk: the program SeaweedFS
+seaweedfs        S3 on disk: the program SeaweedFS
 s3_proxy         S3 of another server
 guard            what a request must meet before it is answered
 access_keys      keys with which requests are signed; signatures: their validation
 allowed_paths    directories of this machine that a request may name
 configuration    the configuration file
-cloudwatch       GetMetricData, in the protocols of its clients; cbor: one of them
+cloudwatch       GetMetricData, in the protocols of its clients
 job_metrics      the metrics of training jobs
-cloudwatch_logs  the logs of training jobs as log streams
+log_operations   the logs of training jobs as log streams
 log_times        when each line of a log was first seen
 log_pages        pages of a log
 log_filter_pattern  filter patterns of CloudWatch Logs

@@ -1,6 +1,6 @@
 """Services that are not SageMaker's: S3, STS, IAM and the rest. moto has them in this process.
 
-moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `object_store`.
+moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `seaweedfs`.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ The constructor's signature, the estimator's attributes, the keys of a job file 
 line come from the fields of `EstimatorArguments`.
 """
 
-import copy
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, get_args
 
+from scriptmode.errors import invalid
 from scriptmode.spec import arguments
 from scriptmode.spec.distribution import parse_distribution
 from scriptmode.spec.inputs import absolute_file_uri
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 _POSITIONAL = 4
 #: In the metadata of an argument that is a Python object: what text uses instead.
 INSTEAD_IN_TEXT = "instead"
-_PASSED = "passed"
+_PLAIN = "plain"
 
 
-def _passed() -> Any:
+def _plain() -> Any:
     """Return the default of an argument that is a field of the request as it is; `request.fields` has the field."""
-    return field(default=None, metadata={_PASSED: True})
+    return field(default=None, metadata={_PLAIN: True})
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,18 @@ class EstimatorArguments:
     use_spot_instances: bool = False
     max_retry_attempts: Optional[int] = None
     keep_alive_period_in_seconds: Optional[int] = None
-    training_plan: Optional[str] = _passed()
-    instance_placement_config: Optional[Mapping[str, Any]] = _passed()
+    training_plan: Optional[str] = _plain()
+    instance_placement_config: Optional[Mapping[str, Any]] = _plain()
     subnets: Optional[Iterable[str]] = None
     security_group_ids: Optional[Iterable[str]] = None
     enable_network_isolation: Optional[bool] = None
     encrypt_inter_container_traffic: Optional[bool] = None
-    enable_sagemaker_metrics: Optional[bool] = _passed()
-    enable_infra_check: Optional[bool] = _passed()
-    enable_remote_debug: Optional[bool] = _passed()
-    enable_session_tag_chaining: Optional[bool] = _passed()
-    training_repository_access_mode: Optional[str] = _passed()
-    training_repository_credentials_provider_arn: Optional[str] = _passed()
+    enable_sagemaker_metrics: Optional[bool] = _plain()
+    enable_infra_check: Optional[bool] = _plain()
+    enable_remote_debug: Optional[bool] = _plain()
+    enable_session_tag_chaining: Optional[bool] = _plain()
+    training_repository_access_mode: Optional[str] = _plain()
+    training_repository_credentials_provider_arn: Optional[str] = _plain()
     framework_version: Optional[str] = None
     py_version: Optional[str] = None
     platform: Any = field(
@@ -144,7 +144,7 @@ class EstimatorArguments:
             output=self._output(),
             limits=self._limits(),
             network=self._network(),
-            passed=self._passed(stores_metrics=stores_metrics),
+            plain_fields=self._plain_fields(stores_metrics=stores_metrics),
             monitoring=self._monitoring(),
             tags=arguments.tags(self.tags),
             additional_fields=arguments.additional_fields(self.additional_request_fields),
@@ -213,11 +213,24 @@ class EstimatorArguments:
 
         return parse_monitoring(**given)
 
-    def _passed(self, *, stores_metrics: bool) -> dict[str, Any]:
-        given = {each.name: getattr(self, each.name) for each in fields(self) if _PASSED in each.metadata}
+    def _plain_fields(self, *, stores_metrics: bool) -> dict[str, Any]:
+        plain = [each for each in fields(self) if _PLAIN in each.metadata]
+        given = {each.name: _checked(each.name, getattr(self, each.name), each.type) for each in plain}
         if self.enable_sagemaker_metrics is None and stores_metrics:
             given["enable_sagemaker_metrics"] = arguments.reports_metrics(self.framework_version) or None
-        return {name: copy.deepcopy(value) for name, value in given.items() if value is not None}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _checked(name: str, value: Any, annotation: Any) -> Any:
+    """Return a value of an optional argument, a copy of a dict; raise `SpecError` for one of another type."""
+    kind = get_args(annotation)[0]
+    if value is None or (isinstance(value, str) and kind is str):
+        return value
+    if kind is bool:
+        return require_bool(name, value)
+    if kind is str:
+        raise invalid(name, f"is {value!r}", "give a string")
+    return arguments.copied(name, value)
 
 
 def _absolute(uri: Optional[str]) -> Optional[str]:

@@ -68,7 +68,7 @@ class JobRequest:
     tags: tuple[tuple[str, str], ...] = ()
     experiment: Mapping[str, str] = field(default_factory=dict)
     #: What an estimator passes as it is, by the names of its arguments.
-    passed: Mapping[str, Any] = field(default_factory=dict)
+    plain_fields: Mapping[str, Any] = field(default_factory=dict)
     #: Fields without an attribute, and others that the attributes do not render as they were.
     corrections: tuple[Correction, ...] = ()
 

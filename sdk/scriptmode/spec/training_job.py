@@ -350,7 +350,7 @@ class TrainingJobSpec:
     limits: Limits = Limits()
     network: Network = Network()
     #: Arguments of an estimator that are fields of the request as they are, by their names.
-    passed: Mapping[str, Any] = field(default_factory=dict)
+    plain_fields: Mapping[str, Any] = field(default_factory=dict)
     monitoring: Monitoring = Monitoring()
     role: str | None = None
     tags: tuple[tuple[str, str], ...] = ()

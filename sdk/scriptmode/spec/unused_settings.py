@@ -40,7 +40,7 @@ def unused_settings(job: JobRequest) -> Iterator[str]:
         if job.resources.volume_size != Resources.volume_size:
             disks = "the nodes' own disks" if kind.is_scheduled else "this machine's own disks"
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
-        for name in sorted(job.passed.keys() - _WITH_A_DEFAULT):
+        for name in sorted(job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
     for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"

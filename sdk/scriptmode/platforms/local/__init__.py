@@ -1,6 +1,7 @@
 """A training service on this machine: it accepts the service's requests and returns the service's shapes.
 
-- `service`: `LocalPlatform`, the platform's methods; the only public name
+- `service`: `LocalPlatform`, its settings and the creation of jobs; the only public name
+- `stored_jobs`: its methods on jobs that exist; `job_sources`: source archives
 - `validation`: validation of requests before a job is created
 - `job_index`: the list of jobs, with a cache of those that ended
 - `store`: the record of jobs on disk

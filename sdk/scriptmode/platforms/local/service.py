@@ -7,6 +7,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from scriptmode.platforms.base import TuningService
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.validation import ValidatedRequest
     from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.service_values import PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
+
+
+_TUNING = "scriptmode.platforms.local.tuning.tuning_service:LocalTuning"
 
 
 class LocalPlatform(StoredJobs):
@@ -111,6 +116,13 @@ class LocalPlatform(StoredJobs):
     def python(self) -> str:
         """The interpreter of hosts that run without an image; raises `PlatformError` if it cannot run them."""
         return interpreter.find_interpreter(self._settings.python)
+
+    @property
+    def tuning(self) -> TuningService:
+        """The tuning jobs of the data directory, whose training jobs this platform runs."""
+        # By its name, as engines are: its agent imports this module.
+        service: TuningService = resolve_name(_TUNING)(self)
+        return service
 
     @property
     def arguments(self) -> dict[str, object]:

@@ -150,11 +150,12 @@ def _is_local(instance_type: str) -> bool:
 def _algorithm(job: JobRequest) -> Iterator[Problem]:
     # Fields without an attribute, and those that the attributes render although the request does not have them.
     others = {each.path: each.given for each in job.corrections}
+    registry = "training_repository_access_mode"
     if others.get(("AlgorithmSpecification",)) is ABSENT:
         yield Problem("the request lacks 'AlgorithmSpecification'")
     for field, is_given, argument in (
         ("AlgorithmName", ("AlgorithmSpecification", "AlgorithmName") in others, ""),
-        ("TrainingImageConfig", "training_repository_access_mode" in job.passed, "training_repository_access_mode"),
+        ("TrainingImageConfig", registry in job.plain_fields, registry),
     ):
         if is_given:
             yield Problem(f"AlgorithmSpecification.{field} {NOT_YET}", _LEAVE_OUT, argument)

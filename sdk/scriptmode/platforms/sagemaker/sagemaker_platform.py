@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
 _PAGE = 100
-_RUNNING = ("InProgress", "Stopping")
 #: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
@@ -193,12 +192,14 @@ class SageMakerPlatform:
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob, unless the job has ended."""
-        if self.describe(name)["TrainingJobStatus"] in _RUNNING:
+        from scriptmode.spec.service_values import ENDED
+
+        if self.describe(name)["TrainingJobStatus"] not in ENDED:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except RequestError:
                 # The job may have ended between the two calls.
-                if self.describe(name)["TrainingJobStatus"] in _RUNNING:
+                if self.describe(name)["TrainingJobStatus"] not in ENDED:
                     raise
 
     def log_events(

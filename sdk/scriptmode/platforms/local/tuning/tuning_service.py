@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import DataError, PlatformError, RequestError
 from scriptmode.platforms.local.hosts.local_agent import start_agent
@@ -26,7 +26,6 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import RecreatablePlatform
 
 _AGENT = "scriptmode.platforms.local.tuning"
 #: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
@@ -41,6 +40,21 @@ _CLOUD_ONLY = {
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
+class TrainingService(Protocol):
+    """What a tuning job needs of the `LocalPlatform` that runs its training jobs."""
+
+    @property
+    def region(self) -> str:
+        """The Region that the hosts are told to be in."""
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """The arguments with which the agent creates the platform again, as JSON has them."""
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Raise `RequestError` for a training job that cannot run."""
+
+
 class LocalTuning:
     """The tuning jobs of a local platform. Implements `scriptmode.platforms.base.TuningService`.
 
@@ -51,7 +65,7 @@ class LocalTuning:
         platform: The platform that runs the training jobs.
     """
 
-    def __init__(self, platform: RecreatablePlatform) -> None:
+    def __init__(self, platform: TrainingService) -> None:
         self._platform = platform
         self._store = TuningStore(Path(str(platform.arguments["data_dir"])))
 
