@@ -481,12 +481,15 @@ def test_a_plain_field_of_another_type_is_refused_at_once(argument, value, advic
 
 def test_a_plain_field_is_copied_from_any_mapping(monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    inner = {"UltraServerId": "one"}
+    inner = {"UltraServerId": "one", "InstanceCount": 1}
     given = types.MappingProxyType({"EnableMultipleJobs": True, "PlacementSpecifications": [inner]})
     made = Estimator("img", ROLE, 1, "ml.m5.large", instance_placement_config=given, output_path="s3://out")
     inner["UltraServerId"] = "other"
     config = made.request()["ResourceConfig"]["InstancePlacementConfig"]
-    assert config == {"EnableMultipleJobs": True, "PlacementSpecifications": [{"UltraServerId": "one"}]}
+    assert config == {
+        "EnableMultipleJobs": True,
+        "PlacementSpecifications": [{"UltraServerId": "one", "InstanceCount": 1}],
+    }
 
 
 def test_a_registry_without_its_access_mode_names_the_argument_to_give(monkeypatch):

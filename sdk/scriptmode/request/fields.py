@@ -191,8 +191,8 @@ FIELDS = (
 )
 
 
-#: The arguments that pass as they are.
-PLAIN_ARGUMENTS = frozenset(row.argument for row in FIELDS if row.attribute.startswith("plain_fields."))
+#: The arguments that are fields as they are, by the paths of the fields.
+PLAIN_ARGUMENTS = {row.path: row.argument for row in FIELDS if row.attribute.startswith("plain_fields.")}
 #: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
 _OTHER_ARGUMENTS = {
     "TrainingJobName": "job_name",

@@ -178,7 +178,7 @@ def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[Probl
 def _problem(path: str, text: str, advice: str) -> Problem:
     argument = argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path))
     # A field of which the caller knows the argument alone.
-    named = argument in PLAIN_ARGUMENTS and text.startswith(f"{path} ")
+    named = argument in PLAIN_ARGUMENTS.values() and text.startswith(f"{path} ")
     return Problem(f"{argument} ({path}){text[len(path) :]}" if named else text, advice, argument)
 
 
@@ -206,8 +206,8 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
     for key in shape.get("required", ()):
         if key not in value:
             missing = f"{path}.{key}".lstrip(".")
-            argument = argument_of(missing)
-            yield _problem(missing, f"{where} lacks {key!r}", f"give {argument}" if argument in PLAIN_ARGUMENTS else "")
+            argument = PLAIN_ARGUMENTS.get(missing, "")
+            yield _problem(missing, f"{where} lacks {key!r}", f"give {argument}" if argument else "")
 
 
 def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
