@@ -98,7 +98,12 @@ def test_a_job_whose_engine_was_uninstalled_is_not_ended_without_it(user):
     refused = user("scriptmode", "rm", "--force", name, has_packages=False)
     assert refused.returncode == 1
     assert "the engine of its hosts is not installed" in refused.stderr
+    refused = user("scriptmode", "stop", "--wait", name, has_packages=False)
+    assert refused.returncode == 1
+    assert "cannot be stopped: its agent died, and the engine of 'niced' is not installed" in refused.stderr
     assert "Failed" in user("scriptmode", "describe", name).stdout
+    again = user("scriptmode", "rerun", name, has_packages=False)
+    assert "ResourceConfig.InstanceType is 'niced'; the local platform runs 'local_process'" in again.stderr
     assert user("scriptmode", "rm", name, has_packages=False).returncode == 0
 
 

@@ -140,7 +140,8 @@ def _make_writable(argument: str, folder: Path) -> None:
 def _extension(field: str, value: object) -> bool:
     if field in FILE_URI_FIELDS:
         return isinstance(value, str) and file_uris.is_file(value)
-    return field in INSTANCE_TYPE_FIELDS and isinstance(value, str) and _is_local(value)
+    # What is neither a type of the service nor one that runs here is a problem of `_instances`.
+    return field in INSTANCE_TYPE_FIELDS and isinstance(value, str) and not value.startswith("ml.")
 
 
 def _is_local(instance_type: str) -> bool:
@@ -177,7 +178,8 @@ def _instances(resources: Resources) -> Iterator[Problem]:
         if part.instance_type is None or not _is_local(part.instance_type):
             runs = " and ".join(map(repr, local_instance_types()))
             what = f"{path}.InstanceType is {part.instance_type!r}"
-            yield Problem(what, f"the local platform runs {runs}", "instance_type")
+            advice = f"the local platform runs {runs}; another type needs the package of its engine"
+            yield Problem(what, advice, "instance_type")
     kinds = {instance_kind(group.instance_type): group.instance_type.partition(":")[0] for group in groups}
     for kind, instance_type in kinds.items():
         if len(kinds) > 1 and kind.runs_scripts:

@@ -120,12 +120,21 @@ def request_stop(folder: JobFolder) -> None:
         # Its agent has the request and the state in memory.
         folder.request_stop()
         return
+    _require_engine(folder, state)
     is_silent = not state.ended and folder.silent_since() is not None
     if state.stoppable or is_silent:
         folder.request_stop()
         stop_waiting_agent(folder)
     if is_silent:
         reconcile(folder)
+
+
+def _require_engine(folder: JobFolder, state: JobState) -> None:
+    """Raise `DataError` for a job whose agent died and whose engine, which alone ends the rest, is not installed."""
+    if not state.ended and not find_kind(folder).is_local:
+        location = find_control(folder).locate(folder, state)
+        if location.presence is Presence.UNKNOWN:
+            raise DataError(f"training job {folder.name} cannot be stopped: {location.message}")
 
 
 def stop_waiting_agent(folder: JobFolder) -> None:
