@@ -11,7 +11,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     #: The installed version.
     __version__: str
-    from scriptmode.aws.iam_role import get_execution_role
+    from scriptmode.core.aws.iam_role import get_execution_role
+    from scriptmode.core.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+    from scriptmode.core.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
+    from scriptmode.core.spec.service_values import HostActivity, JobEvent, LogEvent
+    from scriptmode.core.spec.training_job import InstanceGroup
+    from scriptmode.core.spec.tuning_configurations import (
+        HyperbandStrategyConfig,
+        InstanceConfig,
+        StrategyConfig,
+        TuningJobCompletionCriteriaConfig,
+        WarmStartConfig,
+        WarmStartTypes,
+    )
     from scriptmode.errors import (
         CapacityError,
         ConfigError,
@@ -43,47 +57,33 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
-    from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
-    from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
-    from scriptmode.spec.service_values import HostActivity, JobEvent, LogEvent
-    from scriptmode.spec.training_job import InstanceGroup
-    from scriptmode.spec.tuning_configurations import (
-        HyperbandStrategyConfig,
-        InstanceConfig,
-        StrategyConfig,
-        TuningJobCompletionCriteriaConfig,
-        WarmStartConfig,
-        WarmStartTypes,
-    )
     from scriptmode.tuning.tuner import HyperparameterTuner, Tuner
 else:
     # Each name is imported at its first use: a command that needs few of them starts quickly. Those that are not listed
     # are errors.
     _MODULES = {
-        "MPI": "spec.distribution",
-        "MultiWorkerMirrored": "spec.distribution",
-        "ParameterServer": "spec.distribution",
+        "MPI": "core.spec.distribution",
+        "MultiWorkerMirrored": "core.spec.distribution",
+        "ParameterServer": "core.spec.distribution",
         "Estimator": "estimator",
         "TensorFlow": "estimator",
-        "Failure": "spec.job_failure",
-        "FileSystemInput": "spec.inputs",
-        "ShuffleConfig": "spec.inputs",
-        "TrainingInput": "spec.inputs",
+        "Failure": "core.spec.job_failure",
+        "FileSystemInput": "core.spec.inputs",
+        "ShuffleConfig": "core.spec.inputs",
+        "TrainingInput": "core.spec.inputs",
         "TrainingJob": "job",
         "compare": "job",
         "Plan": "planning",
-        "HostActivity": "spec.service_values",
-        "JobEvent": "spec.service_values",
-        "LogEvent": "spec.service_values",
+        "HostActivity": "core.spec.service_values",
+        "JobEvent": "core.spec.service_values",
+        "LogEvent": "core.spec.service_values",
         "Slurm": "platforms.slurm.slurm_platform",
-        "get_execution_role": "aws.iam_role",
+        "get_execution_role": "core.aws.iam_role",
         "Session": "sagemaker_session",
-        "InstanceGroup": "spec.training_job",
-        "CategoricalParameter": "spec.parameter_ranges",
-        "ContinuousParameter": "spec.parameter_ranges",
-        "IntegerParameter": "spec.parameter_ranges",
+        "InstanceGroup": "core.spec.training_job",
+        "CategoricalParameter": "core.spec.parameter_ranges",
+        "ContinuousParameter": "core.spec.parameter_ranges",
+        "IntegerParameter": "core.spec.parameter_ranges",
         **dict.fromkeys(
             (
                 "HyperbandStrategyConfig",
@@ -93,7 +93,7 @@ else:
                 "WarmStartConfig",
                 "WarmStartTypes",
             ),
-            "spec.tuning_configurations",
+            "core.spec.tuning_configurations",
         ),
         "HyperparameterTuner": "tuning.tuner",
         "Tuner": "tuning.tuner",
@@ -151,7 +151,7 @@ else:
         elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
             advice = f"; {instead}"
         elif name[0] != "_" and find_spec(f"scriptmode.{name}") is None:
-            from scriptmode.text.messages import suggest_similar
+            from scriptmode.core.text.messages import suggest_similar
 
             advice = f"; {similar}" if (similar := suggest_similar(name, __all__, cutoff=0.75)) else ""
         # An import replaces the text of an AttributeError by its own, after it has looked for a module of that name.

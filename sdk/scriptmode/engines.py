@@ -6,8 +6,8 @@ and its object a `HostKind`, which names the engine's class. The guide "engines"
 
 from __future__ import annotations
 
+from scriptmode.core.spec.hosts import HostKind
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
-from scriptmode.spec.hosts import HostKind
 
 __all__ = ["Engine", "HostKind", "ProcessEngine"]

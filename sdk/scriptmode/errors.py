@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.job_failure import Failure
+    from scriptmode.core.spec.job_failure import Failure
 
 
 _Error = TypeVar("_Error", bound="ScriptmodeError")
@@ -73,7 +73,7 @@ class ScriptmodeError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython and notebooks show: the caller's own lines and the text."""
-        from scriptmode.text.tracebacks import render
+        from scriptmode.core.text.tracebacks import render
 
         return render(self)
 
@@ -265,7 +265,7 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
             description: The description of the job.
             failure: Why it failed; by default what the FailureReason of ``description`` says.
         """
-        from scriptmode.spec.job_failure import parse_failure_reason
+        from scriptmode.core.spec.job_failure import parse_failure_reason
 
         super().__init__(message, description)
         self.failure = failure or parse_failure_reason(self.reason)

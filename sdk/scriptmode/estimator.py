@@ -9,31 +9,31 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from scriptmode.core.platforms import registry
+from scriptmode.core.platforms.registry import explicit_platform, find_job_platform, for_instance_types
+from scriptmode.core.request import job_inputs, render
+from scriptmode.core.spec import arguments, names
+from scriptmode.core.spec.arguments import Arguments
+from scriptmode.core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
+from scriptmode.core.spec.training_job import require_bool
+from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.latest_job import LatestJob
-from scriptmode.platforms import registry
-from scriptmode.platforms.registry import explicit_platform, find_job_platform, for_instance_types
-from scriptmode.request import job_inputs, render
-from scriptmode.spec import arguments, names
-from scriptmode.spec.arguments import Arguments
-from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
-from scriptmode.spec.training_job import require_bool
-from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from typing_extensions import Self
 
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.request.render import RenderContext
+    from scriptmode.core.source.rule_files import RuleFile
+    from scriptmode.core.source.source_archive import Source
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
-    from scriptmode.platforms.base import Platform
-    from scriptmode.request.render import RenderContext
     from scriptmode.sagemaker_session import Session
-    from scriptmode.source.rule_files import RuleFile
-    from scriptmode.source.source_archive import Source
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import TrainingJobSpec
 
 _NAMES = names.JobNames()
 
@@ -265,7 +265,7 @@ class Estimator(LatestJob, Arguments):
             SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
             RequestError: With everything for which the service would refuse the request.
         """
-        from scriptmode.display import log_lines
+        from scriptmode.core.handle import log_lines
         from scriptmode.job import resolve_job
         from scriptmode.planning import early_checks, planner
 
@@ -312,7 +312,7 @@ class Estimator(LatestJob, Arguments):
 
             # A wrong value is reported before the job is created.
             display.choose_view(live)
-        from scriptmode.display import log_lines
+        from scriptmode.core.handle import log_lines
         from scriptmode.job import create_job
         from scriptmode.planning import early_checks
 
@@ -365,8 +365,8 @@ class Estimator(LatestJob, Arguments):
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
+        from scriptmode.core.request.parse import parse_request
         from scriptmode.job import TrainingJob
-        from scriptmode.request.parse import parse_request
 
         if platform is not None and sagemaker_session is not None:
             raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
@@ -383,7 +383,7 @@ class Estimator(LatestJob, Arguments):
     @classmethod
     def _of_job(cls, description: Mapping[str, Any], tags: Mapping[str, str], platform: Platform) -> Self:
         """Return an estimator with the arguments of a described job; see `attach`."""
-        from scriptmode.request.parse import estimator_arguments
+        from scriptmode.core.request.parse import estimator_arguments
 
         estimator = cls.__new__(cls)
         # As that job was: defaults of this machine's config file do not apply.
@@ -403,7 +403,7 @@ class Estimator(LatestJob, Arguments):
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        from scriptmode.source.source_archive import ARCHIVE_NAME, read_source, remote_uri, script_name
+        from scriptmode.core.source.source_archive import ARCHIVE_NAME, read_source, remote_uri, script_name
 
         uri = remote_uri(spec.script)
         if uri is not None:
@@ -417,7 +417,7 @@ class Estimator(LatestJob, Arguments):
     def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
         if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
             return spec, ()
-        from scriptmode.source import rule_files
+        from scriptmode.core.source import rule_files
 
         return rule_files.add_rule_files(spec)
 
@@ -442,7 +442,7 @@ class Estimator(LatestJob, Arguments):
         self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
 
     def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-        from scriptmode.request.parse import make_request
+        from scriptmode.core.request.parse import make_request
 
         request = make_request(spec, context)
         self.platform.validate(request)
@@ -450,7 +450,7 @@ class Estimator(LatestJob, Arguments):
 
 
 def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None], *, shown: bool) -> None:
-    from scriptmode.display import log_lines
+    from scriptmode.core.handle import log_lines
 
     with log_lines.PackingLine(source.total) as line:
         archive = source.pack(line.packed)

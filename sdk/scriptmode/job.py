@@ -5,15 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display import log_lines
-from scriptmode.errors import (
-    JobNotFoundError,
-    PlatformError,
-    ScriptmodeError,
-    UnreadableJobError,
-    invalid,
-)
-from scriptmode.platforms.registry import (
+from scriptmode.core.handle import log_lines
+from scriptmode.core.handle.job_results import JobResults
+from scriptmode.core.platforms.registry import (
     find_job_platform,
     local_platform_or,
     queue_position,
@@ -21,25 +15,31 @@ from scriptmode.platforms.registry import (
     session_platform,
     with_settings_of,
 )
-from scriptmode.request.job_inputs import job_inputs
-from scriptmode.request.parse import parse_description, parse_request, rule_statuses
-from scriptmode.results.job_results import JobResults
-from scriptmode.spec.service_values import JobFilter
-from scriptmode.text.tracebacks import hide_frames
+from scriptmode.core.request.job_inputs import job_inputs
+from scriptmode.core.request.parse import parse_description, parse_request, rule_statuses
+from scriptmode.core.spec.service_values import JobFilter
+from scriptmode.core.text.tracebacks import hide_frames
+from scriptmode.errors import (
+    JobNotFoundError,
+    PlatformError,
+    ScriptmodeError,
+    UnreadableJobError,
+    invalid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
 
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.inputs import Input
+    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import HostActivity, JobEvent, LogEvent
     from scriptmode.display.job_list import JobList
-    from scriptmode.platforms.base import Platform
     from scriptmode.results.comparison import Comparison
     from scriptmode.sagemaker_session import Session
-    from scriptmode.spec.inputs import Input
-    from scriptmode.spec.job_description import JobDescription
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import HostActivity, JobEvent, LogEvent
 
 
 @hide_frames(ScriptmodeError)
@@ -134,7 +134,7 @@ class TrainingJob(JobResults):
     @property
     def failure(self) -> Failure | None:
         """Why the job failed, as host, process, exit code, traceback; ``None`` for a job that did not fail."""
-        from scriptmode.results.outcome import find_failure
+        from scriptmode.core.handle.outcome import find_failure
 
         return find_failure(self._description(), self.platform, self._source_dir)
 
@@ -171,14 +171,14 @@ class TrainingJob(JobResults):
             its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon
             SageMaker or of a job that has ended, are left out.
         """
-        from scriptmode.results.activity import find_activity
+        from scriptmode.core.handle.activity import find_activity
 
         return dict(find_activity(self._description(), self.platform))
 
     @property
     def events(self) -> tuple[JobEvent, ...]:
         """What the job lost or did again, such as lines of a log on a full disk; of jobs of this machine and Slurm."""
-        from scriptmode.results.activity import find_events
+        from scriptmode.core.handle.activity import find_events
 
         return find_events(self.name, self.platform)
 
@@ -211,7 +211,7 @@ class TrainingJob(JobResults):
         Raises:
             SpecError: For a host that the job does not have.
         """
-        from scriptmode.results.log_filter import LogFilter, filtered_events
+        from scriptmode.core.handle.log_filter import LogFilter, filtered_events
 
         return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
 
@@ -223,7 +223,7 @@ class TrainingJob(JobResults):
             hosts: Names of hosts; by default all hosts.
             tail: Print only the last lines that each host has so far, this many.
         """
-        from scriptmode.results.log_filter import LogFilter, filtered_events
+        from scriptmode.core.handle.log_filter import LogFilter, filtered_events
 
         log_filter = LogFilter.parse(hosts, tail)
         on_description = log_lines.StatusLines() if follow else None
@@ -265,7 +265,7 @@ class TrainingJob(JobResults):
             SpecError: For a change that the job cannot have.
             RequestError: Where the service would refuse the request.
         """
-        from scriptmode.request.rerun import RerunChanges, rerun_request
+        from scriptmode.core.request.rerun import RerunChanges, rerun_request
 
         changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
         description = self.describe()
@@ -297,8 +297,8 @@ class TrainingJob(JobResults):
             JobNotFoundError: Where the job is deleted meanwhile.
         """
         from scriptmode import display
-        from scriptmode.results.activity import describe_events
-        from scriptmode.results.log_filter import LogFilter
+        from scriptmode.core.handle.activity import describe_events
+        from scriptmode.core.handle.log_filter import LogFilter
 
         is_told, log_filter = True, LogFilter.parse(hosts, tail)
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
@@ -352,7 +352,7 @@ class TrainingJob(JobResults):
             TrainingJobStopped: Where the job was stopped.
             WaitTimeoutError: After ``timeout`` seconds; the job is still running.
         """
-        from scriptmode.spec.arguments import LOGS, shows_logs
+        from scriptmode.core.spec.arguments import LOGS, shows_logs
 
         if isinstance(timeout, (bool, list, tuple)) or (isinstance(timeout, str) and timeout.title() in LOGS):
             timeout, logs = None, timeout
@@ -367,7 +367,7 @@ class TrainingJob(JobResults):
     def _wait(
         self, timeout: float | None = None, poll: float | None = None, *, is_log_shown: bool = False
     ) -> JobDescription:
-        from scriptmode.results import outcome
+        from scriptmode.core.handle import outcome
 
         description = outcome.wait_for_end(self.name, self.platform, timeout, poll)
         outcome.raise_for_status(description, self.platform, self._source_dir, is_log_shown=is_log_shown)

@@ -58,7 +58,7 @@ class LatestJob:
         return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
 
     def _monitoring_output(self, requested: str, tool: str) -> str | None:
-        from scriptmode.request.parse import monitoring_output
+        from scriptmode.core.request.parse import monitoring_output
 
         return monitoring_output(self._latest_job(requested).describe(), tool)
 

@@ -7,19 +7,19 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws import local_bucket, s3_uris
-from scriptmode.aws.iam_role import find_execution_role, resolve_role_arn
-from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
-from scriptmode.aws.session import Connection, default_bucket_name
-from scriptmode.aws.session_objects import SessionObjects, check_bucket_name
+from scriptmode.core.aws import local_bucket, s3_uris
+from scriptmode.core.aws.iam_role import find_execution_role, resolve_role_arn
+from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
+from scriptmode.core.aws.session import Connection, default_bucket_name
+from scriptmode.core.aws.session_objects import SessionObjects, check_bucket_name
+from scriptmode.core.platforms.registry import find_job_platform, find_tuning_platform, tuning_service
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
-from scriptmode.platforms.registry import find_job_platform, find_tuning_platform, tuning_service
-from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 
 if TYPE_CHECKING:
-    from scriptmode.aws.sagemaker_config import SageMakerConfig
-    from scriptmode.machine.clock import Clock
-    from scriptmode.platforms.base import Platform
+    from scriptmode.core.aws.sagemaker_config import SageMakerConfig
+    from scriptmode.core.machine.clock import Clock
+    from scriptmode.core.platforms.base import Platform
 
 #: What to use instead of the names of the SageMaker SDK's session that this one lacks, by patterns; the first counts.
 _INSTEAD = {
@@ -257,7 +257,7 @@ class Session(SessionObjects):
             TrainingJobStopped: The job was stopped.
             JobNotFoundError: There is no such job.
         """
-        from scriptmode.results import outcome
+        from scriptmode.core.handle import outcome
 
         platform = self._platform_of(job)
         description = outcome.wait_for_end(job, platform, None, poll)
@@ -286,9 +286,8 @@ class Session(SessionObjects):
             TrainingJobStopped: The job was stopped, after waiting.
             JobNotFoundError: There is no such job.
         """
-        from scriptmode.display import log_lines
-        from scriptmode.results import log_filter, outcome
-        from scriptmode.spec.arguments import shows_logs
+        from scriptmode.core.handle import log_filter, log_lines, outcome
+        from scriptmode.core.spec.arguments import shows_logs
 
         platform = self._platform_of(job_name)
         if shows_logs(log_type):

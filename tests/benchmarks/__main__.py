@@ -11,7 +11,7 @@ import time
 
 from tests.benchmarks import figures
 
-from scriptmode.text.messages import did_you_mean
+from scriptmode.core.text.messages import did_you_mean
 
 #: In the order in which they run.
 NAMES = (

@@ -16,7 +16,7 @@ from tests.fakes.host_folders import write_job
 from tests.fakes.processes import processes_naming, until
 
 from scriptmode import MPI, Estimator
-from scriptmode.machine.data_dir import default_data_dir
+from scriptmode.core.machine.data_dir import default_data_dir
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 INHERITED = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

@@ -13,7 +13,7 @@ from tests.fakes.processes import until
 
 from scriptmode import Estimator
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
-from scriptmode.machine.data_dir import default_data_dir
+from scriptmode.core.machine.data_dir import default_data_dir
 
 # The clock of a container is this machine's. One write: a print is several where Python does not buffer.
 FIRST_LINE = "import os, time; os.write(1, b'first line %d\\n' % time.monotonic_ns())\n"

@@ -14,8 +14,8 @@ from tests.benchmarks.figures import Figure, amount, in_turn
 from tests.benchmarks.live_view import cpu_seconds
 from tests.fakes.processes import until
 
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.spec.service_values import ENDED
 from scriptmode.testing import server
 
 if TYPE_CHECKING:

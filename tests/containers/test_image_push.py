@@ -8,8 +8,8 @@ from fakes.archives import packed
 from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
-from scriptmode.aws.ecr import prepare_repository, registry_login
 from scriptmode.containers import build_image, push_image
+from scriptmode.core.aws.ecr import prepare_repository, registry_login
 
 needs_docker = pytest.mark.docker
 ACCOUNT = "123456789012"

@@ -9,12 +9,12 @@ import pytest
 from contract.test_every_field_of_the_request import NAMES, REQUESTS, given
 from hypothesis import strategies as st
 
+from scriptmode.core.request.fields import FIELDS
+from scriptmode.core.request.parse import parse_description, parse_request
+from scriptmode.core.request.render import render_request
+from scriptmode.core.spec.hyperparameters import encode_hyperparameters
+from scriptmode.core.spec.job_request import ABSENT
 from scriptmode.errors import SpecError
-from scriptmode.request.fields import FIELDS
-from scriptmode.request.parse import parse_description, parse_request
-from scriptmode.request.render import render_request
-from scriptmode.spec.hyperparameters import encode_hyperparameters
-from scriptmode.spec.job_request import ABSENT
 from scriptmode.testing import FakeSageMaker
 from scriptmode_runtime import contract
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from fakes import plain_user
 
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.data import mounts
 from scriptmode.errors import DataError, SpecError
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.local.system.file_systems import FILE_SYSTEMS_VARIABLE
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.inputs import FileSystemInput
 
 ID = "fs-0123456789abcdef0"
 
@@ -121,7 +121,7 @@ PROVIDE = f"""
 import sys
 from pathlib import Path
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.spec.inputs import FileSystemInput
+from scriptmode.core.spec.inputs import FileSystemInput
 data, mount_point = map(Path, sys.argv[1:])
 print(file_systems.provide_folder({READ_ONLY!r}, {{{ID!r}: str(data)}}, mount_point))
 (mount_point / "new").write_text("mine")

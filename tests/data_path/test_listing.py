@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from fakes.memory_objects import MemoryObjects
 
+from scriptmode.core.request.parse import parse_request
 from scriptmode.data import listing
 from scriptmode.data.channel_source import ChannelSource, source_of
 from scriptmode.data.file_store import FileStore
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
-from scriptmode.request.parse import parse_request
 
 
 def source(uri="s3://b/data/", **fields):

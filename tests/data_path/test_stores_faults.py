@@ -8,8 +8,8 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
-from scriptmode.aws import s3
-from scriptmode.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode.core.aws import s3
+from scriptmode.core.aws.s3_uris import S3Object, parse_s3_uri
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataAccessError, DataError

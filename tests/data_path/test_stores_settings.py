@@ -11,8 +11,8 @@ import pytest
 from fakes.faulty_s3 import FaultyS3
 from fakes.processes import until
 
-from scriptmode.aws import s3_reader
-from scriptmode.aws.s3 import S3
+from scriptmode.core.aws import s3_reader
+from scriptmode.core.aws.s3 import S3
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError

@@ -3,7 +3,7 @@
 import pytest
 from fakes.processes import until
 
-from scriptmode.spec.service_values import HostActivity
+from scriptmode.core.spec.service_values import HostActivity
 
 #: Computes half of the time.
 COMPUTES = """

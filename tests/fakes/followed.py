@@ -5,8 +5,8 @@ from contextlib import nullcontext
 
 from fakes.platforms import RecordingPlatform
 
-from scriptmode.machine.clock import SYSTEM
-from scriptmode.spec.service_values import LogEvent
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.spec.service_values import LogEvent
 
 REQUEST = {
     "TrainingJobName": "job-1",

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.request.render import as_fields
+from scriptmode.core.spec.service_values import ANY_JOB, LogEvent, Metric
 from scriptmode.errors import JobNotFoundError
-from scriptmode.machine.clock import SYSTEM
-from scriptmode.request.render import as_fields
-from scriptmode.spec.service_values import ANY_JOB, LogEvent, Metric
 
 
 class RecordingPlatform:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.job_request import JobRequest
 
 #: Seconds that a program may take, and how many run at once.
 LIMIT, AT_ONCE = 120, 2
@@ -248,7 +248,7 @@ def _replace_network_and_data() -> None:
     """Refuse connections; upload a placeholder where a program has not downloaded its data; end at a local request."""
     import scriptmode.job
     from scriptmode.aws import S3Uploader
-    from scriptmode.request.render import render_request
+    from scriptmode.core.request.render import render_request
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("this suite has no network")

@@ -79,14 +79,14 @@ def sdk_box(module: str) -> str | None:
     root, *rest = module.split(".")
     if root == "scriptmode_runtime":
         return root
+    # Its packages have boxes of their own.
+    rest = rest[1:] if rest[:1] == ["core"] else rest
     if rest[:2] == ["platforms", "local"]:
         return f"local.{rest[2]}" if _is_package("platforms", "local", *rest[2:3]) and rest[2:] else "platforms.local"
     if rest[0:1] == ["platforms"] and rest[1:2] in (["base"], ["registry"], ["sagemaker"], ["slurm"]):
         return ".".join(rest[:2])
-    name = rest[0] if rest else ""
-    if name in EVERYWHERE:
-        return None
-    return name if name and _is_package(name) else TOP.get(name)
+    name = rest[0] if rest and rest[0] not in EVERYWHERE else ""
+    return name if name and (_is_package(name) or _is_package("core", name)) else TOP.get(name)
 
 
 def _is_package(*names: str) -> bool:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 RAW = "dict[str, Any]"
 #: Where JSON comes in and goes out: the service's requests, HTTP, boto3 and its fakes, records and the platform's files.
 BORDERS = (
-    *(f"{sources.SDK}/{name}/" for name in ("request", "serve", "aws", "platforms/sagemaker", "testing")),
+    *(
+        f"{sources.SDK}/{name}/"
+        for name in ("core/request", "serve", "core/aws", "core/platforms/sagemaker", "testing")
+    ),
     f"{sources.SDK}/platforms/local/store/",
     "entrypoints/scriptmode_runtime/environment/",
 )
@@ -126,7 +129,7 @@ def kind_questions(files: Iterable[sources.Source]) -> Iterator[str]:
     engines = (
         "sdk/scriptmode/platforms/local/hosts/",
         "sdk/scriptmode/platforms/slurm/",
-        "sdk/scriptmode/spec/hosts.py",
+        "sdk/scriptmode/core/spec/hosts.py",
     )
     for file in files:
         for node in () if file.path.startswith(engines) else file.nodes:

@@ -10,7 +10,7 @@ PURE = {
     "entrypoints/scriptmode_runtime/environment": "roles.py",
     "entrypoints/scriptmode_runtime/mpi": "daemon_command.py efa.py mpirun_output.py rank_variables.py ssh_files.py",
     "entrypoints/scriptmode_runtime/report": "hints.py redaction.py",
-    "sdk/scriptmode": "spec/ text/messages.py text/terminal_text.py",
+    "sdk/scriptmode/core": "spec/ text/messages.py text/terminal_text.py",
     "sdk/scriptmode/data": "channel_source.py fuse_protocol.py object_store.py",
     "sdk/scriptmode/display": "downsampled_series.py formatting.py html_card.py html_charts.py row_allocation.py "
     "snapshot.py status_panel.py",
@@ -20,7 +20,7 @@ PURE = {
     "sdk/scriptmode/platforms/local/store": "job_record.py shapes.py state.py",
     "sdk/scriptmode/platforms/local/tuning": "tuning_response.py",
     "sdk/scriptmode/platforms/slurm": "environment.py steps.py",
-    "sdk/scriptmode/request": "parse.py render.py rerun.py tuning.py",
+    "sdk/scriptmode/core/request": "parse.py render.py rerun.py tuning.py",
     "sdk/scriptmode/v2": "call_arguments.py debugger.py framework_profile.py import_statements.py migration.py name_table.py "
     "notebook_text.py rule_actions.py rule_configs.py source_blocks.py",
     "sdk/scriptmode/serve": "configuration.py log_filter_pattern.py paging.py request_mapping.py s3_requests.py",
@@ -30,7 +30,7 @@ PATHS = tuple(f"{folder}/{name}" for folder, names in PURE.items() for name in n
 RESOLVED = {
     # The folder that the caller names on the command line.
     "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
-    "sdk/scriptmode/source/source_archive.py": {
+    "sdk/scriptmode/core/source/source_archive.py": {
         "resolve"
     },  # strictly, for the name of a dependency that the caller names
     "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few directories deep

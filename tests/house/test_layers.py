@@ -25,7 +25,7 @@ RUNTIME_NAMES = {
     # One way to open what others wrote, beneath a directory descriptor.
     "scriptmode_runtime.files.beneath": EVERYWHERE,
     # A request that launchers would refuse is refused before there is a job.
-    "scriptmode_runtime.settings": ("sdk/scriptmode/request/render.py",),
+    "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
     "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
     "scriptmode_runtime.files.archive.MOST_MEMBERS": ("sdk/scriptmode/platforms/local/outputs/packed_artifacts.py",),
@@ -48,10 +48,10 @@ RUNTIME_NAMES = {
         "sdk/scriptmode/platforms/local/one_host.py",
     ),
     # One way to find the error in a traceback.
-    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/spec/job_failure.py",),
-    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/spec/job_failure.py",),
-    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/spec/job_failure.py",),
-    "scriptmode_runtime.failure.signal_name": ("sdk/scriptmode/spec/job_failure.py",),
+    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/core/spec/job_failure.py",),
+    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/core/spec/job_failure.py",),
+    "scriptmode_runtime.failure.remote_traceback": ("sdk/scriptmode/core/spec/job_failure.py",),
+    "scriptmode_runtime.failure.signal_name": ("sdk/scriptmode/core/spec/job_failure.py",),
     # The log of an image without the runtime is read as the runtime reads its programs' output.
     "scriptmode_runtime.failure": ("sdk/scriptmode/platforms/foreign_failure.py",),
     "scriptmode_runtime.report.hints.hint": ("sdk/scriptmode/platforms/foreign_failure.py",),
@@ -85,20 +85,20 @@ DISTRIBUTIONS = {
     "tensorflow": ("entrypoints/scriptmode_runtime/tensorflow/", "entrypoints/scriptmode_runtime/fallback/"),
     "horovod": ("entrypoints/scriptmode_runtime/tensorflow/horovod.py",),  # its stand-in where it meets Keras
     "boto3": (
-        "sdk/scriptmode/aws/s3.py",
-        "sdk/scriptmode/aws/session.py",
+        "sdk/scriptmode/core/aws/s3.py",
+        "sdk/scriptmode/core/aws/session.py",
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
     "botocore": (
-        "sdk/scriptmode/aws/s3.py",
-        "sdk/scriptmode/aws/s3_errors.py",
-        "sdk/scriptmode/aws/session.py",
-        "sdk/scriptmode/aws/error_translation.py",
+        "sdk/scriptmode/core/aws/s3.py",
+        "sdk/scriptmode/core/aws/s3_errors.py",
+        "sdk/scriptmode/core/aws/session.py",
+        "sdk/scriptmode/core/aws/error_translation.py",
         "sdk/scriptmode/testing/",  # the fake raises its errors
         "sdk/scriptmode/serve/signatures.py",
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
-    "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
+    "obstore": ("sdk/scriptmode/core/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
     "cbor2": ("sdk/scriptmode/serve/cloudwatch.py", "sdk/scriptmode/serve/error_answers.py"),
     "waitress": ("sdk/scriptmode/serve/http_server.py", "sdk/scriptmode/serve/checked_request.py"),
@@ -114,7 +114,7 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
-    "sdk/scriptmode/machine/programs.py",  # git, and what the doctor runs: they may hang
+    "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/platforms/local/agent/agent_process.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
@@ -127,15 +127,15 @@ STARTERS = (
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
-    "text.messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
+    "core.text.messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
     "still_running",
     # One decision whether an output has colours, and one table of them.
-    "text.colours": "RUNNING STATUS_COLOURS colours_enabled",
-    "text.terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
+    "core.text.colours": "RUNNING STATUS_COLOURS colours_enabled",
+    "core.text.terminal_text": "sanitize wrap_words escape_unprintable",  # one filter of what a terminal would obey
     "display.job_list": "JobList",  # what `TrainingJob.list` returns
-    "text.progress_line": "ProgressLine",  # one line that is replaced while something takes long
-    "machine.yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
-    "spec.job_failure": "summarize_error",
+    "core.text.progress_line": "ProgressLine",  # one line that is replaced while something takes long
+    "core.machine.yaml_files": "parse_yaml",  # one way to read YAML, in which no key occurs twice
+    "core.spec.job_failure": "summarize_error",
     # The option that stands for the argument of an error; values that are too long, also in errors of click.
     "errors": "with_suffix shorten_values",
     "display": "choose_view",  # the views, validated before a job is started
@@ -143,24 +143,24 @@ COMMAND_LINE_USES = {
     "display.usage_table": "usage_lines watch_lines",
     "display.formatting": "format_silence format_usage",
     # The types of the arguments that a job file may have.
-    "spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
+    "core.spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
-    "request.parse": "parse_description",
-    "spec.distribution": "NAMES advise_name",  # one table of names
-    "spec.inputs": "Channel INPUT_MODES",
-    "spec.job_description": "JobDescription JobStatus",
-    "spec.job_request": "JobRequest",
+    "core.request.parse": "parse_description",
+    "core.spec.distribution": "NAMES advise_name",  # one table of names
+    "core.spec.inputs": "Channel INPUT_MODES",
+    "core.spec.job_description": "JobDescription JobStatus",
+    "core.spec.job_request": "JobRequest",
     # A job that cannot be read can still be deleted.
-    "platforms.registry": "local_platform queue_position",
+    "core.platforms.registry": "local_platform queue_position",
     "platforms.local": "LocalPlatform",  # public, as a submodule
     "platforms.local.pruning": "PruneReport",
-    "spec.metric_definitions": "PRESETS",
-    "spec.whole_numbers": "parse_age whole_number",
-    "spec.service_values": "ChannelProgress STATUSES suggest_status",
+    "core.spec.metric_definitions": "PRESETS",
+    "core.spec.whole_numbers": "parse_age whole_number",
+    "core.spec.service_values": "ChannelProgress STATUSES suggest_status",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
-    "source.source_archive": "file_versions",  # what --watch looks at
+    "core.source.source_archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.
     "serve.access_keys": "AccessKeys",
     "serve.configuration": "parse_configuration",

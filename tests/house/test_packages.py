@@ -4,79 +4,82 @@ from tests.house import imports, sources
 from tests.house.offenders import expect_none
 
 #: What every package of the SDK may use.
-COMMON = ("errors", "machine", "text", "spec.job_failure")
+COMMON = ("errors", "core.machine", "core.text", "core.spec.job_failure")
 #: What each package of the SDK may import besides itself and `COMMON`. The entry with the longest matching name counts, so
-#: that "platforms.base" is not "platforms". "*" is everything but the command line.
+#: that "core.platforms.base" is not "platforms". "*" is everything but the command line.
 SDK = {
     **dict.fromkeys(COMMON, COMMON),
-    "spec": (),
-    "source": ("spec",),
-    "request": ("spec",),
-    "aws": ("spec",),
-    "data": ("aws", "spec"),
-    "containers": ("aws",),
-    "platforms.base": ("spec",),
-    "platforms": ("data", "platforms.base", "request", "spec"),
-    "platforms.registry": (
-        "platforms", "platforms.base", "platforms.local", "platforms.local.tuning", "platforms.sagemaker",
-        "platforms.slurm.slurm_platform", "spec",
+    "core.spec": (),
+    "core.source": ("core.spec",),
+    "core.request": ("core.spec",),
+    "core.aws": ("core.spec",),
+    "data": ("core.aws", "core.spec"),
+    "containers": ("core.aws",),
+    "core": (),
+    "aws": ("core.aws",),
+    "core.platforms.base": ("core.spec",),
+    "core.handle": ("core.aws", "core.platforms.base", "core.request", "core.source", "core.spec", "results"),
+    "platforms": ("data", "core.platforms.base", "core.request", "core.spec"),
+    "core.platforms.registry": (
+        "platforms", "core.platforms.base", "platforms.local", "platforms.local.tuning", "core.platforms.sagemaker",
+        "platforms.slurm.slurm_platform", "core.spec",
     ),
-    "platforms.sagemaker": ("aws", "platforms", "platforms.base", "request", "spec"),
+    "core.platforms.sagemaker": ("core.aws", "platforms", "core.platforms.base", "core.request", "core.spec"),
     "platforms.local": (
-        "aws", "containers", "data", "platforms", "platforms.base", "platforms.local.agent", "platforms.local.hosts",
+        "core.aws", "containers", "data", "platforms", "core.platforms.base", "platforms.local.agent", "platforms.local.hosts",
         "platforms.local.inputs", "platforms.local.outputs", "platforms.local.store", "platforms.local.system",
-        "request", "spec",
+        "core.request", "core.spec",
     ),
-    "platforms.local.system": ("data", "spec"),
-    "platforms.local.store": ("data", "platforms", "platforms.base", "platforms.local.system", "request", "spec"),
+    "platforms.local.system": ("data", "core.spec"),
+    "platforms.local.store": ("data", "platforms", "core.platforms.base", "platforms.local.system", "core.request", "core.spec"),
     "platforms.local.inputs": (
-        "data", "platforms", "platforms.base", "platforms.local.store", "platforms.local.system", "spec",
+        "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system", "core.spec",
     ),
     "platforms.local.outputs": (
-        "aws", "data", "platforms", "platforms.base", "platforms.local.store", "platforms.local.system", "spec",
+        "core.aws", "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system", "core.spec",
     ),
     "platforms.local.hosts": (
-        "aws", "containers", "data", "platforms", "platforms.base", "platforms.local.store", "platforms.local.system",
-        "platforms.slurm", "spec",
+        "core.aws", "containers", "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system",
+        "platforms.slurm", "core.spec",
     ),
     "platforms.local.agent": (
-        "data", "platforms", "platforms.base", "platforms.local.hosts", "platforms.local.inputs",
-        "platforms.local.outputs", "platforms.local.store", "platforms.local.system", "spec",
+        "data", "platforms", "core.platforms.base", "platforms.local.hosts", "platforms.local.inputs",
+        "platforms.local.outputs", "platforms.local.store", "platforms.local.system", "core.spec",
     ),
     "platforms.local.tuning": (
-        "data", "platforms.base", "platforms.local", "platforms.local.hosts", "platforms.local.store",
-        "platforms.local.system", "platforms.slurm.slurm_platform", "request", "spec",
+        "data", "core.platforms.base", "platforms.local", "platforms.local.hosts", "platforms.local.store",
+        "platforms.local.system", "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
     "platforms.slurm": (
-        "data", "platforms", "platforms.base", "platforms.local", "platforms.local.hosts", "platforms.local.store",
-        "platforms.local.system", "request", "spec",
+        "data", "platforms", "core.platforms.base", "platforms.local", "platforms.local.hosts", "platforms.local.store",
+        "platforms.local.system", "core.request", "core.spec",
     ),
-    "platforms.slurm.slurm_platform": ("platforms.local", "platforms.slurm", "spec"),
-    "engines": ("platforms.local.hosts", "spec"),
-    "results": ("aws", "platforms.base", "request", "spec"),
-    "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
-    "display": ("planning", "platforms.base", "request", "results", "source", "spec"),
-    "sagemaker_session": ("aws", "display", "platforms.base", "platforms.registry", "results", "spec"),
+    "platforms.slurm.slurm_platform": ("platforms.local", "platforms.slurm", "core.spec"),
+    "engines": ("platforms.local.hosts", "core.spec"),
+    "results": ("core.aws", "core.platforms.base", "core.request", "core.spec"),
+    "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "core.request", "core.source", "core.spec"),
+    "display": ("core.handle", "planning", "core.platforms.base", "core.request", "results", "core.source", "core.spec"),
+    "sagemaker_session": ("core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "results", "core.spec"),
     "job": (
-        "aws", "display", "platforms.base", "platforms.registry", "request", "results", "sagemaker_session", "spec",
+        "core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "core.request", "results", "sagemaker_session", "core.spec",
     ),
-    "latest_job": ("job", "request", "results"),
+    "latest_job": ("job", "core.request", "results"),
     "estimator": (
-        "display", "job", "latest_job", "planning", "platforms.base", "platforms.registry", "request", "results",
-        "sagemaker_session", "source", "spec",
+        "core.handle", "display", "job", "latest_job", "planning", "core.platforms.base", "core.platforms.registry", "core.request", "results",
+        "sagemaker_session", "core.source", "core.spec",
     ),
     "tuning": (
-        "aws", "display", "estimator", "job", "planning", "platforms", "platforms.base", "platforms.registry", "request",
-        "results", "sagemaker_session", "spec",
+        "core.handle", "core.aws", "display", "estimator", "job", "planning", "platforms", "core.platforms.base", "core.platforms.registry", "core.request",
+        "results", "sagemaker_session", "core.spec",
     ),
-    "doctor": ("aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
+    "doctor": ("core.aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),
     "serve": (
-        "aws", "data", "platforms.base", "platforms.local", "platforms.local.store", "platforms.local.system",
-        "platforms.local.tuning", "platforms.slurm.slurm_platform", "request", "spec",
+        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.store", "platforms.local.system",
+        "platforms.local.tuning", "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
-    "testing": ("aws", "estimator", "job", "platforms.local", "platforms.registry", "request", "results", "spec"),
-    "v2": ("__init__", "aws", "spec"),  # its adapters use the public names, and look images up
+    "testing": ("core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec"),
+    "v2": ("__init__", "core.aws", "core.spec"),  # its adapters use the public names, and look images up
     "__init__": ("*",),
     "__main__": ("cli",),
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
@@ -108,16 +111,12 @@ RUNTIME = {
     "__init__": (),
 }
 #: The thin core: what a request for Amazon SageMaker and a job's verbs need. Everything else it imports on first use.
-THIN = (
-    "__init__", *COMMON, "spec", "source", "request", "aws", "platforms.base", "platforms.registry",
-    "platforms.sagemaker", "estimator", "job", "latest_job", "display.log_lines", "results.activity",
-    "results.job_results", "results.log_filter", "results.outcome",
-)  # fmt: skip
-#: Modules of these packages that do not belong to it: older SDKs' names, tuning jobs, transfers of `Session`, the registry of images.
+THIN = ("__init__", "errors", "core", "estimator", "job", "latest_job")
+#: Modules of `core` that do not belong to it: older SDKs' names, tuning jobs, transfers of `Session`, registries.
 NOT_THIN = (
-    "spec.older_names", "spec.tuning_configurations", "spec.tuning_job", "spec.tuning_description", "spec.parameter_ranges",
-    "request.tuning", "platforms.sagemaker.sagemaker_tuning", "aws.session_objects", "aws.local_bucket",
-    "aws.s3_transfers", "aws.ecr",
+    "core.spec.older_names", "core.spec.tuning_configurations", "core.spec.tuning_job", "core.spec.tuning_description",
+    "core.spec.parameter_ranges", "core.request.tuning", "core.platforms.sagemaker.sagemaker_tuning",
+    "core.aws.session_objects", "core.aws.local_bucket", "core.aws.s3_transfers", "core.aws.ecr",
 )  # fmt: skip
 EVERY_TIME = (imports.AT_ONCE, imports.LAZY, imports.TYPES)
 
@@ -130,8 +129,7 @@ def entry(module, table):
 
 def is_thin(module):
     """Return whether a module of the SDK belongs to the thin core."""
-    name = module.partition(".")[2] or "__init__"
-    return name == "platforms" or (entry(module, THIN) is not None and entry(module, NOT_THIN) is None)
+    return entry(module, THIN) is not None and entry(module, NOT_THIN) is None
 
 
 def arrows(prefix, when=EVERY_TIME):

@@ -9,28 +9,30 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_050,
-    "scriptmode/aws": 2_735,
+    "scriptmode": 2_072,
     "scriptmode/cli": 2_320,
     "scriptmode/cli/cloud_ml_engine": 793,
     "scriptmode/cli/commands": 1_674,
     "scriptmode/containers": 899,
+    "scriptmode/core": 12,
+    "scriptmode/core/aws": 2_716,
+    "scriptmode/core/handle": 676,
+    "scriptmode/core/machine": 420,
+    "scriptmode/core/platforms": 1_447,
+    "scriptmode/core/request": 1_663,
+    "scriptmode/core/source": 719,
+    "scriptmode/core/spec": 4_099,
+    "scriptmode/core/text": 552,
     "scriptmode/data": 3_998,
-    "scriptmode/display": 2_278,
+    "scriptmode/display": 2_091,
     "scriptmode/doctor": 961,
-    "scriptmode/machine": 418,
     "scriptmode/planning": 1_737,
-    "scriptmode/platforms": 822,
+    "scriptmode/platforms": 390,
     "scriptmode/platforms/local": 12_010,
-    "scriptmode/platforms/sagemaker": 1_022,
     "scriptmode/platforms/slurm": 2_655,
-    "scriptmode/request": 1_649,
-    "scriptmode/results": 2_028,
+    "scriptmode/results": 1_551,
     "scriptmode/serve": 4_125,
-    "scriptmode/source": 719,
-    "scriptmode/spec": 4_045,
     "scriptmode/testing": 3_155,
-    "scriptmode/text": 548,
     "scriptmode/tuning": 716,
     "scriptmode/v2": 1_981,
     "scriptmode_runtime": 2_589,
@@ -64,7 +66,7 @@ TOLERANCE = 1.05
 #: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: A list of the parts of a job, one or a few lines each.
-LONG_FUNCTIONS = {("sdk/scriptmode/spec/estimator_arguments.py", "to_spec"): 50}
+LONG_FUNCTIONS = {("sdk/scriptmode/core/spec/estimator_arguments.py", "to_spec"): 50}
 
 
 def test_packages_stay_small():

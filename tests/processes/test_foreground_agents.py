@@ -23,7 +23,7 @@ import sys
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.agent import agent_process
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
-from scriptmode.text.messages import Problem
+from scriptmode.core.text.messages import Problem
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 

@@ -11,13 +11,13 @@ import pytest
 from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import until
 
+from scriptmode.core.request.parse import parse_request
 from scriptmode.data import mounts
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.forked_tasks import Tasks
-from scriptmode.request.parse import parse_request
 
 pytestmark = pytest.mark.slow
 

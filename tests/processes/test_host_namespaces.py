@@ -12,7 +12,7 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 
 from scriptmode import MPI, Estimator
-from scriptmode.machine.data_dir import default_data_dir
+from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 
 OPT_ML = Path("/opt/ml")

@@ -8,13 +8,13 @@ import pytest
 from fakes.command_line import program
 
 from scriptmode import TrainingJob
+from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.errors import TrainingJobFailed
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MOST_EVENTS, starting_state, state_from_json
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.serve.page import PageOperations
-from scriptmode.spec.service_values import JobEvent
 
 DEEP = """
     import os

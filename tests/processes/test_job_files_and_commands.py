@@ -13,11 +13,11 @@ from fakes.local_jobs import request_for
 from fakes.processes import until
 
 from scriptmode import TrainingJob
+from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.hosts import host_command
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.request.parse import parse_request
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 TRAIN = """

@@ -194,7 +194,7 @@ import json, os, pathlib, sys, time
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.request.parse import parse_request
+from scriptmode.core.request.parse import parse_request
 job = Job(parse_request(json.loads(sys.argv[2])), "arn", "us-east-1", sys.executable, 120.0)
 with JobStore(pathlib.Path(sys.argv[1])).create(job, starting_state(job.request.name, "arn", time.time())):
     os.kill(os.getpid(), 9)

@@ -17,9 +17,9 @@ from fakes.processes import until
 from fakes.promptness import soon
 
 from scriptmode import TrainingJob
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.errors import JobExistsError, PlatformError
-from scriptmode.machine.installation import install_command
-from scriptmode.spec.service_values import ChannelProgress
 
 
 @pytest.mark.prompt

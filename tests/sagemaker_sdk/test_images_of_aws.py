@@ -39,7 +39,7 @@ MATRIX = [
 ]
 #: The URI for each row, or None.
 OURS = """
-    from scriptmode.aws.images import look_up_image
+    from scriptmode.core.aws.images import look_up_image
     from scriptmode.errors import SpecError
     def answer(version, python, region, types):
         try:

@@ -16,14 +16,14 @@ import pytest
 from nbclient import NotebookClient
 from traitlets.config import Config
 
-from scriptmode.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 
 pytestmark = pytest.mark.slow
 
 #: The changes of the guide "Coming from sagemaker v2".
 IMPORTS = {
     r"^import sagemaker$": "import scriptmode as sagemaker",
-    r"^from sagemaker\.s3 import": "from scriptmode.aws import",
+    r"^from sagemaker\.s3 import": "from scriptmode.core.aws import",
     r"^from sagemaker(\.\w+)* import": "from scriptmode import",
 }
 #: A program that reads what the cells give it, in place of the notebooks' networks.

@@ -8,8 +8,8 @@ from contract.test_requests_as_values import UNKNOWN, text, unknown
 from sagemaker_sdk.matrix import CASES, REFUSED
 
 from scriptmode import Estimator
-from scriptmode.request.parse import parse_request
-from scriptmode.request.render import render_request
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.request.render import render_request
 from scriptmode.testing import FakeSageMaker
 from scriptmode_runtime import contract
 

@@ -8,7 +8,7 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 from sagemaker_sdk.tuner_requests import CASES, HOSTS
 
-from scriptmode.request import tuning
+from scriptmode.core.request import tuning
 
 #: Script mode's own hyperparameters: where the source is, and how v2's attach finds the class.
 _OWN = ("sagemaker_", "model_dir")

@@ -11,6 +11,7 @@ import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.errors import PlatformError, UnreadableJobError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.host_link import HostLinks
@@ -21,7 +22,6 @@ from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.spec.service_values import ChannelProgress
 from scriptmode_runtime.processes.system import boot_id
 
 QUEUED = AgentLocation(Presence.WAITING, "Waiting in the queue: Priority", position=3)

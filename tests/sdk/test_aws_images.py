@@ -4,7 +4,7 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.aws.image_support import is_aws_image
+from scriptmode.core.aws.image_support import is_aws_image
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 

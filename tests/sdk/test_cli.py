@@ -23,7 +23,7 @@ from scriptmode.cli.error_reporting import exit_code
 from scriptmode.cli.options import account_options
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.values import parse_number_or_text
-from scriptmode.request.parse import parse_description
+from scriptmode.core.request.parse import parse_description
 from scriptmode.testing import Life
 
 
@@ -84,7 +84,7 @@ def test_the_help_imports_no_verb_and_no_job_code():
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}\n{loaded}"], check=True, capture_output=True, text=True, timeout=600
     )
-    names = ["", ".cli", ".cli.group", ".errors", ".text", ".text.messages"]
+    names = ["", ".cli", ".cli.group", ".core", ".core.text", ".core.text.messages", ".errors"]
     assert done.stdout.splitlines()[-1] == str([f"scriptmode{name}" for name in names])
 
 

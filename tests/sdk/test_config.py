@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from scriptmode.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
+from scriptmode.core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
 
 ROLE = "arn:aws:iam::123456789012:role/training"
@@ -261,7 +261,7 @@ def test_a_session_s_mapping_is_named_as_the_caller_says():
 
 def test_a_machine_without_a_file_does_not_import_yaml(machine):
     code = (
-        "import sys\nfrom scriptmode.aws import sagemaker_config\nassert sagemaker_config.read_config({}, None) == sagemaker_config.SageMakerConfig()\n"
+        "import sys\nfrom scriptmode.core.aws import sagemaker_config\nassert sagemaker_config.read_config({}, None) == sagemaker_config.SageMakerConfig()\n"
         "assert not {'yaml', 'boto3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,14 +10,14 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
+from scriptmode.core.spec.service_values import ChannelProgress
+from scriptmode.core.text import messages
+from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_charts import line_chart
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, Observations
-from scriptmode.spec.service_values import ChannelProgress
 from scriptmode.testing import Life
-from scriptmode.text import messages
-from scriptmode.text.terminal_text import render_line
 
 
 class Terminal(io.StringIO):

@@ -13,9 +13,9 @@ from fakes.sagemaker_jobs import started
 from pyte import HistoryScreen, Stream
 
 from scriptmode import CredentialsError, JobNotFoundError, display
+from scriptmode.core.spec.service_values import HostActivity, LogEvent
 from scriptmode.display.follower import Follower
 from scriptmode.display.terminal_view import TerminalView
-from scriptmode.spec.service_values import HostActivity, LogEvent
 from scriptmode.testing import Life
 
 

@@ -4,13 +4,13 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.display import html_card
 from scriptmode.display.collector import ChannelRates, Collector
 from scriptmode.display.formatting import format_channel
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
-from scriptmode.request.parse import parse_description
-from scriptmode.spec.service_values import ChannelProgress, HostActivity, LogEvent
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]

@@ -9,10 +9,10 @@ from fakes.platforms import RecordingPlatform
 
 import scriptmode
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.distribution import parse_distribution
 from scriptmode.display.follower import find_roles
 from scriptmode.planning import host_roles
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.distribution import parse_distribution
 
 GROUPS = [
     InstanceGroup("one", "ml.m5.large", 1),

@@ -11,10 +11,10 @@ from fakes.doctor_stubs import MISSING, write_stubs
 from fakes.processes import until
 from processes.small_disk import _namespace
 
+from scriptmode.core.machine.installation import install_command
 from scriptmode.data import mounts
 from scriptmode.doctor import machine_checks, program_checks
 from scriptmode.errors import DataError
-from scriptmode.machine.installation import install_command
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode_runtime.processes import process_tree
 

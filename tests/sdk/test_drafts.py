@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from fakes.processes import until
 
-from scriptmode.machine import drafts
+from scriptmode.core.machine import drafts
 from scriptmode.platforms.local.system import durable
 from scriptmode.results.artifacts import download
 
@@ -19,7 +19,7 @@ from scriptmode.results.artifacts import download
 OWNER = """
 import os, sys, tempfile, time
 from pathlib import Path
-from scriptmode.machine import drafts
+from scriptmode.core.machine import drafts
 
 folder = Path(sys.argv[1])
 descriptor, name = tempfile.mkstemp(prefix=".new-", dir=folder)

@@ -6,9 +6,9 @@ import pytest
 
 from scriptmode import MPI, DataError, Estimator, RequestError, SpecError, TrainingJob
 from scriptmode.aws import S3Downloader
+from scriptmode.core.spec.unused_settings import LAUNCHER_VARIABLES
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
-from scriptmode.spec.unused_settings import LAUNCHER_VARIABLES
 
 ROOT = Path(__file__).parents[2]
 

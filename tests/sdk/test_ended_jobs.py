@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from scriptmode import UnreadableJobError
+from scriptmode.core.request.parse import parse_request
 from scriptmode.data import regular_files
 from scriptmode.errors import FAILED_DISK
 from scriptmode.platforms.local import LocalPlatform, job_index
@@ -17,7 +18,6 @@ from scriptmode.platforms.local.store import data_dir_checks
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.request.parse import parse_request
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})

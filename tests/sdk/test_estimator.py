@@ -22,8 +22,8 @@ from scriptmode import (
     TrainingJob,
 )
 from scriptmode.containers import default_image
-from scriptmode.display import log_lines
-from scriptmode.source import source_archive
+from scriptmode.core.handle import log_lines
+from scriptmode.core.source import source_archive
 from scriptmode.testing import FakeSageMaker
 
 

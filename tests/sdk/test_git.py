@@ -14,9 +14,9 @@ from fakes.git_server import GitServer, Repository
 from fakes.processes import until
 from fakes.promptness import soon
 
+from scriptmode.core.source.git import checkout
+from scriptmode.core.spec.git_source import GitSource, parse_git_config
 from scriptmode.errors import SourceError
-from scriptmode.source.git import checkout
-from scriptmode.spec.git_source import GitSource, parse_git_config
 
 pytestmark = pytest.mark.slow
 

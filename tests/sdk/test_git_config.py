@@ -1,7 +1,7 @@
 import pytest
 
+from scriptmode.core.spec.git_source import GitSource, parse_git_config
 from scriptmode.errors import SpecError
-from scriptmode.spec.git_source import GitSource, parse_git_config
 
 
 def test_the_keys_of_the_sagemaker_sdk_are_taken():

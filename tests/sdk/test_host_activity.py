@@ -13,6 +13,8 @@ from fakes.local_jobs import request_for
 from fakes.nvml import Gpu, Nvml
 from fakes.processes import until
 
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.display import formatting
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.store.host_activity import read_activity, write_usage
@@ -20,8 +22,6 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.gpus import Gpus, GpuUsage, open_gpus
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.service_values import HostActivity
 
 #: Uses 60 MB, and half a second of CPU time in a child that has ended when it says so.
 BUSY = """

@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-from scriptmode.aws.image_table import own_table
-from scriptmode.aws.images import look_up_image
+from scriptmode.core.aws.image_table import own_table
+from scriptmode.core.aws.images import look_up_image
 from scriptmode.errors import SpecError
 from scriptmode.v2 import alias
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from scriptmode.aws.images import debugger_rule_image, look_up_image
+from scriptmode.core.aws.images import debugger_rule_image, look_up_image
+from scriptmode.core.machine.installation import install_command
 from scriptmode.errors import SpecError
-from scriptmode.machine.installation import install_command
 
 #: Of two Regions, one release with one Python and one with an entry for each Python.
 TABLE = {

@@ -20,11 +20,11 @@ from scriptmode import (
     TransientError,
     WaitTimeoutError,
 )
+from scriptmode.core.handle.log_lines import StatusLines, show
+from scriptmode.core.request.parse import parse_description, parse_request
+from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.display.job_list import JobList
-from scriptmode.display.log_lines import StatusLines, show
-from scriptmode.request.parse import parse_description, parse_request
 from scriptmode.results import artifacts
-from scriptmode.spec.service_values import LogEvent
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.files.archive import MODEL_LIMITS
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import scriptmode
 from scriptmode.cli.cloud_ml_engine.machines import NEAREST, TIERS
-from scriptmode.request.service_model import shapes
+from scriptmode.core.request.service_model import shapes
 
 #: Tells how it was started; a name that only the package's own folder on the path resolves.
 TASK = """

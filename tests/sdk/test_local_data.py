@@ -7,6 +7,8 @@ import tarfile
 import pytest
 from fakes.local_jobs import channel, request_for, unpacked
 
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.training_job import Output
 from scriptmode.data import file_copy
 from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
@@ -18,9 +20,7 @@ from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.request.parse import parse_request
 from scriptmode.results.artifacts import download
-from scriptmode.spec.training_job import Output
 
 
 def sandboxes(folder, count=1):

@@ -11,6 +11,7 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet, requirements_settings
 from scriptmode.platforms.local.store import host_logs
@@ -22,7 +23,6 @@ from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.request.parse import parse_request
 from scriptmode_runtime.processes.streams import Sink
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"

@@ -12,8 +12,11 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
+from scriptmode.core.machine.data_dir import default_data_dir
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.training_job import Resources, Script, TrainingJobSpec
 from scriptmode.errors import JobExistsError, JobNotFoundError
-from scriptmode.machine.data_dir import default_data_dir
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
@@ -26,9 +29,6 @@ from scriptmode.platforms.local.store.state import (
     starting_state,
     state_from_json,
 )
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.service_values import ENDED
-from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})

@@ -8,10 +8,10 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.core.request import service_model
+from scriptmode.core.request.parse import parse_request
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, RequestError
 from scriptmode.platforms.local import validation
-from scriptmode.request import service_model
-from scriptmode.request.parse import parse_request
 
 
 def problem(request):

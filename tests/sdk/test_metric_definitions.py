@@ -9,11 +9,11 @@ import pytest
 from fakes.command_line import documents, invoke
 
 from scriptmode import Estimator, SpecError
+from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_slow
+from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.display.collector import Collector
 from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
-from scriptmode.request.parse import parse_description
-from scriptmode.spec.metric_definitions import PRESETS, Definition, may_be_slow
-from scriptmode.spec.service_values import LogEvent
 
 KERAS_LINES = {
     "Keras 2": "938/938 [==============================] - 4s 4ms/step - loss: 0.2609 - accuracy: 0.9241 - val_loss: 1.4e-01 - val_accuracy: 0.9586",
@@ -159,7 +159,7 @@ def test_both_engines_find_the_same(regex, line):
 @pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"val_(?:loss|acc)=(\S+)"])
 def test_what_cannot_take_long_needs_no_other_package(regex):
     code = (
-        "import sys; from scriptmode.spec.metric_definitions import Definition\n"
+        "import sys; from scriptmode.core.spec.metric_definitions import Definition\n"
         f"list(Definition('m', {regex!r}).values('loss=1'))\n"
         "assert 'regex' not in sys.modules"
     )

@@ -5,8 +5,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from scriptmode.spec.names import job_name
-from scriptmode.text.messages import suggest_similar
+from scriptmode.core.spec.names import job_name
+from scriptmode.core.text.messages import suggest_similar
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=timezone.utc)
 

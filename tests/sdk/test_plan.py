@@ -25,10 +25,10 @@ from scriptmode import (
     PlatformError,
     SpecError,
 )
+from scriptmode.core.request.render import render_request
 from scriptmode.planning import archive_contents
 from scriptmode.planning.assumptions import gpu_count
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.request.render import render_request
 from scriptmode.testing import FakeSageMaker
 
 IMAGE = "registry/team/tf:2.15"

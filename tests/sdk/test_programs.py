@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from scriptmode.machine.programs import ProgramError, stream_program
+from scriptmode.core.machine.programs import ProgramError, stream_program
 
 
 def test_every_line_of_a_program_is_yielded_with_the_last_one_that_has_no_end():

@@ -4,7 +4,7 @@ import pytest
 from fakes.sagemaker_jobs import ROLE, started
 
 from scriptmode import Estimator, FileSystemInput, JobExistsError, ShuffleConfig, SpecError, TrainingInput, TrainingJob
-from scriptmode.request.rerun import RerunChanges, rerun_request
+from scriptmode.core.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
 

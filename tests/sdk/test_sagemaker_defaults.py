@@ -16,10 +16,10 @@ from scriptmode import (
     SpecError,
     TransientError,
 )
-from scriptmode.aws.iam_role import find_execution_role
-from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.request.parse import parse_request
+from scriptmode.core.aws.iam_role import find_execution_role
+from scriptmode.core.platforms.sagemaker import SageMakerPlatform
+from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.core.request.parse import parse_request
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 

@@ -7,9 +7,9 @@ from fakes.log_streams import LogStreams
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
-from scriptmode.aws.session import Connection
-from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
-from scriptmode.platforms.sagemaker.cloudwatch_metrics import read_metrics
+from scriptmode.core.aws.session import Connection
+from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
+from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
 

@@ -14,8 +14,8 @@ from scriptmode import (
     RequestError,
     TransientError,
 )
-from scriptmode.aws.error_translation import translate_client_error
-from scriptmode.aws.iam_role import find_execution_role
+from scriptmode.core.aws.error_translation import translate_client_error
+from scriptmode.core.aws.iam_role import find_execution_role
 
 pytestmark = pytest.mark.slow  # starts a server
 ROLE = "arn:aws:iam::123456789012:role/training"

@@ -28,7 +28,7 @@ from scriptmode import (
     get_execution_role,
 )
 from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
-from scriptmode.aws.local_bucket import LocalBucket
+from scriptmode.core.aws.local_bucket import LocalBucket
 from scriptmode.sagemaker_session import wrap_session
 from scriptmode.testing import FakeSageMaker
 

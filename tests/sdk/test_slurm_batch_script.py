@@ -6,13 +6,13 @@ from pathlib import PurePosixPath
 import pytest
 
 from scriptmode import Slurm, SpecError
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
 from scriptmode.platforms.slurm.environment import cpu_variables
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings, settings_from_json
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode_runtime.host import machine
 
 FOLDER = PurePosixPath("/shared/jobs/mnist 1%j")

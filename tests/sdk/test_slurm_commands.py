@@ -5,12 +5,12 @@ import os
 import pytest
 from fakes import slurm_programs
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import PlatformError, SpecError, TransientError
-from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.slurm import checks, commands, problems
 from scriptmode.platforms.slurm.commands import JobStatus, Node, Partition
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-from scriptmode.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.testing.fake_clock import FakeClock
 
 PARTITIONS = """\

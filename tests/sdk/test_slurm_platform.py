@@ -19,10 +19,10 @@ from scriptmode import (
     TrainingJobStopped,
     Tuner,
 )
+from scriptmode.core.request.parse import parse_request
 from scriptmode.planning.role_query import job_roles
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.slurm import commands, problems
-from scriptmode.request.parse import parse_request
 
 PENDING = {"state": "PENDING", "reason": "Priority"}
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from fakes.local_jobs import request_for
 
+from scriptmode.core.request.parse import parse_request
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -17,7 +18,6 @@ from scriptmode.platforms.slurm import addresses, apptainer_images, environment,
 from scriptmode.platforms.slurm.addresses import Interface
 from scriptmode.platforms.slurm.slurm_fleet import SlurmFleet
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-from scriptmode.request.parse import parse_request
 
 ETHERNET, FAST = Interface("eth0", "192.0.2.7"), Interface("ib0", "10.1.2.7")
 FAST_6 = Interface("ib0", "fd00::7")

@@ -7,9 +7,9 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
-from scriptmode.source import source_archive
-from scriptmode.source.source_archive import read_source, script_name
-from scriptmode.spec.training_job import Script
+from scriptmode.core.source import source_archive
+from scriptmode.core.source.source_archive import read_source, script_name
+from scriptmode.core.spec.training_job import Script
 from scriptmode_runtime.files.archive import unpack
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scriptmode import Estimator, PlatformError, ScriptmodeError, TrainingJob
-from scriptmode.text.tracebacks import hide_frames
+from scriptmode.core.text.tracebacks import hide_frames
 
 CALL = """
 from scriptmode import Estimator

@@ -26,8 +26,8 @@ from scriptmode import (
     WarmStartConfig,
     WarmStartTypes,
 )
-from scriptmode.platforms.registry import tuning_service
-from scriptmode.request import tuning
+from scriptmode.core.platforms.registry import tuning_service
+from scriptmode.core.request import tuning
 from scriptmode.testing import FakeSageMaker
 
 ACCURACY = [{"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"}]

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from scriptmode import CategoricalParameter, ContinuousParameter, IntegerParameter, MissingPackageError
+from scriptmode.core.request import tuning
 from scriptmode.platforms.local.tuning.search import Search, require_optuna
-from scriptmode.request import tuning
 
 SEARCH_RANGES = {
     "lr": ContinuousParameter(1e-5, 1e-1),

@@ -1,8 +1,8 @@
 """The table of ``scriptmode top``: a line for each host, as wide as its cells, and as much of it as a terminal has room."""
 
+from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.display.usage_table import _fitted, usage_lines
-from scriptmode.request.parse import parse_description
-from scriptmode.spec.service_values import HostActivity
 
 
 def described(name, hosts=1, secondary="Training"):

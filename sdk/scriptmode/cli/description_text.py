@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from scriptmode import FileSystemInput, TrainingInput
 from scriptmode.cli.output import format_time
+from scriptmode.core.spec.job_failure import summarize_error
+from scriptmode.core.text.messages import format_duration
+from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.display.formatting import format_silence, format_usage
-from scriptmode.spec.job_failure import summarize_error
-from scriptmode.text.messages import format_duration
-from scriptmode.text.terminal_text import escape_unprintable
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode import Failure, HostActivity, JobEvent
-    from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.job_description import JobDescription
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import ChannelProgress
+    from scriptmode.core.spec.inputs import Channel
+    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import ChannelProgress
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {

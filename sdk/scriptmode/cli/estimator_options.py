@@ -10,7 +10,7 @@ import click
 from scriptmode.cli import completers, job_file
 from scriptmode.cli.options import account_options, job_name_option, json_option, platform_option
 from scriptmode.cli.values import WholeNumber
-from scriptmode.spec.inputs import INPUT_MODES
+from scriptmode.core.spec.inputs import INPUT_MODES
 
 _AT_LEAST_1 = WholeNumber(min=1)
 #: For arguments of the estimator with an option each: the metavariable and the help.

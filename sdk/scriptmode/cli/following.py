@@ -10,9 +10,9 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJobError
 from scriptmode.cli import output
+from scriptmode.core.platforms.registry import queue_position
+from scriptmode.core.text.messages import still_running
 from scriptmode.display import choose_view
-from scriptmode.platforms.registry import queue_position
-from scriptmode.text.messages import still_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from scriptmode import ScriptmodeError
-from scriptmode.text.messages import did_you_mean, suggest_similar
+from scriptmode.core.text.messages import did_you_mean, suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.cli import locations, structured_files
-from scriptmode.machine.yaml_files import parse_yaml
-from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
-from scriptmode.spec.whole_numbers import whole_number
-from scriptmode.text.messages import did_you_mean, validate_keys
+from scriptmode.core.machine.yaml_files import parse_yaml
+from scriptmode.core.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
+from scriptmode.core.spec.whole_numbers import whole_number
+from scriptmode.core.text.messages import did_you_mean, validate_keys
 
 if TYPE_CHECKING:
     from collections.abc import Container

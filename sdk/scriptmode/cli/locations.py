@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from scriptmode import SpecError
-from scriptmode.text.messages import did_you_mean_path
+from scriptmode.core.text.messages import did_you_mean_path
 
 _FILE = "file://"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
-from scriptmode.text.terminal_text import sanitize, wrap_words
+from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
+from scriptmode.core.text.terminal_text import sanitize, wrap_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

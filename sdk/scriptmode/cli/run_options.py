@@ -15,9 +15,9 @@ from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
-from scriptmode.spec.distribution import NAMES, advise_name
-from scriptmode.spec.metric_definitions import PRESETS
-from scriptmode.text.messages import suggest_similar
+from scriptmode.core.spec.distribution import NAMES, advise_name
+from scriptmode.core.spec.metric_definitions import PRESETS
+from scriptmode.core.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

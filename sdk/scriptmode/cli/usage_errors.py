@@ -6,7 +6,7 @@ import re
 
 import click
 
-from scriptmode.text.messages import did_you_mean, suggest_similar
+from scriptmode.core.text.messages import did_you_mean, suggest_similar
 
 #: The most options that are listed where none is similar.
 _MOST_LISTED = 12

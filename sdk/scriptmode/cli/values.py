@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.spec.whole_numbers import parse_age
+from scriptmode.core.spec.whole_numbers import parse_age
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

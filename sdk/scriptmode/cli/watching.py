@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from scriptmode import ScriptmodeError, SourceError, SpecError
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import report_error
-from scriptmode.source.source_archive import file_versions
+from scriptmode.core.source.source_archive import file_versions
 
 if TYPE_CHECKING:
     from scriptmode import Estimator, TrainingJob

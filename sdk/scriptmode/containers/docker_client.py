@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError
-from scriptmode.machine.installation import install_command
-from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.machine.programs import run_program
+from scriptmode.core.machine.programs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

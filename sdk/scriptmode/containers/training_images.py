@@ -84,7 +84,7 @@ def require_built(image: str) -> None:
 
 def pull_image(image: str) -> None:
     """Pull an image from its registry, from Amazon ECR with the caller's credentials; raises `PlatformError`."""
-    from scriptmode.aws.ecr import registry_login
+    from scriptmode.core.aws.ecr import registry_login
 
     try:
         docker_client.pull(image, registry_login(image))
@@ -218,7 +218,7 @@ def push_image(
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
     if _is_ecr(place):
-        from scriptmode.aws.ecr import prepare_repository
+        from scriptmode.core.aws.ecr import prepare_repository
 
         prepared = prepare_repository(place, session)
         place, login = prepared.uri, prepared.login
@@ -229,7 +229,7 @@ def push_image(
 
 def _is_ecr(place: str) -> bool:
     """Return whether a repository is in Amazon ECR: by its host, or because it has none."""
-    from scriptmode.aws.ecr import HOST
+    from scriptmode.core.aws.ecr import HOST
 
     host, slash, _ = place.partition("/")
     names_a_host = bool(slash) and (any(mark in host for mark in ".:") or host == "localhost")

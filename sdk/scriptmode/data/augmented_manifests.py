@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data.manifests import after_space, require_reachable
 from scriptmode.data.object_store import Literal
 from scriptmode.errors import DataError
-from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.inputs import TrainingInput
+from scriptmode.core.spec.inputs import TrainingInput
 
 if TYPE_CHECKING:
-    from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.inputs import Channel
+    from scriptmode.core.spec.job_request import JobRequest
 
 
 @dataclass(frozen=True)

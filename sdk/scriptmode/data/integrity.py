@@ -25,8 +25,8 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
+from scriptmode.core.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.errors import DataError
-from scriptmode.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

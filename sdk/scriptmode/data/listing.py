@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from scriptmode.aws.s3_uris import parse_s3_uri
+from scriptmode.core.aws.s3_uris import parse_s3_uri
+from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.sharding import Shard, shard_records
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,8 +17,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from scriptmode.core.text.messages import Problem, problem_of
 from scriptmode.errors import DataError
-from scriptmode.text.messages import Problem, problem_of
 from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"

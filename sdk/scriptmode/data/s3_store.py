@@ -19,14 +19,14 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 
-from scriptmode.aws import s3, s3_errors
-from scriptmode.aws.s3_reader import S3Reader
-from scriptmode.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode.core.aws import s3, s3_errors
+from scriptmode.core.aws.s3_reader import S3Reader
+from scriptmode.core.aws.s3_uris import S3Object, parse_s3_uri
+from scriptmode.core.spec.inputs import IN_PARTS, LEAST_RATE
 from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
 from scriptmode.errors import DataNotFoundError, PlatformError, with_suffix
-from scriptmode.spec.inputs import IN_PARTS, LEAST_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

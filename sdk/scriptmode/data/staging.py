@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, cast
 
+from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.data.file_store import open_unchanged, path_of, translated
@@ -20,7 +21,6 @@ from scriptmode.data.object_store import CHUNK_BYTES
 from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError
-from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

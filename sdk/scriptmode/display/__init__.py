@@ -11,7 +11,6 @@ Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display 
 * ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
 * ``usage_table``: the resources of several jobs' hosts, refreshed in place.
 * ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
-* ``log_lines``: the log as plain lines, and the statuses between them.
 * ``downsampled_series``, ``formatting``: sparklines; durations and rates as text.
 """
 
@@ -22,14 +21,14 @@ import sys
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
-from scriptmode.display import log_lines
+from scriptmode.core.handle import log_lines
+from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-from scriptmode.results.log_filter import ALL_LINES, LogFilter, filtered_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import Platform
+    from scriptmode.core.platforms.base import Platform
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"

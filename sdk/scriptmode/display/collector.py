@@ -13,6 +13,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.service_values import HostActivity
+from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
 from scriptmode.display.snapshot import (
@@ -24,17 +27,14 @@ from scriptmode.display.snapshot import (
     create_snapshot,
 )
 from scriptmode.errors import DataError
-from scriptmode.spec.metric_definitions import Definition
-from scriptmode.spec.service_values import HostActivity
-from scriptmode.text.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from scriptmode.spec.job_description import JobDescription
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.service_values import ChannelProgress, LogEvent
+    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.service_values import ChannelProgress, LogEvent
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500

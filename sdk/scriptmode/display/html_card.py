@@ -5,17 +5,17 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
+from scriptmode.core.spec.job_failure import traceback_below_error
+from scriptmode.core.text import messages
 from scriptmode.display import formatting
 from scriptmode.display.html_charts import line_chart, stacked_bar
 from scriptmode.display.row_allocation import visible_count
-from scriptmode.spec.job_failure import traceback_below_error
-from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from scriptmode.core.spec.job_failure import Failure
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
-    from scriptmode.spec.job_failure import Failure
 
     _Row = tuple[str, ...]
     _T = TypeVar("_T")

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.text.messages import format_duration
-from scriptmode.text.terminal_text import align_columns, escape_unprintable
+from scriptmode.core.text.messages import format_duration
+from scriptmode.core.text.terminal_text import align_columns, escape_unprintable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.segment import ControlType, Segment, Segments
 from rich.text import Text
 
-from scriptmode.text.colours import colours_enabled
+from scriptmode.core.text.colours import colours_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

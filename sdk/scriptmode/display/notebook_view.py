@@ -8,16 +8,16 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.text import messages
+from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display import formatting, html_card
 from scriptmode.errors import ScriptmodeError
-from scriptmode.text import messages
-from scriptmode.text.terminal_text import render_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from scriptmode.core.platforms.base import Platform
     from scriptmode.display.snapshot import Frame
-    from scriptmode.platforms.base import Platform
 
 #: Number of log lines that a notebook shows, and of characters of each.
 LAST_LINES, LINE_CHARACTERS = 20, 500

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.job_failure import may_succeed_again
-from scriptmode.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
+from scriptmode.core.spec.job_failure import may_succeed_again
+from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from scriptmode.spec.job_description import JobDescription, Transition
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.service_values import LogEvent
+    from scriptmode.core.spec.job_description import JobDescription, Transition
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.service_values import LogEvent
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,22 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
 
+from scriptmode.core.handle.activity import find_activity, find_events
+from scriptmode.core.handle.outcome import find_failure
+from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.service_values import FAILED, HostActivity
+from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
-from scriptmode.request.parse import parse_description
-from scriptmode.results.activity import find_activity, find_events
-from scriptmode.results.outcome import find_failure
-from scriptmode.spec.service_values import FAILED, HostActivity
-from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.spec.job_description import JobDescription
-    from scriptmode.spec.service_values import JobEvent, Metric
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.service_values import JobEvent, Metric
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.

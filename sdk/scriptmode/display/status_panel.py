@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from scriptmode.core.text import messages, terminal_text
+from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.row_allocation import allocate_rows, visible_count
-from scriptmode.text import messages, terminal_text
-from scriptmode.text.colours import RUNNING, STATUS_COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode.display import log_lines
+from scriptmode.core.handle import log_lines
+from scriptmode.core.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode.core.text.messages import format_duration, pluralize
+from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
-from scriptmode.spec.job_failure import parse_failure_reason, summarize_error
-from scriptmode.text.messages import format_duration, pluralize
-from scriptmode.text.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from typing_extensions import Self
 
-    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 
 class TuningLines:

@@ -23,8 +23,8 @@ _MOST_DISK_SECONDS = 2.0
 
 def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `check_runner` binds it
     """Query the identity of the credentials, compare the clocks, and with ``asks_service`` list a training job."""
-    from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
-    from scriptmode.aws.session import Connection
+    from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
+    from scriptmode.core.aws.session import Connection
 
     connection, source, response = Connection(), "", {}
     is_valid = False
@@ -81,7 +81,7 @@ def _format_offset(ahead: float) -> str:
 
 def _disk_clock_offset() -> float | None:
     """Return the seconds by which the clock of the data directory's file system is ahead; ``None`` if unknown."""
-    from scriptmode.machine.data_dir import default_data_dir
+    from scriptmode.core.machine.data_dir import default_data_dir
 
     with suppress(OSError, ImportError, DataError):
         from scriptmode.platforms.local.store import data_dir_checks
@@ -93,8 +93,8 @@ def _disk_clock_offset() -> float | None:
 
 def config_file() -> Iterator[Check]:
     """Read the SageMaker config files like a job."""
-    from scriptmode.aws import sagemaker_config
-    from scriptmode.aws.s3 import S3
+    from scriptmode.core.aws import sagemaker_config
+    from scriptmode.core.aws.s3 import S3
 
     found = sagemaker_config.read_config(os.environ, S3().read_bytes)
     role = f"role {found.role}" if found.role else "no role: give role= to the estimator"

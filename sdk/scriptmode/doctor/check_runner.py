@@ -29,7 +29,7 @@ LOCAL, SAGEMAKER, SLURM = "local", "sagemaker", "slurm"
 _NEEDED = {SLURM: ("scriptmode", "Python", "disk", "jobs")}
 _ACCOUNT = ("credentials", "Region", "clock")
 #: Modules that several checks import: imported before the threads start, which could deadlock in import locks.
-_PRELOADED = ("scriptmode.aws.session", "scriptmode.containers.docker_client")
+_PRELOADED = ("scriptmode.core.aws.session", "scriptmode.containers.docker_client")
 _PRELOADED_LOCAL = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.data_dir_checks")
 
 

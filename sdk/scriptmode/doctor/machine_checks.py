@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.core.text.messages import format_bytes
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

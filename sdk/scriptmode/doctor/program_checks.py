@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.machine.programs import ProgramError, run_program, stream_program
 from scriptmode.doctor.check import OK, Check, ok, problem, warning
-from scriptmode.machine.installation import install_command
-from scriptmode.machine.programs import ProgramError, run_program, stream_program
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.core.text.messages import pluralize
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import PlatformError
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.platforms.local.store import data_dir_checks
 from scriptmode.platforms.slurm import commands
 from scriptmode.platforms.slurm.slurm_settings import parse_settings
-from scriptmode.text.messages import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

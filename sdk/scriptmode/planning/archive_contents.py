@@ -17,8 +17,8 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.source.source_archive import Source
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.source.source_archive import Source
 
 #: Number of bytes of a file that the runtime needs to find out how it is started.
 _LONGEST_TEXT = 64 * 1024

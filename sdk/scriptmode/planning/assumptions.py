@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scriptmode.aws.image_support import is_aws_image
+from scriptmode.core.aws.image_support import is_aws_image
 from scriptmode_runtime import contract
 from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.preview import Programs
@@ -14,7 +14,7 @@ from scriptmode_runtime.preview import Programs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.job_request import JobRequest
 
 #: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,
 #: from "Run GPU jobs" (AWS Batch User Guide).

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scriptmode.core.request import parse, rerun
+from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS
+from scriptmode.core.spec.training_job import CODE_CHANNEL
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents
 from scriptmode.planning.plan_parts import Change, Difference
-from scriptmode.request import parse, rerun
-from scriptmode.request.service_model import DESCRIBED_DEFAULTS
-from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.core.platforms.base import Platform
     from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode.platforms.base import Platform
     from scriptmode_runtime.report.redaction import Redaction
 
 #: Fields that identify the members of a list.

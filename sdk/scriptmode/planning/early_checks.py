@@ -13,19 +13,19 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.unused_settings import unused_settings
 from scriptmode.errors import SourceError, SpecError
-from scriptmode.machine.installation import install_command
 from scriptmode.planning import interpreter_query, script_text
-from scriptmode.spec.unused_settings import unused_settings
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.source.source_archive import Source
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.source.source_archive import Source
+    from scriptmode.core.spec.job_request import JobRequest
 
 _REQUIREMENTS, _PROJECT, _SETUP = "requirements.txt", "pyproject.toml", "setup.py"
 #: Modules whose names differ from those of the distributions that install them.

@@ -34,7 +34,7 @@ def query_interpreter(python: str, path: str, modules: Iterable[str]) -> Answer:
     """
     if python == sys.executable:
         return _examine(path, modules)
-    from scriptmode.machine.programs import run_program
+    from scriptmode.core.machine.programs import run_program
 
     try:
         argv = (python, os.path.abspath(__file__), path, *modules)  # noqa: PTH100

@@ -60,8 +60,8 @@ class Plan:
                 hosts. Otherwise it is the essential lines, or with ``against`` the difference alone.
             width: The number of columns.
         """
+        from scriptmode.core.request import parse
         from scriptmode.planning import plan_text
-        from scriptmode.request import parse
 
         if full:
             text = plan_text.format_plan(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.text import messages
 from scriptmode.planning.text_rows import Row
-from scriptmode.spec.inputs import FileSystemInput
-from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.planning.plan_parts import HostPlan, SourcePlan
-    from scriptmode.spec.job_request import JobRequest
 
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.

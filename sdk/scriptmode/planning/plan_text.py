@@ -7,15 +7,15 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.core.text import messages
 from scriptmode.planning import plan_summary
 from scriptmode.planning.text_rows import Row
-from scriptmode.text import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
-    from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.plan import ProcessSpec, Wait
 
 #: Characters of a variable that are shown: with many hosts some have thousands.

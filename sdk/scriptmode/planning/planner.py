@@ -6,26 +6,26 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.platforms.base import WritesScripts
+from scriptmode.core.request.render import render_request
+from scriptmode.core.spec.inputs import TrainingInput
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 from scriptmode.planning.runtime_query import RuntimeQuery
-from scriptmode.platforms.base import WritesScripts
-from scriptmode.request.render import render_request
-from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.source.rule_files import RuleFile
+    from scriptmode.core.source.source_archive import Source
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import PlannedHost
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison, JobHandle
-    from scriptmode.platforms.base import Platform
-    from scriptmode.source.rule_files import RuleFile
-    from scriptmode.source.source_archive import Source
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import PlannedHost
     from scriptmode_runtime.preview import Preview
     from scriptmode_runtime.report.redaction import Redaction
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.hosts import LOCAL_PROCESS
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_PROCESS
-from scriptmode.spec.service_values import PlannedHost
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.job_request import JobRequest
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:

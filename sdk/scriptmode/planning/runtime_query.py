@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.core.machine.programs import run_program
 from scriptmode.errors import PlatformError, SpecError
-from scriptmode.machine.programs import run_program
 from scriptmode_runtime import preview
 from scriptmode_runtime.errors import RuntimeFailure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.service_values import PlannedHost
     from scriptmode.planning.assumptions import Assumptions
-    from scriptmode.spec.service_values import PlannedHost
     from scriptmode_runtime.environment import TrainingEnvironment
     from scriptmode_runtime.report.redaction import Redaction
 

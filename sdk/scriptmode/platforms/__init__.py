@@ -1,9 +1,6 @@
-"""Training platforms: Amazon SageMaker and this machine behind one protocol.
+"""The platforms of this machine and of a cluster; Amazon SageMaker is in `scriptmode.core.platforms`.
 
-- `base`: the protocol of a platform, and those of what it may have beside that
-- `registry`: chooses a platform by instance type, by name, or by which one has a job
-- `opt_ml`, `planned_containers`: what both platforms compute from a request
-- `sagemaker`, `local`: the platforms
-
-The estimator, the job handle and the command line get a platform from `registry` and use it by the protocol alone.
+- `local`: the training service of this machine; `slurm`: its engine whose hosts are nodes of a cluster
+- `opt_ml`, `planned_containers`: what a host is given, computed from a request
+- `foreign_failure`: why an image without the runtime failed
 """

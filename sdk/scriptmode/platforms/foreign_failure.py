@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from scriptmode.spec.job_failure import Failure, describe_exit_code
+from scriptmode.core.spec.job_failure import Failure, describe_exit_code
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import (
     SIGNALLED,

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import Output
+    from scriptmode.core.spec.inputs import Channel
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import Output
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.spec.service_values import PlannedHost
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.job_request import JobRequest
 
 #: The first interface of a container ("How Amazon SageMaker Provides Training Information").
 INTERFACE = "eth0"

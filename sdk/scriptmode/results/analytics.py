@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.arguments import texts
+from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError
 from scriptmode.results.metrics import import_pandas
-from scriptmode.spec.arguments import texts
-from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     import os

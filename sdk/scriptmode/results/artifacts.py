@@ -8,17 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine import drafts
+from scriptmode.core.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode.machine import drafts
-from scriptmode.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
 
 if TYPE_CHECKING:
     import os
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.job_description import JobDescription
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")

@@ -6,17 +6,17 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.inputs import FileSystemInput, TrainingInput
+from scriptmode.core.text.messages import did_you_mean, format_duration
+from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, SpecError
-from scriptmode.spec.inputs import FileSystemInput, TrainingInput
-from scriptmode.text.messages import did_you_mean, format_duration
-from scriptmode.text.terminal_text import align_columns
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.results.metrics import Metrics
-    from scriptmode.spec.job_description import JobDescription
 
 #: Characters of a source's digest that are shown.
 _DIGITS = 12

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote, urlparse
 
+from scriptmode.core.request.parse import parse_description
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.request.parse import parse_description
 from scriptmode.results.artifacts import download_cached
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
@@ -22,8 +22,8 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.job_description import JobDescription
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.text.messages import did_you_mean, suggest_similar
 from scriptmode.errors import DataError, SpecError
 from scriptmode.results.artifacts import download_cached
-from scriptmode.text.messages import did_you_mean, suggest_similar
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.platforms.base import Platform
-    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.job_description import JobDescription
 
 #: The areas of a job, and the directory of each in a host's ``/opt/ml``.
 AREAS = {

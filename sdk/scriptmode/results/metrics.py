@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec import metric_definitions
+from scriptmode.core.text.messages import did_you_mean, pluralize
+from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, MissingPackageError, SpecError
-from scriptmode.spec import metric_definitions
-from scriptmode.text.messages import did_you_mean, pluralize
-from scriptmode.text.terminal_text import align_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ from scriptmode.results import metric_plot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: With positive values, an axis is logarithmic from this ratio of the greatest to the least on.
 _WIDE_RATIO = 100.0

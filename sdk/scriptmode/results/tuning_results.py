@@ -5,14 +5,14 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request import tuning
 from scriptmode.errors import DataError
-from scriptmode.request import tuning
 from scriptmode.results.metrics import import_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
+    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
 _COLUMNS = (

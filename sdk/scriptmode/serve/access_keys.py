@@ -7,11 +7,11 @@ import secrets
 import string
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode.core.machine.data_dir import default_data_dir, make_private, unwritable_error
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError
-from scriptmode.machine.data_dir import default_data_dir, make_private, unwritable_error
 from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import Error
 
+from scriptmode.core.spec.inputs import LEAST_RATE
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.s3_requests import is_for_s3
 from scriptmode.serve.wsgi import LARGEST_BODY
-from scriptmode.spec.inputs import LEAST_RATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ hosts = "local_process"
 
 from __future__ import annotations
 
+from scriptmode.core.text.messages import validate_keys
 from scriptmode.errors import invalid
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
-from scriptmode.text.messages import validate_keys
 
 _INSTANCE_TYPES, _IMAGES = "instance_types", "images"
 

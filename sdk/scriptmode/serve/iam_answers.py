@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.serve.error_answers import add_texts, encode
-from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

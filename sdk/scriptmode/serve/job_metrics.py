@@ -8,12 +8,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
+from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import times_file
-from scriptmode.spec.metric_definitions import Definition
-from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

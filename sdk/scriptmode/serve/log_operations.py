@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 from scriptmode.serve.log_times import times_file
-from scriptmode.spec.hosts import LOCAL_ACCOUNT
-from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

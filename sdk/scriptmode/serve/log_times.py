@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local import LocalPlatform

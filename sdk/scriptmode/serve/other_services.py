@@ -11,12 +11,12 @@ import warnings
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import MissingPackageError
-from scriptmode.machine.installation import install_command
 from scriptmode.serve import iam_answers
 from scriptmode.serve.s3_requests import FORM, is_for_s3
 from scriptmode.serve.wsgi import read_body, respond
-from scriptmode.spec.hosts import LOCAL_ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,10 +20,10 @@ from scriptmode.serve.aws_json import not_found_error, validation_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from scriptmode.core.spec.service_values import JobEvent
     from scriptmode.serve.job_metrics import MetricValue
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, StartResponse
-    from scriptmode.spec.service_values import JobEvent
 
 #: The prefix of X-Amz-Target in calls of the operations below.
 TARGET = "ScriptmodePage"

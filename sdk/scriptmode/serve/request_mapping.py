@@ -11,12 +11,12 @@ import fnmatch
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request.service_model import shapes
+from scriptmode.core.request.tuning import with_resource_config
+from scriptmode.core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.core.text.messages import suggest_similar
 from scriptmode.errors import invalid
-from scriptmode.request.service_model import shapes
-from scriptmode.request.tuning import with_resource_config
 from scriptmode.serve.aws_json import validation_error
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
-from scriptmode.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

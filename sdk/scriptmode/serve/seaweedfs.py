@@ -22,9 +22,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import make_private
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
-from scriptmode.machine.data_dir import make_private
 from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.serve.store_access import StoreAccess
 from scriptmode_runtime.processes import process_tree

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
+from scriptmode.core.machine.installation import install_command
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
-from scriptmode.machine.installation import install_command
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.platforms.slurm.slurm_platform import Slurm
@@ -31,7 +32,6 @@ from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.tls import TlsRelay
 from scriptmode.serve.training_jobs import TrainingJobs
 from scriptmode.serve.tuning_operations import TuningJobs
-from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     import ssl

@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request import service_model
+from scriptmode.core.request.rerun import RerunChanges, rerun_request
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import (
     CredentialsError,
     DataError,
@@ -19,12 +22,9 @@ from scriptmode.errors import (
     UnreadableJobError,
 )
 from scriptmode.platforms.local.store.state import UNREADABLE
-from scriptmode.request import service_model
-from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.serve import job_updates, paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
-from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

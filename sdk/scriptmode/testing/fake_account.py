@@ -8,7 +8,7 @@ import tarfile
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.s3_uris import SCHEME
+from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing import botocore_models
 from scriptmode.testing.job_life import Life
 

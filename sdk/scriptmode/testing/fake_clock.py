@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import datetime, timedelta, timezone
 
-from scriptmode.machine.clock import Clock
+from scriptmode.core.machine.clock import Clock
 
 #: The moment at which a fake clock reads 0.
 START = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
-from scriptmode.spec.training_job import Limits
+from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.core.spec.training_job import Limits
 from scriptmode.testing.service_calls import deep_copy
 from scriptmode.testing.timeline import EarlyEnds, Timeline, build_timeline
 

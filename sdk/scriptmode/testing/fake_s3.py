@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.s3_uris import SCHEME
+from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing.fake_account import split_s3_uri
 from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.service_calls import ServiceError

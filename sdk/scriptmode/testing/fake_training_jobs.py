@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.request import service_model
+from scriptmode.core.request import service_model
 from scriptmode.testing import argument_limits
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from scriptmode.core.spec.distribution import NAMES, advise_name
 from scriptmode.errors import invalid
-from scriptmode.spec.distribution import NAMES, advise_name
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout
         SpecError: For values that cannot make a job.
     """
     __tracebackhide__ = True
+    from scriptmode.core.platforms import registry
     from scriptmode.estimator import Estimator
-    from scriptmode.platforms import registry
 
     registry.require_local_jobs()
     from scriptmode.platforms.local import LocalPlatform

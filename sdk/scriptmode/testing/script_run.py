@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.platforms import registry
+from scriptmode.core.spec.estimator_arguments import EstimatorArguments
+from scriptmode.core.spec.older_names import GONE, IGNORED, RENAMED
+from scriptmode.core.text.messages import Problem, suggest_similar
 from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, invalid
 from scriptmode.estimator import Estimator
-from scriptmode.platforms import registry
 from scriptmode.results import artifacts
 from scriptmode.results.metrics import Metrics, to_metrics
-from scriptmode.spec.estimator_arguments import EstimatorArguments
-from scriptmode.spec.older_names import GONE, IGNORED, RENAMED
 from scriptmode.testing import in_process
 from scriptmode.testing.host_layout import Layout, require_layout
-from scriptmode.text.messages import Problem, suggest_similar
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from scriptmode.core.spec.job_failure import Failure
     from scriptmode.job import TrainingJob
     from scriptmode.platforms.local.one_host import PreparedHost
-    from scriptmode.spec.job_failure import Failure
     from scriptmode_runtime.script_process import ScriptProcess
 
 IN_PROCESS, PROCESS, JOB = MODES = ("in-process", "process", "job")

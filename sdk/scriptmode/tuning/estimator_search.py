@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request import tuning
+from scriptmode.core.request.render import render_request
 from scriptmode.errors import invalid
 from scriptmode.estimator import Estimator
-from scriptmode.request import tuning
-from scriptmode.request.render import render_request
 
 if TYPE_CHECKING:
-    from scriptmode.spec.tuning_job import TuningJobSpec
+    from scriptmode.core.spec.tuning_job import TuningJobSpec
 
 
 @dataclass(frozen=True)

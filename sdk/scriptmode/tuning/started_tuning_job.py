@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.retry import Retry
+from scriptmode.core.aws.retry import Retry
+from scriptmode.core.platforms.registry import tuning_service
+from scriptmode.core.request import tuning
+from scriptmode.core.spec import arguments
+from scriptmode.core.spec.service_values import ENDED, FAILED
+from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.display import tuning_lines
 from scriptmode.errors import DataError, ScriptmodeError, SpecError, TuningJobFailed
 from scriptmode.job import TrainingJob
-from scriptmode.platforms.registry import tuning_service
-from scriptmode.request import tuning
 from scriptmode.results.tuning_results import TuningResults
-from scriptmode.spec import arguments
-from scriptmode.spec.service_values import ENDED, FAILED
-from scriptmode.text.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.base import Platform, TuningService
+    from scriptmode.core.platforms.base import Platform, TuningService
+    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
     from scriptmode.sagemaker_session import Session
-    from scriptmode.spec.tuning_description import TunedJob, TuningDescription
 
 #: Seconds between two requests for the state of a tuning job, at least.
 _POLL_SECONDS = 0.5

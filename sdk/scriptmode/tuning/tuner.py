@@ -9,22 +9,23 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display import log_lines, tuning_lines
-from scriptmode.errors import ScriptmodeError, invalid
-from scriptmode.estimator import Estimator
-from scriptmode.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
-from scriptmode.request import tuning
-from scriptmode.spec import arguments, names
-from scriptmode.spec.training_job import require_bool
-from scriptmode.spec.tuning_configurations import (
+from scriptmode.core.handle import log_lines
+from scriptmode.core.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
+from scriptmode.core.request import tuning
+from scriptmode.core.spec import arguments, names
+from scriptmode.core.spec.training_job import require_bool
+from scriptmode.core.spec.tuning_configurations import (
     WarmStartConfig,
     WarmStartTypes,
     parse_configuration,
     parse_instance_configs,
 )
-from scriptmode.spec.tuning_job import TuningJobSpec
-from scriptmode.text.messages import Problem, did_you_mean
-from scriptmode.text.tracebacks import hide_frames
+from scriptmode.core.spec.tuning_job import TuningJobSpec
+from scriptmode.core.text.messages import Problem, did_you_mean
+from scriptmode.core.text.tracebacks import hide_frames
+from scriptmode.display import tuning_lines
+from scriptmode.errors import ScriptmodeError, invalid
+from scriptmode.estimator import Estimator
 from scriptmode.tuning.estimator_search import EstimatorSearch
 from scriptmode.tuning.started_tuning_job import LatestTuningJob, TuningJob
 
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.platforms.base import Platform
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
     from scriptmode.sagemaker_session import Session
-    from scriptmode.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 
 _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
 #: Methods of the SageMaker SDK v2 that are not here, with what to do instead.

@@ -15,8 +15,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any, Union
 
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import NotIncludedError
-from scriptmode.text.messages import Problem
 from scriptmode.v2 import name_table
 
 if TYPE_CHECKING:

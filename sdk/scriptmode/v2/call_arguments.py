@@ -6,8 +6,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.distribution import UNSUPPORTED
-from scriptmode.spec.older_names import GONE, IGNORED, RENAMED
+from scriptmode.core.spec.distribution import UNSUPPORTED
+from scriptmode.core.spec.older_names import GONE, IGNORED, RENAMED
 from scriptmode.v2.source_blocks import Edit, split_lines
 
 if TYPE_CHECKING:

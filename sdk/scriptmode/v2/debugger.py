@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
+from scriptmode.core.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode.v2 import rule_configs
 
 if TYPE_CHECKING:

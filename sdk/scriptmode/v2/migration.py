@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.spec.older_names import ATTRIBUTES, MISSING_METHODS
+from scriptmode.core.spec.older_names import ATTRIBUTES, MISSING_METHODS
 from scriptmode.v2 import name_table
 from scriptmode.v2.call_arguments import changed_arguments
 from scriptmode.v2.import_statements import Imported, imports_of, rewrite_import

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.spec.older_names import MISSING_METHODS
-from scriptmode.text.messages import suggest_similar
+from scriptmode.core.spec.older_names import MISSING_METHODS
+from scriptmode.core.text.messages import suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

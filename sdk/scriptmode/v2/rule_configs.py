@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from scriptmode.text.messages import Problem, did_you_mean
+from scriptmode.core.text.messages import Problem, did_you_mean
 from scriptmode.v2.rule_actions import SMS, ActionList, Email, StopTraining
 
 __all__ = ["SMS", "ActionList", "Email", "StopTraining"]

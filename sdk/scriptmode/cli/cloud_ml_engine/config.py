@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
-from scriptmode.machine.yaml_files import parse_yaml
-from scriptmode.text.messages import validate_keys
+from scriptmode.core.machine.yaml_files import parse_yaml
+from scriptmode.core.text.messages import validate_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

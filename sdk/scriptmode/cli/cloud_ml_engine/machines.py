@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
-from scriptmode.text.messages import did_you_mean
+from scriptmode.core.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from scriptmode.cli.cloud_ml_engine.config import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import SourceError
-from scriptmode.text.messages import did_you_mean
+from scriptmode.core.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path

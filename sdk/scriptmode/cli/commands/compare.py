@@ -10,7 +10,7 @@ from scriptmode import DataError, SpecError
 from scriptmode import compare as compare_jobs
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, json_option, platform_option
-from scriptmode.text.terminal_text import escape_unprintable
+from scriptmode.core.text.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
     from scriptmode.results.comparison import Comparison

@@ -9,10 +9,10 @@ import click
 
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
-from scriptmode.request.parse import parse_description
+from scriptmode.core.request.parse import parse_description
+from scriptmode.core.text.messages import pluralize
+from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.results.job_files import AREAS, copy_job_files
-from scriptmode.text.messages import pluralize
-from scriptmode.text.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

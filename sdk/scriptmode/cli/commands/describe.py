@@ -10,8 +10,8 @@ import click
 from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
-from scriptmode.platforms.registry import queue_position
-from scriptmode.request.parse import parse_description
+from scriptmode.core.platforms.registry import queue_position
+from scriptmode.core.request.parse import parse_description
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob

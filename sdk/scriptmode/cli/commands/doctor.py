@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from scriptmode.cli import output
+from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.doctor import examine, examine_each, line, summary
-from scriptmode.text.progress_line import ProgressLine
 
 _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

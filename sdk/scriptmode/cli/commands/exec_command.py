@@ -7,7 +7,7 @@ import click
 from scriptmode.cli import completers
 from scriptmode.cli.options import last_option, newest_job_name
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
-from scriptmode.platforms.registry import local_platform
+from scriptmode.core.platforms.registry import local_platform
 
 
 class _HostCommand(ProgramCommand):

@@ -14,8 +14,8 @@ from scriptmode.cli import output
 from scriptmode.cli.completers import complete_choice
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import WholeNumber, convert_time
-from scriptmode.spec.service_values import STATUSES, suggest_status
-from scriptmode.text.terminal_text import escape_unprintable
+from scriptmode.core.spec.service_values import STATUSES, suggest_status
+from scriptmode.core.text.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
     from datetime import datetime

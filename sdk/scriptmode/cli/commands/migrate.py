@@ -10,7 +10,7 @@ import click
 from scriptmode import DataError
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import json_option
-from scriptmode.text.messages import pluralize
+from scriptmode.core.text.messages import pluralize
 from scriptmode.v2.migrated_file import find_files, migrate_file
 
 if TYPE_CHECKING:

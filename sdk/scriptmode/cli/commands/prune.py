@@ -11,8 +11,8 @@ from scriptmode import DataError
 from scriptmode.cli import output
 from scriptmode.cli.options import json_option
 from scriptmode.cli.values import convert_age
-from scriptmode.platforms.registry import local_platform
-from scriptmode.text.messages import format_bytes, pluralize
+from scriptmode.core.platforms.registry import local_platform
+from scriptmode.core.text.messages import format_bytes, pluralize
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.pruning import PruneReport

@@ -8,7 +8,7 @@ from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobErr
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import json_option
-from scriptmode.platforms.registry import local_platform
+from scriptmode.core.platforms.registry import local_platform
 
 
 @click.command()

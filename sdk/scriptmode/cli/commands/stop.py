@@ -10,7 +10,7 @@ from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError, Unreadabl
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import report_error
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
-from scriptmode.spec.job_description import JobStatus
+from scriptmode.core.spec.job_description import JobStatus
 
 #: Between two looks at a job whose files cannot be read.
 _POLL_SECONDS = 0.2

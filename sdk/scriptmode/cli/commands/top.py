@@ -12,14 +12,14 @@ import click
 from scriptmode import JobNotFoundError, TrainingJob
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import attach_job, json_option, last_option, no_jobs_text
+from scriptmode.core.request.parse import parse_description
 from scriptmode.display.usage_table import usage_lines, watch_lines
-from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode import HostActivity
-    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_description import JobDescription
 
     _Usage = list[tuple[JobDescription, Mapping[str, HostActivity]]]
 _RUNNING = ("InProgress", "Stopping")

@@ -7,6 +7,7 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.service_values import ENDED
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
@@ -15,14 +16,13 @@ from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.shapes import LAST_SECOND
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
 from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode.spec.service_values import ENDED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scriptmode.core.spec.service_values import Metric
     from scriptmode.platforms.local.store.job_record import JobFacts
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
-    from scriptmode.spec.service_values import Metric
 
 #: How much of the logs is searched for the last value of a metric, and of how many hosts.
 _LOG_LINES, _LOG_CHARACTERS, _MOST_LOGS = 200, 8192, 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import close_to_others, mark_used, path_within, unwritable_error
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError
-from scriptmode.machine.data_dir import close_to_others, mark_used, path_within, unwritable_error
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None) -> None:
     """Store a source archive at ``uri``, unless it is stored already; raise `DataError` where that fails."""
     if not file_uris.is_file(uri):
-        from scriptmode.aws.s3 import S3
+        from scriptmode.core.aws.s3 import S3
 
         bucket = S3()
         if not bucket.exists(uri):
@@ -44,7 +44,7 @@ def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None)
 def fetch(uri: str, folder: Path) -> list[Path]:
     """Copy a file or a directory, or what is in S3, into ``folder``; raise `DataError` where that fails."""
     if not file_uris.is_file(uri):
-        from scriptmode.aws.s3 import S3
+        from scriptmode.core.aws.s3 import S3
 
         return S3().fetch(uri, folder)
     try:

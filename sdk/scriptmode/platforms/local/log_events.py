@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.errors import TrainingJobError, UnreadableJobError
-from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_response import render_describe_response
 from scriptmode.platforms.local.system.file_owner import find_other_owner
-from scriptmode.spec.service_values import LogEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,6 +7,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request.parse import as_job_request
+from scriptmode.core.spec.inputs import TrainingInput
+from scriptmode.core.spec.service_values import LogEvent, Metric
 from scriptmode.data import file_uris
 from scriptmode.data.stores import Stores
 from scriptmode.errors import SpecError
@@ -23,9 +26,6 @@ from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.request.parse import as_job_request
-from scriptmode.spec.inputs import TrainingInput
-from scriptmode.spec.service_values import LogEvent, Metric
 from scriptmode_runtime import script_process
 from scriptmode_runtime.errors import RuntimeFailure
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.script_process import ScriptProcess
 
 

@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.aws.s3_uris import is_in_local_bucket
+from scriptmode.core.aws.s3_uris import is_in_local_bucket
+from scriptmode.core.spec.inputs import TrainingInput
 from scriptmode.data.channel_source import source_of
 from scriptmode.data.listing import require_data
 from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
-from scriptmode.spec.inputs import TrainingInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import TrainingJobSpec
+    from scriptmode.core.spec.inputs import Channel
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import TrainingJobSpec
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
 _SECONDS = 3.0
@@ -58,7 +58,7 @@ def _resolve(uri: str | None) -> str | None:
 def _to_file_uri(uri: str) -> str:
     if not is_in_local_bucket(uri):
         return uri
-    from scriptmode.aws.local_bucket import to_file_uri
+    from scriptmode.core.aws.local_bucket import to_file_uri
 
     return to_file_uri(uri)
 
@@ -74,8 +74,8 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
     if not (sources or buckets or archive):
         return
-    from scriptmode.aws.s3 import S3, require_credentials
-    from scriptmode.aws.s3_uris import parse_s3_uri
+    from scriptmode.core.aws.s3 import S3, require_credentials
+    from scriptmode.core.aws.s3_uris import parse_s3_uri
     from scriptmode.data.s3_store import S3Store
 
     for source in sources:

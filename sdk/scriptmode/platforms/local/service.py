@@ -10,11 +10,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.data_dir import default_data_dir
+from scriptmode.core.request.parse import as_job_request
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode.data import file_uris
 from scriptmode.errors import (
     invalid,
 )
-from scriptmode.machine.data_dir import default_data_dir
 from scriptmode.platforms.local import job_sources, s3_locations
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -23,8 +25,6 @@ from scriptmode.platforms.local.store.job_store import JobStore, job_exists_erro
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.stored_jobs import StoredJobs
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
-from scriptmode.request.parse import as_job_request
-from scriptmode.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.platforms.base import TuningService
+    from scriptmode.core.platforms.base import TuningService
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import PlannedHost
+    from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.validation import ValidatedRequest
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import PlannedHost
-    from scriptmode.spec.training_job import TrainingJobSpec
 
 
 _TUNING = "scriptmode.platforms.local.tuning.tuning_service:LocalTuning"
@@ -46,7 +46,7 @@ _TUNING = "scriptmode.platforms.local.tuning.tuning_service:LocalTuning"
 class LocalPlatform(StoredJobs):
     """A training service on this machine, whose hosts are processes or containers.
 
-    It implements `scriptmode.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
+    It implements `scriptmode.core.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
     caller, and every process that uses the same data directory sees the job. Hosts that are containers (instance types
     ``local`` and ``local_gpu``) need a Docker daemon on this machine.
 

@@ -6,23 +6,23 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.service_values import ANY_JOB
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import DataError, ScriptmodeError, SpecError
-from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.local import log_events
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
-from scriptmode.request.parse import parse_request
-from scriptmode.spec.service_values import ANY_JOB
-from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, JobFilter, LogEvent, Metric
     from scriptmode.platforms.local.store.job_store import JobStore
-    from scriptmode.spec.job_failure import Failure
-    from scriptmode.spec.service_values import ChannelProgress, HostActivity, JobEvent, JobFilter, LogEvent, Metric
 
 
 class StoredJobs:

@@ -10,6 +10,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.core.request import service_model
+from scriptmode.core.request.parse import as_job_request
+from scriptmode.core.request.render import as_fields
+from scriptmode.core.spec.hosts import instance_kind, local_instance_types
+from scriptmode.core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
+from scriptmode.core.spec.job_request import ABSENT
+from scriptmode.core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.data import file_uris
 from scriptmode.data.channel_source import ChannelSource
 from scriptmode.data.file_store import FileStore
@@ -18,21 +25,14 @@ from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.request import service_model
-from scriptmode.request.parse import as_job_request
-from scriptmode.request.render import as_fields
-from scriptmode.spec.hosts import instance_kind, local_instance_types
-from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
-from scriptmode.spec.job_request import ABSENT
-from scriptmode.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.spec.inputs import Channel
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import InstanceGroup, Resources
+    from scriptmode.core.spec.inputs import Channel
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import InstanceGroup, Resources
 
 #: Fields that may hold a file:// URI here, which the service does not accept ...
 FILE_URI_FIELDS = frozenset(
@@ -275,7 +275,7 @@ def _model_dir(job: JobRequest) -> Iterator[Problem]:
 def _metrics(job: JobRequest) -> Iterator[Problem]:
     if not job.algorithm.metric_definitions:
         return
-    from scriptmode.spec.metric_definitions import metric_problem
+    from scriptmode.core.spec.metric_definitions import metric_problem
 
     # The service uses regular expressions of Java, which only the service can validate.
     found = (metric_problem(name, regex) for name, regex in job.algorithm.metric_definitions)

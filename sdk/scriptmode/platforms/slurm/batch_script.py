@@ -6,17 +6,17 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.hosts import slurm_partition
+from scriptmode.core.spec.training_job import Limits
 from scriptmode.platforms.slurm import sbatch_options
-from scriptmode.spec.hosts import slurm_partition
-from scriptmode.spec.training_job import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import PurePath
 
+    from scriptmode.core.spec.training_job import Resources
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-    from scriptmode.spec.training_job import Resources
 
 #: Seconds for what max_run does not count: staging the inputs, stopping, delivering the artifacts.
 AROUND_TRAINING = 900

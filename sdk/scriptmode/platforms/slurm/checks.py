@@ -6,19 +6,19 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.training_job import Limits
+from scriptmode.core.text.messages import did_you_mean, format_duration, pluralize
 from scriptmode.errors import SpecError, invalid
 from scriptmode.platforms.slurm import apptainer_images, batch_script, commands
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
-from scriptmode.spec.training_job import Limits
-from scriptmode.text.messages import did_you_mean, format_duration, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from scriptmode.core.spec.training_job import Resources
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.slurm.commands import Partition
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-    from scriptmode.spec.training_job import Resources
 
 #: The number of GPUs in values such as ``gpu:4``, ``gpu:a100:4``, ``a100:4`` and ``4`` (sbatch(1), --gres and --gpus).
 _GPUS = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=[,(]|$)")

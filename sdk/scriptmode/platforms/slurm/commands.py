@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Callable, TypeVar
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.machine.programs import run_program
+from scriptmode.core.text.terminal_text import sanitize
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.machine.clock import SYSTEM
-from scriptmode.machine.programs import run_program
 from scriptmode.platforms.slurm import problems
-from scriptmode.text.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.machine.clock import Clock
+    from scriptmode.core.machine.clock import Clock
 
 _Answer = TypeVar("_Answer")
 #: Seconds of one command. Slurm's own waiting (MessageTimeout) is 10 s by default, and some sites double it.

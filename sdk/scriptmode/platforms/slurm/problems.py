@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE
-from scriptmode.text.messages import Problem
 
 #: Text of a command that has no slurm.conf.
 _NO_CONFIGURATION = ("establish a configuration source", "fetch_config")

@@ -18,9 +18,9 @@ from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
+    from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.text.messages import Problem
 
 #: The keys of the job's number, and of the cluster that gave it, in the engine's record.
 NUMBER, CLUSTER = "job", "cluster"

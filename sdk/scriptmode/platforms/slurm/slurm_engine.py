@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.hosts import SLURM, HostKind, instance_kind
+from scriptmode.core.spec.service_values import PlannedHost
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
@@ -19,21 +22,18 @@ from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fle
 from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
-from scriptmode.spec.hosts import SLURM, HostKind, instance_kind
-from scriptmode.spec.service_values import PlannedHost
-from scriptmode.text.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import TrainingJobSpec
 
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 #: The batch script in the job's folder.

@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.programs import run_program
+from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import DataError
-from scriptmode.machine.programs import run_program
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.hosts.started_agent import StartedAgent
@@ -26,7 +27,6 @@ from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_ma
 from scriptmode.platforms.slurm import addresses, apptainer_images, commands, environment, steps
 from scriptmode.platforms.slurm.slurm_agent import find_own_number
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
-from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.files import scratch

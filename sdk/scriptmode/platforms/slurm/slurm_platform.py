@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.slurm import sbatch_options
 from scriptmode.platforms.slurm.slurm_settings import parse_settings
-from scriptmode.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.training_job import TrainingJobSpec
+    from scriptmode.core.spec.training_job import TrainingJobSpec
 
 #: Arguments of `LocalPlatform` that have no effect on a cluster, and what to use instead.
 _OF_THIS_MACHINE = {

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.yaml_files import parse_yaml
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import ConfigError, SpecError
-from scriptmode.machine.yaml_files import parse_yaml
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.slurm import apptainer_images, sbatch_options
-from scriptmode.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,13 +14,13 @@ import sys
 import traceback
 from pathlib import Path
 
+from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.interruption import begin_next_run
 from scriptmode.platforms.local.agent.job_agent import Agent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams
-from scriptmode.spec.service_values import COMPLETED
 from scriptmode_runtime.processes import process_tree
 
 FOREGROUND = "--foreground"

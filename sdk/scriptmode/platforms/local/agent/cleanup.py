@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine import drafts
 from scriptmode.data import mounts
-from scriptmode.machine import drafts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_request import JobRequest
 
 #: The reason and the text of an event for each loss.
 Losses = list[tuple[str, str]]

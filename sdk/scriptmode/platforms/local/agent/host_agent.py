@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.job_failure import Failure
 from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, PlatformError
@@ -37,16 +38,15 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
-from scriptmode.spec.job_failure import Failure
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
+    from scriptmode.core.spec.service_values import ChannelProgress
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask
-    from scriptmode.spec.service_values import ChannelProgress
 
 #: Interval of sending the progress; the live view is drawn as often.
 _PROGRESS_SECONDS = 0.5

@@ -15,9 +15,9 @@ from scriptmode_runtime.failure import readable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.core.spec.job_failure import Failure
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_failure import Failure
 
 
 def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], name: str, code: int) -> Outcome:

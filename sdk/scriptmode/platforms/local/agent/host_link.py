@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.core.spec.job_failure import Failure, describe_exit_code
+from scriptmode.core.spec.service_values import ChannelProgress, add_counts
 from scriptmode.platforms.local.agent import host_messages
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS
 from scriptmode.platforms.local.store.state import Outcome, failure_from_json
-from scriptmode.spec.job_failure import Failure, describe_exit_code
-from scriptmode.spec.service_values import ChannelProgress, add_counts
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 if TYPE_CHECKING:

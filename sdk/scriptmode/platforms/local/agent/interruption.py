@@ -11,19 +11,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
 from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.state import Outcome
-from scriptmode.spec.job_failure import Failure
-from scriptmode.spec.service_values import JobEvent
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.spec.job_request import JobRequest
 
 #: Exit codes of a host that SIGTERM or SIGKILL ended.
 _TERMINATED = (128 + 15, 128 + 9)

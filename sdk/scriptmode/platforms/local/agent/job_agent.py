@@ -33,6 +33,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.data import mounts
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
@@ -51,8 +53,6 @@ from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
-from scriptmode.spec.job_failure import Failure
-from scriptmode.spec.service_values import JobEvent
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.data import integrity
 from scriptmode.data.shared_counters import NamedCounters, SharedCounters
-from scriptmode.spec.service_values import ChannelProgress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobFolder
-    from scriptmode.spec.job_request import JobRequest
 
 #: Interval of recording; the live view is drawn as often.
 _SECONDS = 0.5

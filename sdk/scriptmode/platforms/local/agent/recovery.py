@@ -23,13 +23,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
-from scriptmode.spec.job_failure import Failure
-from scriptmode.text.messages import Problem, format_duration
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:

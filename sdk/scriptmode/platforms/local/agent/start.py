@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine import drafts
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
-from scriptmode.machine import drafts
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
@@ -15,10 +15,10 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.spec.job_request import JobRequest
 
 
 def start_job(store: JobStore, job: Job, state: JobState) -> None:

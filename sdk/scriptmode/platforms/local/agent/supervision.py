@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.core.spec.job_failure import Failure
 from scriptmode.platforms.local.store.state import Outcome
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.spec.job_failure import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.platforms.local.store import host_activity
 from scriptmode.platforms.local.system.gpus import Gpus, open_gpus
-from scriptmode.spec.service_values import HostActivity
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:

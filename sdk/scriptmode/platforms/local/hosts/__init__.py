@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from scriptmode.spec.hosts import LOCAL_REGION
+from scriptmode.core.spec.hosts import LOCAL_REGION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

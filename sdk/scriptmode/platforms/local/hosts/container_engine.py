@@ -9,29 +9,29 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.aws import image_support, images
+from scriptmode.core.aws import image_support, images
+from scriptmode.core.spec.hosts import LOCAL_GPU
+from scriptmode.core.spec.versions import version_numbers
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
-from scriptmode.spec.hosts import LOCAL_GPU
-from scriptmode.spec.versions import version_numbers
-from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import PlannedHost
+    from scriptmode.core.spec.training_job import Algorithm, TrainingJobSpec
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import PlannedHost
-    from scriptmode.spec.training_job import Algorithm, TrainingJobSpec
 
 #: The dead agent's guard removes the job's containers too, twice within little more than a second: also the network,
 #: which is in use until a container is removed, and the container that changes the owner of files.

@@ -16,6 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, training_images
+from scriptmode.core.spec.hosts import LOCAL_GPU
+from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError, DataError
@@ -28,9 +31,6 @@ from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode.spec.hosts import LOCAL_GPU
-from scriptmode.spec.inputs import FileSystemInput
-from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.requirements.environment_cache import UNUSED_SECONDS
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import Serve
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.spec.job_request import JobRequest
 
 #: The first network interface of a container on the job's network.
 NETWORK_INTERFACE = "eth0"

@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client
+from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
 from scriptmode.platforms.local.hosts.container_output import copy_output
-from scriptmode.text.messages import format_bytes
 from scriptmode_runtime.processes import system
 from scriptmode_runtime.processes.streams import Sink
 

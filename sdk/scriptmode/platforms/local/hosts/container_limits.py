@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
+from scriptmode.core.text.messages import validate_keys
 from scriptmode.errors import SpecError
-from scriptmode.text.messages import validate_keys
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"

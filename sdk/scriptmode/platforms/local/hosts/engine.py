@@ -5,23 +5,23 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.core.spec.hosts import HostKind
 from scriptmode.errors import UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import AgentControl
 from scriptmode.platforms.local.store.engine_record import has_engine_record
-from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import PlannedHost
+    from scriptmode.core.spec.training_job import TrainingJobSpec
+    from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.service_values import PlannedHost
-    from scriptmode.spec.training_job import TrainingJobSpec
-    from scriptmode.text.messages import Problem
 
 
 class Engine(AgentControl, Protocol):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Callable, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode.core.text.messages import Problem
     from scriptmode.data.staging import StagingArea
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.text.messages import Problem
 
     #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
     Serve = Callable[["HostFleet", int, int], None]

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.machine.programs import run_program
-from scriptmode.text.messages import Problem
+from scriptmode.core.machine.programs import run_program
+from scriptmode.core.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 from scriptmode_runtime.processes import namespace
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.installation import install_command
 from scriptmode.errors import PlatformError
-from scriptmode.machine.installation import install_command
 from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 
 if TYPE_CHECKING:
+    from scriptmode.core.spec.training_job import Algorithm
     from scriptmode.platforms.local.hosts import HostSettings
-    from scriptmode.spec.training_job import Algorithm
 
 #: The oldest interpreter that the runtime works with.
 _OLDEST_PYTHON = (3, 9)

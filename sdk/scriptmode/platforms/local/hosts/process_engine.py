@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.service_values import PlannedHost
+from scriptmode.core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode.platforms.local.hosts import interpreter
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.spec.service_values import PlannedHost
-from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.platforms.local.hosts import HostSettings
     from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: Port 0 stands for a port that is chosen when the job starts.
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)

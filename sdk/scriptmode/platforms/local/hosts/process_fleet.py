@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.core.text.messages import Problem
 from scriptmode.data.staging import StagingArea
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
@@ -17,20 +18,19 @@ from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
-from scriptmode.text.messages import Problem
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR, WORLD_VARIABLES
 from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import Serve
     from scriptmode.platforms.local.hosts.started_agent import StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-    from scriptmode.spec.job_request import JobRequest
 
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")

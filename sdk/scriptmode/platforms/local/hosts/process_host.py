@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.data import regular_files
-from scriptmode.machine.programs import ProgramResult, run_program
 from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import namespace, process_tree, system
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.text.messages import Problem
+    from scriptmode.core.text.messages import Problem
 
 #: Time limit for an interpreter to import one module on a loaded machine.
 START_SECONDS = 60.0

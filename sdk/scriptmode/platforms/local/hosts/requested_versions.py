@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scriptmode.spec.versions import is_release_of, version_numbers
-from scriptmode.text.tracebacks import warn_caller
+from scriptmode.core.spec.versions import is_release_of, version_numbers
+from scriptmode.core.text.tracebacks import warn_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scriptmode.spec.training_job import Algorithm
+    from scriptmode.core.spec.training_job import Algorithm
 
 _COMPATIBILITY = (
     ". A script for TensorFlow 1 finds its API in tensorflow.compat.v1: import tensorflow.compat.v1 as tf, and call "

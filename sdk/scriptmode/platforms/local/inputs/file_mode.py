@@ -14,21 +14,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from scriptmode.core.text.messages import problem_of
 from scriptmode.data import file_uris, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.opt_ml import channel_hosts
-from scriptmode.text.messages import problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.shared_counters import NamedCounters
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import ChannelHost, Sandbox
-    from scriptmode.spec.job_request import JobRequest
 
 
 class Progress(Protocol):

@@ -7,8 +7,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.text.messages import Problem
 from scriptmode.data import fast_file, mounts
-from scriptmode.text.messages import Problem
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:

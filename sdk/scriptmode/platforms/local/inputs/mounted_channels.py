@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.spec.service_values import ChannelProgress, add_counts
 from scriptmode.data import integrity, listing, mounts
 from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
@@ -18,20 +21,17 @@ from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import channel_hosts
-from scriptmode.spec.inputs import FileSystemInput
-from scriptmode.spec.job_failure import Failure
-from scriptmode.spec.service_values import ChannelProgress, add_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.text.messages import Problem
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_request import JobRequest
-    from scriptmode.text.messages import Problem
 
     #: Writes a line to a host's log, given the host's name and the line.
     Say = Callable[[str, str], None]

@@ -6,23 +6,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.spec.job_failure import Failure
+from scriptmode.core.spec.service_values import ChannelProgress, add_counts
 from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import source_of
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_hosts
-from scriptmode.spec.job_failure import Failure
-from scriptmode.spec.service_values import ChannelProgress, add_counts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.object_store import Buffer
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_request import JobRequest
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,21 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode.core.text.messages import Problem, problem_of
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.opt_ml import checkpoints_path
-from scriptmode.text.messages import Problem, problem_of
 from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.training_job import Output
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.training_job import Output
 
     #: By host and name, a file's size and time of change (ns).
     Signatures = dict[str, dict[str, list[int]]]
@@ -75,7 +75,7 @@ class CheckpointSync:
         self._write(SyncRecord(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:
-        from scriptmode.aws.s3_errors import code_of
+        from scriptmode.core.aws.s3_errors import code_of
 
         try:
             packed_artifacts.s3_client().fetch(f"{self._uri}/", folder)

@@ -6,15 +6,15 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.metric_definitions import Definition, warn_of_slow_regex
+from scriptmode.core.spec.service_values import Metric
 from scriptmode.errors import DataError
-from scriptmode.spec.metric_definitions import Definition, warn_of_slow_regex
-from scriptmode.spec.service_values import Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scriptmode.spec.service_values import LogEvent
-    from scriptmode.spec.training_job import Algorithm
+    from scriptmode.core.spec.service_values import LogEvent
+    from scriptmode.core.spec.training_job import Algorithm
 
 #: ``step 7``, ``global_step=7``, ``"iteration": 7``, ``Epoch 3/12``, ``epoch: [3]``; not ``steps=7``, ``step=0.5``.
 _POSITION = re.compile(

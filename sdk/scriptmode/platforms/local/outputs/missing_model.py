@@ -15,8 +15,8 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_request import JobRequest
 
 #: How programs name the place of their model.
 _PLACE = re.compile(rb"SM_MODEL_DIR|model[_-]dir|/opt/ml/model")

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
-from scriptmode.text.messages import Problem
 from scriptmode_runtime import contract
 from scriptmode_runtime.files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime.files.beneath import EscapeError
@@ -23,9 +23,9 @@ from scriptmode_runtime.files.beneath import EscapeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from scriptmode.aws.s3 import S3
+    from scriptmode.core.aws.s3 import S3
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.files.beneath import Entry
 
 #: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
@@ -248,7 +248,7 @@ def sync_delivered(entries: ChangedDirectories, base: str) -> None:
 @cache
 def s3_client() -> S3:
     """Return this process's S3 client; creating one takes longer than storing a small file."""
-    from scriptmode.aws.s3 import S3
+    from scriptmode.core.aws.s3 import S3
 
     return S3()
 

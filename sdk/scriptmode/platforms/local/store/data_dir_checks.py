@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine import drafts
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
-from scriptmode.machine import drafts
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.durable import replace_file

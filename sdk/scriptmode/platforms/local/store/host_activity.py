@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.data import regular_files
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.host_logs import unfinished_line
 from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode.spec.service_values import HostActivity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

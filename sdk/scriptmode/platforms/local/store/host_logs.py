@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
+from scriptmode.core.spec.service_values import JobEvent
+from scriptmode.core.text.messages import format_bytes
 from scriptmode.data.regular_files import open_regular, open_to_append
-from scriptmode.spec.service_values import JobEvent
-from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

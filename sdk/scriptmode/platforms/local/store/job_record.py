@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.request.render import render_request
+from scriptmode.core.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
 from scriptmode.platforms.local.store import shapes
-from scriptmode.request.parse import parse_request
-from scriptmode.request.render import render_request
-from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.core.spec.job_request import JobRequest
 
 #: More hosts than one machine can have. A damaged count must not make a loop of billions of turns.
 _MOST_HOSTS = 100_000

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request.render import render_request
+from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
-from scriptmode.request.render import render_request
-from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.state import JobState, JobSummary, Transition
-    from scriptmode.spec.job_request import JobRequest
 
 
 def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]:

@@ -41,16 +41,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
+from scriptmode.core.spec.service_values import ChannelProgress
+from scriptmode.core.text.messages import suggest_similar
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.platforms.local.store import heartbeat, host_logs, job_record, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import file_owner, full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
-from scriptmode.spec.service_values import ChannelProgress
-from scriptmode.text.messages import suggest_similar
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 

@@ -13,9 +13,9 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from scriptmode.core.spec.job_failure import MOST_EXIT_CODE, Failure
+from scriptmode.core.spec.service_values import ENDED, JobEvent
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr, validate_shape
-from scriptmode.spec.job_failure import MOST_EXIT_CODE, Failure
-from scriptmode.spec.service_values import ENDED, JobEvent
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 

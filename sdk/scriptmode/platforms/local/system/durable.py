@@ -12,7 +12,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from scriptmode.machine import drafts
+from scriptmode.core.machine import drafts
 
 #: Errors of file systems that cannot sync a directory, such as some network file systems and those in user space.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)

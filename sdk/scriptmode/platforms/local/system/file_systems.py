@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError, SpecError
 
 if TYPE_CHECKING:
-    from scriptmode.spec.inputs import FileSystemInput
+    from scriptmode.core.spec.inputs import FileSystemInput
 
 #: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a directory's name contains text like an entry.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"

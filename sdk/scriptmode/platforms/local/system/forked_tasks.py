@@ -12,8 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.spec.job_failure import describe_exit_code
 from scriptmode.errors import ScriptmodeError
-from scriptmode.spec.job_failure import describe_exit_code
 from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE
+from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
-from scriptmode.text.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

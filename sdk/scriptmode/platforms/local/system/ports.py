@@ -9,8 +9,8 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine.data_dir import make_private
 from scriptmode.errors import DataError
-from scriptmode.machine.data_dir import make_private
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:

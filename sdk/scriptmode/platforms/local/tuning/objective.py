@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.platforms.local.store.host_logs import LogReader
-from scriptmode.spec.metric_definitions import Definition
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder

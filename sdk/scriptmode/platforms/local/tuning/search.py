@@ -11,8 +11,8 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.installation import install_command
 from scriptmode.errors import MissingPackageError
-from scriptmode.machine.installation import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

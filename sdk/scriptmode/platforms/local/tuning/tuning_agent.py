@@ -24,19 +24,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.request import tuning
+from scriptmode.core.request.render import derived_model_dir
+from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
+from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
-from scriptmode.machine.clock import SYSTEM
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definition_regex
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
-from scriptmode.request import tuning
-from scriptmode.request.render import derived_model_dir
-from scriptmode.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
-from scriptmode.text.messages import pluralize
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.request.tuning import objective_of
+from scriptmode.core.request.tuning import objective_of
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 

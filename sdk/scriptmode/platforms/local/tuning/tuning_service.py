@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scriptmode.core.request import service_model, tuning
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import DataError, PlatformError, RequestError
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
@@ -19,8 +21,6 @@ from scriptmode.platforms.local.tuning.tuning_store import (
     TuningStore,
     tuning_job_exists_error,
 )
-from scriptmode.request import service_model, tuning
-from scriptmode.spec.hosts import LOCAL_ACCOUNT
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class TrainingService(Protocol):
 
 
 class LocalTuning:
-    """The tuning jobs of a local platform. Implements `scriptmode.platforms.base.TuningService`.
+    """The tuning jobs of a local platform. Implements `scriptmode.core.platforms.base.TuningService`.
 
     A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
     whose agent was killed starts an agent again, which continues it.

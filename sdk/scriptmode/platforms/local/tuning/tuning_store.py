@@ -24,16 +24,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine.data_dir import TUNING, make_private, unwritable_error
+from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
-from scriptmode.machine.data_dir import TUNING, make_private, unwritable_error
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import has_folder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
-from scriptmode.spec.service_values import ENDED
-from scriptmode.text.messages import did_you_mean
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

@@ -1,0 +1,68 @@
+"""Retrying calls that fail with a transient error: exponential backoff with jitter, up to a time limit.
+
+A failed download is retried elsewhere: `scriptmode.data.s3_store` resumes an object where the connection broke.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from typing import TYPE_CHECKING, Callable, TypeVar
+
+from scriptmode.errors import TransientError
+
+if TYPE_CHECKING:
+    from scriptmode.core.machine.clock import Clock
+
+_T = TypeVar("_T")
+_LOG = logging.getLogger("scriptmode")
+#: Seconds of failures after which a warning is logged.
+_WARNING_SECONDS = 5.0
+#: A generator of its own: a program that seeded Python's for its training must find it unchanged.
+_JITTER = random.Random()  # noqa: S311 - no secret
+#: Default time limit in seconds: a laptop that slept, or a network that was restarted, is back by then.
+RETRY_SECONDS = 15 * 60.0
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
+
+
+class Retry:
+    """Retries calls that raise `TransientError`.
+
+    Args:
+        clock: The clock that limits and backoff go by.
+        advice: What to do when the retries are used up; ends the error's message.
+        limit: Seconds of failures in a row after which `call` gives up.
+    """
+
+    def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:
+        self._clock = clock
+        self._advice = advice
+        self._limit = limit
+
+    def call(self, fn: Callable[[], _T], *, until: float = math.inf) -> _T:
+        """Return what ``fn()`` returns, called again after each `TransientError`.
+
+        Args:
+            fn: The call.
+            until: A reading of the clock at which to give up earlier; the error then has no advice.
+
+        Raises:
+            TransientError: The last one, when the limit is reached.
+        """
+        began, backoff, warned = self._clock.now(), _FIRST_BACKOFF, False
+        while True:
+            try:
+                return fn()
+            except TransientError as error:
+                left = until - self._clock.now()
+                if left <= 0:
+                    raise
+                if self._clock.now() - began >= self._limit:
+                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", advice=self._advice) from error
+                if not warned and self._clock.now() - began >= _WARNING_SECONDS:
+                    warned = True
+                    _LOG.warning("%s; still trying, for at most %.0f s", error, self._limit)
+            # With jitter: clients that were refused together must not come back together.
+            self._clock.sleep(min(left, backoff * _JITTER.uniform(0.5, 1.0)))
+            backoff = min(2 * backoff, _LONGEST_BACKOFF)

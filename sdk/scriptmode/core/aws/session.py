@@ -1,0 +1,186 @@
+"""The session, Region and clients of AWS calls, from any kind of session, and the translation of their errors."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+from scriptmode.core.aws.regions import warn_of_unknown_region
+from scriptmode.core.aws.sagemaker_config import SageMakerConfig, parse_config, read_config
+from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.errors import CredentialsError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from scriptmode.core.aws.s3 import S3
+    from scriptmode.core.machine.clock import Clock
+
+_T = TypeVar("_T")
+#: Seconds: longer than any response of these services takes. Botocore's 60 s would hold a dead connection too long.
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
+#: For a user who waits to see whether there is any answer at all.
+_BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
+
+
+class Connection:
+    """The clients of one session: a boto3 session, a ``sagemaker`` session (v2 or v3), or boto3's own settings.
+
+    boto3 is imported by the first call that needs it. If the session has a ``clock``, waiting uses it. ``region``
+    replaces the session's own.
+    """
+
+    def __init__(self, session: Any = None, *, region: str | None = None) -> None:
+        if getattr(session, "local_mode", False):
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}, a session of local mode (of this machine, as without AWS credentials), but the "
+                "instance type is Amazon SageMaker's",
+                "give a session with credentials, or instance_type='local_process' to train on this machine",
+            )
+        if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
+            raise invalid(
+                "sagemaker_session",
+                "is a PipelineSession, which records pipeline steps instead of starting jobs",
+                "give a boto3.Session; build pipelines with the SageMaker SDK's own estimators, or give "
+                "estimator.request() to a step of your own",
+            )
+        is_session = hasattr(session, "boto_session") or (
+            hasattr(session, "client") and hasattr(session, "region_name")
+        )
+        if session is not None and (isinstance(session, type) or not is_session):
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}",
+                "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker",
+            )
+        self._given = session
+        self._region = region
+        self._boto_session = getattr(session, "boto_session", session)
+        self._clients: dict[str, Any] = {}
+        #: ARNs of roles by their names; each is looked up once.
+        self.role_arns: dict[str, str] = {}
+        self.clock: Clock = getattr(session, "clock", SYSTEM)
+
+    @property
+    def region(self) -> str:
+        """The requested Region, else the session's; raises `CredentialsError` if none is set."""
+        if self._region:
+            return self._region
+        if self._given is not None:
+            region = getattr(self._boto_session, "region_name", None)
+        else:
+            # The common case, without importing boto3, which itself reads the first of the two alone.
+            region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name
+        if not region:
+            raise CredentialsError(
+                "no AWS region is set", argument="region", advice="set AWS_DEFAULT_REGION or run 'aws configure'"
+            )
+        return str(region)
+
+    @property
+    def given(self) -> Any:
+        """The session that was given; ``None`` for boto3's own settings."""
+        return self._given
+
+    @property
+    def boto_session(self) -> Any:
+        """The boto3 session that clients are made from."""
+        return self._session()
+
+    @property
+    def settings(self) -> Any:
+        """The ``sagemaker_config`` of a ``sagemaker`` session; ``None`` if the config file must be read."""
+        return getattr(self._given, "sagemaker_config", None)
+
+    @property
+    def default_bucket(self) -> str | None:
+        """The bucket that a ``sagemaker`` session was created with; its own default would need calls."""
+        for name in ("_default_bucket", "_default_bucket_name_override"):
+            if bucket := getattr(self._given, name, None):
+                return str(bucket)
+        return None
+
+    @property
+    def default_bucket_prefix(self) -> str | None:
+        """The prefix in the bucket that a ``sagemaker`` session was created with."""
+        prefix = getattr(self._given, "default_bucket_prefix", None)
+        return str(prefix) if prefix else None
+
+    def client(self, service: str) -> Any:
+        """Return the boto3 client of a service, the same each time; raise `PlatformError` for wrong settings."""
+        if service not in self._clients:
+            own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
+            client = getattr(self._given, own, None) if own else None
+            with _settings_of(f"the connection to {service}"):
+                self._clients[service] = client or self._new_client(service)
+        return self._clients[service]
+
+    def call(self, subject: str, call: Callable[[], _T]) -> _T:
+        """Return a call's result; boto3's errors become `scriptmode.errors` that name ``subject``."""
+        from scriptmode.core.aws.error_translation import translate_errors
+
+        with translate_errors(subject):
+            return call()
+
+    @cached_property
+    def s3(self) -> S3:
+        """The objects of Amazon S3, by this session's client."""
+        from scriptmode.core.aws.s3 import S3
+
+        return S3(self.call("Amazon S3", lambda: self.client("s3")))
+
+    def read_config(self, whose: str) -> SageMakerConfig:
+        """Return the settings that the session brings along, which errors call ``whose``, else the config files'."""
+        if self.settings is not None:
+            return parse_config(self.settings, whose)
+        return read_config(os.environ, self._read_bytes)
+
+    def _read_bytes(self, uri: str) -> bytes:
+        # The client is created for a config file in S3 only.
+        return self.s3.read_bytes(uri)
+
+    def caller_identity(self) -> Mapping[str, str]:
+        """Call GetCallerIdentity of STS: the account and the ARN of the credentials."""
+        found: Mapping[str, str] = self.call("the caller's identity", lambda: self.client("sts").get_caller_identity())
+        return found
+
+    def brief_client(self, service: str) -> Any:
+        """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
+        with _settings_of(f"the connection to {service}"):
+            return self._new_client(service, _BRIEF_TIMEOUTS)
+
+    @property
+    def credentials_source(self) -> str:
+        """The source of boto3's credentials, such as ``env`` or ``shared-credentials-file``; "" without any."""
+        with _settings_of("the AWS credentials"):
+            found = self._session().get_credentials()
+        return str(found.method) if found is not None else ""
+
+    def _new_client(self, service: str, settings: Mapping[str, Any] = _TIMEOUTS) -> Any:
+        from botocore.config import Config
+
+        warn_of_unknown_region(self.region)
+        return self._session().client(service, region_name=self.region, config=Config(**settings))
+
+    def _session(self) -> Any:
+        if self._boto_session is None:
+            import boto3
+
+            with _settings_of("the AWS settings"):
+                self._boto_session = boto3.session.Session(region_name=self._region)
+        return self._boto_session
+
+
+def _settings_of(what: str) -> AbstractContextManager[None]:
+    """Translate errors of boto3's settings; a request that calls nothing loads no translation."""
+    from scriptmode.core.aws.error_translation import translate_setup_errors
+
+    return translate_setup_errors(what)
+
+
+def default_bucket_name(region: str, account: str) -> str:
+    """Return the bucket that the SageMaker SDK creates for an account and a Region."""
+    return f"sagemaker-{region}-{account}"

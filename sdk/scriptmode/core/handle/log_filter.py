@@ -1,0 +1,111 @@
+"""The log filter: only the lines of some hosts, or only the last lines of each host."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.request.parse import parse_description
+from scriptmode.errors import SpecError, invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scriptmode.core.platforms.base import Platform
+    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.service_values import LogEvent
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Which lines of a job's log are read.
+
+    Args:
+        hosts: Names of hosts; none means all of them.
+        tail: How many of the lines that each host has so far; ``None`` means all of them.
+
+    Raises:
+        SpecError: For an argument of another kind.
+    """
+
+    hosts: tuple[str, ...] = ()
+    tail: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hosts, tuple) or not all(isinstance(host, str) for host in self.hosts):
+            raise invalid("hosts", f"is {self.hosts!r}", "give names of hosts, such as ['algo-1']")
+        if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
+            raise invalid("tail", f"is {self.tail!r}", "give a whole number of lines, 0 or more")
+
+    @classmethod
+    def parse(cls, hosts: object, tail: int | None) -> LogFilter:
+        """Return the filter for a caller's arguments; ``hosts`` may be one name instead of several."""
+        names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
+        return cls(names, tail)  # type: ignore[arg-type]
+
+
+ALL_LINES = LogFilter()
+
+
+def filtered_events(
+    platform: Platform,
+    name: str,
+    log_filter: LogFilter,
+    *,
+    follow: bool,
+    on_description: Callable[[dict[str, Any]], None] | None = None,
+) -> Iterator[LogEvent]:
+    """Return the log lines of job ``name`` that pass the filter, in the platform's order.
+
+    Args:
+        platform: The platform that has the job.
+        name: The job's name.
+        log_filter: The lines to read.
+        follow: Whether to wait for more lines until the job has ended.
+        on_description: Called with the job's description each time that following requests it.
+
+    Raises:
+        SpecError: For a host that the job does not have.
+    """
+    select = LineSelector(platform, name, log_filter)
+    lines = platform.log_events(name, follow=follow, on_description=on_description)
+    return lines if log_filter == ALL_LINES else filter(select.takes, lines)
+
+
+class LineSelector:
+    """Selection of a job's log lines by a filter, in the order in which they are read from the start.
+
+    Raises:
+        SpecError: For a host that the job does not have.
+    """
+
+    def __init__(self, platform: Platform, name: str, log_filter: LogFilter) -> None:
+        self._hosts = log_filter.hosts
+        #: Lines of each host that are still to be passed over.
+        self._skipped: Counter[str] = Counter()
+        if log_filter.hosts:
+            _check_hosts(log_filter.hosts, parse_description(platform.describe(name)))
+        if log_filter.tail is not None:
+            # Read twice instead of stored: a log may be larger than the memory.
+            events = platform.log_events(name, follow=False)
+            self._skipped.update(event.host for event in events if not event.continues)
+            for host in self._skipped:
+                self._skipped[host] = max(0, self._skipped[host] - log_filter.tail)
+
+    def takes(self, event: LogEvent) -> bool:
+        """Return whether the next event is one of the wanted lines."""
+        if self._skipped[event.host]:
+            self._skipped[event.host] -= not event.continues
+            return False
+        return not self._hosts or event.host in self._hosts
+
+
+def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:
+    known = description.hosts
+    for host in hosts:
+        if known and host not in known:
+            existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+            raise SpecError(
+                f"training job {description.name} has no host {host!r}", argument="hosts", advice=f"it has {existing}"
+            )

@@ -1,0 +1,196 @@
+"""The protocols of a training platform, which takes and returns the values of `scriptmode.core.spec`.
+
+A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest in Amazon SageMaker's
+shapes. There are two, ``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from scriptmode.core.machine.clock import Clock
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import (
+        ChannelProgress,
+        HostActivity,
+        JobEvent,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
+    from scriptmode.core.spec.training_job import TrainingJobSpec
+
+
+class Platform(Protocol):
+    """A training service. Its methods raise only errors of `scriptmode.errors`."""
+
+    #: Seconds between two requests for the state of a job that a caller waits for.
+    poll_seconds: float
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that measures waiting."""
+
+    @property
+    def region(self) -> str:
+        """The AWS Region that jobs run in, or are told to run in."""
+
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in what the caller left out: role, output path, code location, image, defaults of a configuration file.
+
+        Raises `SpecError` for a spec that this platform cannot run. Has no side effect; asks the service only for what
+        neither the spec nor a setting contains (a role's ARN by its name).
+        """
+
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
+        """Raise `RequestError` listing all reasons why the service would refuse a request; sends nothing.
+
+        The request may be the service's JSON too, of any shape.
+        """
+
+    def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
+        """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
+
+        A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
+        """
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
+        """Store a source archive at ``uri``, below the code location; leave one that is stored already as it is.
+
+        ``kms_key`` encrypts it; ``role`` is the ARN of the job's role.
+        """
+
+    def create(self, request: JobRequest) -> str:
+        """Start a training job; return its ARN."""
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
+
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Return the tags of a described job, which DescribeTrainingJob does not return."""
+
+    def stop(self, name: str) -> None:
+        """Request that a job stop: SIGTERM, the platform's grace period, SIGKILL. A job that ended is left as it is."""
+
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
+        """Yield the job's log lines, those of each host in order; with ``follow`` until the job ended.
+
+        ``on_description`` is called with the job's description each time that following requests it.
+        """
+
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Return all values of a described job's metrics up to now, those of each metric in order of time."""
+
+    def host_folders(self, name: str) -> dict[str, Path]:
+        """Return the directory that is ``/opt/ml`` of each host, by host; those of this machine that (still) exist.
+
+        They are in the order of the hosts. Raises `JobNotFoundError`.
+        """
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return the progress of the data of a job's channels, where it is known; raise `JobNotFoundError`."""
+
+    def log_locations(self, name: str) -> dict[str, str]:
+        """Return the location of the complete log of each host, by host; hosts without a log are left out.
+
+        On this machine it is the path of a file, for Amazon SageMaker the log group and stream of CloudWatch.
+        """
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the object ``uri``, or all objects below that prefix, into ``folder``; return the files written."""
+
+    def list(self, which: JobFilter) -> list[dict[str, Any]]:
+        """Return TrainingJobSummary objects, newest first."""
+
+
+# What a platform may have beside that. Each protocol is asked by `isinstance`.
+
+
+@runtime_checkable
+class RecordsFailures(Protocol):
+    """A platform that records why a job failed, beside DescribeTrainingJob's FailureReason."""
+
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return the recorded failure of a described job; ``None`` where none was recorded."""
+
+
+@runtime_checkable
+class ObservesHosts(Protocol):
+    """A platform that sees the hosts of a running job; of jobs of another only complete log lines are known."""
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what each host does now, by host; hosts of which nothing is known are left out.
+
+        Raises `JobNotFoundError`.
+        """
+
+
+@runtime_checkable
+class RecordsEvents(Protocol):
+    """A platform that records what a job lost and did again."""
+
+    def events(self, name: str) -> tuple[JobEvent, ...]:
+        """Return what a job lost and did again so far; raise `JobNotFoundError`."""
+
+
+@runtime_checkable
+class QueuesJobs(Protocol):
+    """A platform whose jobs may wait for others."""
+
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job in the queue, from 1 on; 0 for a job that does not wait."""
+
+
+@runtime_checkable
+class RecordsSettings(Protocol):
+    """A platform that ran jobs with settings that their descriptions lack."""
+
+    def with_settings_of(self, name: str) -> Platform:
+        """Return the platform for a copy of one of its jobs."""
+
+
+@runtime_checkable
+class WritesScripts(Protocol):
+    """A platform whose jobs may start from a batch script."""
+
+    def planned_script(self, request: JobRequest) -> str:
+        """Return the batch script of a job; "" for a job that needs none."""
+
+
+@runtime_checkable
+class RunsTuningJobs(Protocol):
+    """A platform that has tuning jobs."""
+
+    @property
+    def tuning(self) -> TuningService:
+        """Its tuning jobs."""
+
+
+class TuningService(Protocol):
+    """The tuning jobs of a platform, in the service's shapes. Its methods raise only errors of `scriptmode.errors`."""
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Raise `RequestError` with all reasons why a CreateHyperParameterTuningJob request would be refused."""
+
+    def create(self, request: Mapping[str, Any]) -> str:
+        """Start a tuning job from a CreateHyperParameterTuningJob request; return its ARN."""
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
+
+    def stop(self, name: str) -> None:
+        """Request that a tuning job and its training jobs stop. One that ended is left as it is."""
+
+    def training_jobs(self, name: str) -> list[dict[str, Any]]:
+        """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
+
+    def list(self) -> list[dict[str, Any]]:
+        """Return HyperParameterTuningJobSummary objects, newest first."""

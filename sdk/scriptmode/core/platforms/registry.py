@@ -1,0 +1,227 @@
+"""The choice of a platform: by instance type, by name, or by which one has a job.
+
+This module alone compares the names "local" and "sagemaker".
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode.core.spec.hosts import (
+    LOCAL_CONTAINER,
+    LOCAL_GPU,
+    LOCAL_PROCESS,
+    SLURM,
+    HostKind,
+    instance_kind,
+    local_instance_types,
+)
+from scriptmode.core.text.messages import suggest_similar
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
+
+if TYPE_CHECKING:
+    from scriptmode.core.platforms.base import Platform, TuningService
+    from scriptmode.platforms.local import LocalPlatform
+
+#: A family and a size. The list of those that exist changes often; the service validates them.
+_SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+
+
+def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
+    """Return the platform for a job's instance types; raise `SpecError` for types that no platform runs together.
+
+    ``session`` is the boto3 or ``sagemaker`` session that the estimator was given, or ``None``.
+    """
+    kinds = {_kind(instance_type) for instance_type in instance_types}
+    if len(kinds) > 1:
+        raise SpecError(
+            f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts",
+            argument="instance_type",
+            advice="use one",
+        )
+    if all(kind.is_local for kind in kinds):
+        if session is not None and not _is_for_this_machine(session):
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}, but instance_type {instance_types[0]!r} {_runs_where(kinds)}, "
+                "with boto3's own settings for S3",
+                "leave sagemaker_session out",
+            )
+        return slurm_platform() if any(kind.is_scheduled for kind in kinds) else local_platform()
+    return sagemaker_platform(session)
+
+
+def find_job_platform(job_name: str, session: object = None) -> Platform:
+    """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    """
+    platform = session_platform(session)
+    if session is not None:
+        platform.describe(job_name)
+        return platform
+    return local_platform_or(platform, job_name)
+
+
+def local_platform_or(other: Platform, job_name: str) -> Platform:
+    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
+    """
+    here = local_platform() if _runs_local_jobs() else other
+    if isinstance(other, type(here)):
+        other.describe(job_name)
+        return other
+    try:
+        here.describe(job_name)
+    except JobNotFoundError as not_here:
+        try:
+            other.describe(job_name)
+        except JobNotFoundError as error:
+            what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
+            raise JobNotFoundError(what, advice=not_here.advice) from error
+        except PlatformError as error:
+            if isinstance(error, CredentialsError):
+                what = f"{not_here.message} (Amazon SageMaker was not asked: {error})"
+                raise JobNotFoundError(what, advice=not_here.advice) from error
+            what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker could not be asked: {error.message}"
+            raise type(error)(what, argument=error.argument, advice=error.advice) from error
+        return other
+    return here
+
+
+def sagemaker_platform(session: object) -> Platform:
+    """Return Amazon SageMaker for a session as the estimators take it; ``None`` stands for boto3's own settings."""
+    from scriptmode.core.platforms.sagemaker import SageMakerPlatform
+
+    return SageMakerPlatform(session)
+
+
+def session_platform(session: object) -> Platform:
+    """Return this machine for a session of local mode, else Amazon SageMaker as `sagemaker_platform` does."""
+    return local_platform() if getattr(session, "local_mode", False) else sagemaker_platform(session)
+
+
+def resolve_platform(platform: Platform | str | None) -> Platform:
+    """Return the platform for ``"local"`` (or ``None``) or ``"sagemaker"``; return a platform object as it is."""
+    if platform is None or platform == "local":
+        return local_platform()
+    if platform == "sagemaker":
+        return sagemaker_platform(None)
+    if isinstance(platform, str) or not hasattr(platform, "describe"):
+        raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
+    return platform
+
+
+def explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
+    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
+    if platform is not None and session is not None:
+        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
+    return None if platform is None else resolve_platform(platform)
+
+
+def require_local_jobs() -> None:
+    """Raise `SpecError` on an operating system where jobs of this machine cannot run."""
+    if not _runs_local_jobs():
+        raise SpecError(
+            "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
+            f"{sys.platform!r}",
+            advice="train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
+            "(scriptmode list --platform sagemaker)",
+        )
+
+
+def local_platform() -> LocalPlatform:
+    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
+    require_local_jobs()
+    from scriptmode.platforms.local import LocalPlatform
+
+    return LocalPlatform()
+
+
+def slurm_platform() -> Platform:
+    """Return the Slurm cluster of this login node, with the settings of its variable and config files."""
+    require_local_jobs()
+    from scriptmode.platforms.slurm.slurm_platform import Slurm
+
+    return Slurm()
+
+
+def with_settings_of(platform: Platform, job_name: str) -> Platform:
+    """Return the platform for a copy of one of its jobs: on Slurm, with the settings that its description lacks."""
+    from scriptmode.core.platforms.base import RecordsSettings
+
+    return platform.with_settings_of(job_name) if isinstance(platform, RecordsSettings) else platform
+
+
+def queue_position(platform: Platform, job_name: str) -> int:
+    """Return the position of a job in its platform's queue, from 1 on; 0 for a job that does not wait."""
+    from scriptmode.core.platforms.base import QueuesJobs
+
+    return platform.queue_position(job_name) if isinstance(platform, QueuesJobs) else 0
+
+
+def tuning_service(platform: Platform) -> TuningService:
+    """Return the tuning jobs of a platform; raise `SpecError` for a platform that has none."""
+    from scriptmode.core.platforms.base import RunsTuningJobs
+
+    if isinstance(platform, RunsTuningJobs):
+        return platform.tuning
+    raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
+
+
+def find_tuning_platform(name: str, session: object = None) -> Platform:
+    """Return the platform that has a tuning job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
+    """
+    if session is None and _runs_local_jobs():
+        here = local_platform()
+        try:
+            tuning_service(here).describe(name)
+        except JobNotFoundError as not_here:
+            try:
+                return _session_with_tuning_job(name, session)
+            except PlatformError as error:
+                what = f"{not_here.message}; Amazon SageMaker has none of that name either, or did not answer: {error}"
+                raise JobNotFoundError(what, advice=not_here.advice) from error
+        return here
+    return _session_with_tuning_job(name, session)
+
+
+def _session_with_tuning_job(name: str, session: object) -> Platform:
+    platform = session_platform(session)
+    tuning_service(platform).describe(name)
+    return platform
+
+
+def _runs_local_jobs() -> bool:
+    return sys.platform.startswith("linux")
+
+
+def _is_for_this_machine(session: object) -> bool:
+    """Return whether hosts of this machine see S3 as the session does: they have boto3's own settings."""
+    return bool(getattr(session, "local_mode", False)) or not getattr(session, "uses_own_settings", True)
+
+
+def _runs_where(kinds: set[HostKind]) -> str:
+    return "runs on a Slurm cluster" if any(kind.is_scheduled for kind in kinds) else "runs on this machine"
+
+
+def _kind(instance_type: str) -> HostKind:
+    kind = instance_kind(instance_type)
+    if kind.is_local or _SAGEMAKER_TYPE.fullmatch(instance_type):
+        return kind
+    amazons = f"ml.{instance_type}"
+    if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
+        raise invalid("instance_type", f"{instance_type!r} is Amazon EC2's name", f"did you mean {amazons!r}?")
+    raise invalid(
+        "instance_type",
+        f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
+        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
+        "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
+        suggest_similar(instance_type, local_instance_types())
+        or "use one of them, or install the package of its engine",
+    )

@@ -1,0 +1,335 @@
+"""`SageMakerPlatform`: the platform protocol by calls of Amazon SageMaker, in as few calls as possible."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode.core.aws.session import Connection
+from scriptmode.core.platforms.sagemaker import job_defaults
+from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.core.request.render import as_fields, render_request
+from scriptmode.core.spec.names import account_of_role
+from scriptmode.errors import (
+    CredentialsError,
+    DataAccessError,
+    DataNotFoundError,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    TransientError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from scriptmode.core.aws.sagemaker_config import SageMakerConfig
+    from scriptmode.core.machine.clock import Clock
+    from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode.core.spec.job_failure import Failure
+    from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.service_values import (
+        ChannelProgress,
+        JobFilter,
+        LogEvent,
+        Metric,
+        PlannedHost,
+    )
+    from scriptmode.core.spec.training_job import TrainingJobSpec
+
+_T = TypeVar("_T")
+#: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
+_PAGE = 100
+#: Seconds for which a user waits at a prompt while AWS does not answer.
+_SHORT_RETRY_SECONDS = 30.0
+#: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
+_OPEN_ENUMERATIONS = frozenset(
+    {
+        "ResourceConfig.InstanceType",
+        "ResourceConfig.InstanceGroups.InstanceType",
+        "ResourceConfig.InstancePreferences.InstanceType",
+        "DebugRuleConfigurations.InstanceType",
+        "ProfilerRuleConfigurations.InstanceType",
+    }
+)
+
+
+class SageMakerPlatform:
+    """Training jobs of one account and Region. Implements `scriptmode.core.platforms.base.Platform`.
+
+    ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
+    settings. boto3 is imported by the first call that needs it.
+    """
+
+    poll_seconds = 5.0
+
+    def __init__(self, session: Any = None) -> None:
+        self._connection = Connection(session)
+        #: A default bucket that is known to exist.
+        self._ready_bucket: str | None = None
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the session if it has one, else this machine's."""
+        return self._connection.clock
+
+    @property
+    def region(self) -> str:
+        """The session's Region."""
+        return self._connection.region
+
+    @property
+    def connection(self) -> Connection:
+        """The session, Region and clients of the calls."""
+        return self._connection
+
+    @cached_property
+    def tuning(self) -> SageMakerTuning:
+        """The tuning jobs of the account."""
+        from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+
+        return SageMakerTuning(self._connection, self._prepare_output)
+
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
+        job_defaults.check_locations(spec)
+        return job_defaults.apply_defaults(spec, self._config, self._connection)
+
+    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
+        """Check a request against the service's own model, limits, enumerations and patterns included."""
+        from scriptmode.core.aws.regions import warn_of_unknown_region
+        from scriptmode.core.request import service_model
+
+        warn_of_unknown_region(self.region)
+        found = service_model.problems(as_fields(request), lambda field, _: field in _OPEN_ENUMERATIONS)
+        service_model.raise_problems("Amazon SageMaker would refuse this job", found)
+
+    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
+        """Return what each host would find, without what its image adds, which is unknown here."""
+        from scriptmode.core.request.parse import as_job_request
+        from scriptmode.platforms import planned_containers
+
+        return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
+        """Upload the archive unless the object exists: its name has the digest of its source.
+
+        Without ``kms_key`` it is encrypted with the AWS managed key of S3, like the SageMaker SDK v2 does.
+        """
+        bucket = parse_s3_uri(uri).bucket
+        owner = self._owner_of(bucket, role)
+        if self._connection.s3.exists(uri, kms_key=kms_key, owner=owner):
+            self._ready_bucket = bucket
+            return
+        try:
+            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+        except DataNotFoundError:
+            if not self._is_default(bucket, role):
+                raise
+            self._create_bucket(bucket, owner)
+            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+        except DataAccessError as error:
+            if owner is None:
+                raise
+            raise _with_owner_hint(error, owner) from error
+        self._ready_bucket = bucket
+
+    def create(self, request: JobRequest | Mapping[str, Any]) -> str:
+        """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
+        from scriptmode.core.request.parse import as_job_request
+
+        job = with_host_secret(as_job_request(request))
+        fields, name = render_request(job), job.name
+        self._prepare_output(str(job.output.path), str(job.role))
+        try:
+            answer = self._call(name, lambda client: client.create_training_job(**fields))
+        except JobNotFoundError as error:
+            # A resource of the request was not found: data, a role, an experiment.
+            raise RequestError(str(error)) from error
+        except (TransientError, JobExistsError) as error:
+            arn = self._find_started(fields, error)
+            if arn is None:
+                raise
+            return arn
+        return str(answer["TrainingJobArn"])
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Call DescribeTrainingJob."""
+        return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+
+    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        """Return why a described job failed, from the end of a host's log where FailureReason does not say it.
+
+        The service keeps only the text of the failure file, which other images than this project's may leave empty.
+        Return None if FailureReason says why, or if no log does.
+        """
+        reason = str(description.get("FailureReason") or "")
+        from scriptmode.core.spec.job_failure import split_failure_reason
+        from scriptmode.platforms import foreign_failure
+
+        text, code = split_failure_reason(reason)
+        if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
+            return None
+        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
+
+        tail = LogTail(str(description["TrainingJobName"]), self._connection, self.poll_seconds, retry_seconds=0)
+        ends = tail.read_ends(foreign_failure.LINES)
+        found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
+        return next((failure for failure in found if failure.exception), None)
+
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Call ListTags for every page."""
+        arn = description["TrainingJobArn"]
+
+        def read(client: Any) -> dict[str, str]:
+            pages = client.get_paginator("list_tags").paginate(ResourceArn=arn)
+            return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
+        return self._call(description["TrainingJobName"], read)
+
+    def stop(self, name: str) -> None:
+        """Call StopTrainingJob, unless the job has ended."""
+        from scriptmode.core.spec.service_values import ENDED
+
+        if self.describe(name)["TrainingJobStatus"] not in ENDED:
+            try:
+                self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
+            except RequestError:
+                # The job may have ended between the two calls.
+                if self.describe(name)["TrainingJobStatus"] not in ENDED:
+                    raise
+
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
+        """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
+        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
+
+        if not follow:
+            return LogTail(
+                name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
+            ).read_available()
+        tail = LogTail(name, self._connection, self.poll_seconds)
+        return tail.follow(lambda: self.describe(name), on_description)
+
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Read the job's metrics from CloudWatch, by the minute."""
+        from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
+
+        return read_metrics(description, self._connection)
+
+    def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the hosts' directories are the service's."""
+        return {}
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the service does not tell."""
+        return ()
+
+    def log_locations(self, name: str) -> dict[str, str]:
+        """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
+        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
+
+        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).stream_locations()
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Download the object, or all objects below the prefix, ``uri``."""
+        return self._connection.s3.fetch(uri, folder)
+
+    def list(self, which: JobFilter) -> list[dict[str, Any]]:
+        """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
+        asked = {
+            "NameContains": which.name_contains,
+            "StatusEquals": which.status,
+            "CreationTimeAfter": which.created_after,
+            "CreationTimeBefore": which.created_before,
+        }
+
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_training_jobs").paginate(
+                SortBy="CreationTime",
+                SortOrder="Descending",
+                PaginationConfig={"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
+                **{key: value for key, value in asked.items() if value is not None},
+            )
+            return [job for page in pages for job in page["TrainingJobSummaries"]]
+
+        return self._call("the list of training jobs", read)
+
+    @cached_property
+    def _config(self) -> SageMakerConfig:
+        return self._connection.read_config("the config of sagemaker_session")
+
+    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
+        what = subject if " " in subject else f"training job {subject}"
+        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+
+    def _owner_of(self, bucket: str, role: str | None) -> str | None:
+        """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
+        if role is None or bucket != job_defaults.default_bucket_of_role(role, self.region):
+            return None
+        return account_of_role(role)
+
+    def _is_default(self, bucket: str, role: str | None) -> bool:
+        """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
+        named = (self._connection.default_bucket, self._config.default_bucket)
+        return bucket in named or self._owner_of(bucket, role) is not None
+
+    def _prepare_output(self, path: str, role: str) -> None:
+        """Create the default bucket where a job's output goes to it and it does not exist."""
+        if not path.startswith(SCHEME):
+            return
+        bucket = parse_s3_uri(path).bucket
+        if bucket == self._ready_bucket or not self._is_default(bucket, role):
+            return
+        owner = self._owner_of(bucket, role)
+        try:
+            if not self._connection.s3.has_bucket(bucket, owner=owner):
+                self._create_bucket(bucket, owner)
+        except DataAccessError as error:
+            if owner is None:
+                raise
+            raise _with_owner_hint(error, owner) from error
+        self._ready_bucket = bucket
+
+    def _create_bucket(self, bucket: str, owner: str | None) -> None:
+        """Create a default bucket; only the account in its name may create it."""
+        if owner is not None:
+            account = self._connection.caller_identity()["Account"]
+            if account != owner:
+                raise CredentialsError(
+                    f"the role is one of account {owner}, but the credentials in use are of account {account}",
+                    advice="a job is started by the account of its role: correct role, or the profile",
+                )
+        self._connection.s3.create_bucket(bucket, region=self.region)
+
+    def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
+        """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
+        if isinstance(error, JobExistsError) and not _was_retried(error):
+            return None
+        try:
+            found = self.describe(str(request["TrainingJobName"]))
+        except JobNotFoundError:
+            return None
+        except PlatformError:
+            name = request["TrainingJobName"]
+            raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
+        same = all((found.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
+        return str(found["TrainingJobArn"]) if same else None
+
+
+def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
+    """Return the error with a hint at the owner of a bucket that is named for an account and cannot be used."""
+    return DataAccessError(
+        f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, or "
+        "DefaultS3Bucket in the SageMaker config file"
+    )
+
+
+def _was_retried(error: PlatformError) -> bool:
+    # Errors of botocore's HTTP client have a response too, None if none arrived.
+    response = getattr(error.__cause__, "response", None) or {}
+    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))

@@ -1,0 +1,114 @@
+"""`SageMakerTuning`: tuning jobs by calls of Amazon SageMaker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.core.request import service_model, tuning
+from scriptmode.core.request.parse import parse_request
+from scriptmode.core.spec.service_values import ENDED
+from scriptmode.errors import JobNotFoundError, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scriptmode.core.aws.session import Connection
+
+_T = TypeVar("_T")
+#: Entries of ``Environment`` that the service takes (HyperParameterTrainingJobEnvironmentMap).
+_MOST_VARIABLES = 48
+#: Instance types: AWS adds some that the installed boto3 does not know.
+_OPEN_ENUMERATIONS = tuple(f"ResourceConfig.{part}InstanceType" for part in ("", "InstanceGroups.", "InstanceConfigs."))
+
+
+class SageMakerTuning:
+    """The tuning jobs of one account and Region. Implements `scriptmode.core.platforms.base.TuningService`.
+
+    Args:
+        connection: The connection of the platform.
+        prepare_output: Creates the default bucket, called with an output path and the ARN of a role.
+    """
+
+    def __init__(self, connection: Connection, prepare_output: Callable[[str, str], None]) -> None:
+        self._connection = connection
+        self._prepare_output = prepare_output
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Check a request against the service's own model, limits, enumerations and patterns included."""
+        found = service_model.problems(
+            request, lambda field, _: field.endswith(_OPEN_ENUMERATIONS), tuning.REQUEST_SHAPE
+        )
+        service_model.raise_problems("Amazon SageMaker would refuse this tuning job", found)
+
+    def create(self, request: Mapping[str, Any]) -> str:
+        """Call CreateHyperParameterTuningJob."""
+        definitions = [_with_host_secret(each) for each in tuning.split_requests(request)]
+        for each in definitions:
+            self._prepare_output(each["OutputDataConfig"]["S3OutputPath"], each["RoleArn"])
+        name = request["HyperParameterTuningJobName"]
+        is_one = tuning.DEFINITION in request
+        body = {**request, **({tuning.DEFINITION: definitions[0]} if is_one else {tuning.DEFINITIONS: definitions})}
+        try:
+            answer = self._call(name, lambda client: client.create_hyper_parameter_tuning_job(**body))
+        except JobNotFoundError as error:
+            # A resource of the request was not found: data or a role.
+            raise RequestError(str(error)) from error
+        return str(answer["HyperParameterTuningJobArn"])
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Call DescribeHyperParameterTuningJob."""
+        return dict(
+            self._call(
+                name, lambda client: client.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+            )
+        )
+
+    def stop(self, name: str) -> None:
+        """Call StopHyperParameterTuningJob, unless the tuning job has ended."""
+        if self.describe(name)["HyperParameterTuningJobStatus"] not in ENDED:
+            try:
+                self._call(
+                    name, lambda client: client.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+                )
+            except RequestError:
+                # The tuning job may have ended between the two calls.
+                if self.describe(name)["HyperParameterTuningJobStatus"] not in ENDED:
+                    raise
+
+    def training_jobs(self, name: str) -> list[dict[str, Any]]:
+        """Call ListTrainingJobsForHyperParameterTuningJob for every page."""
+
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_training_jobs_for_hyper_parameter_tuning_job").paginate(
+                HyperParameterTuningJobName=name, SortBy="CreationTime", SortOrder="Ascending"
+            )
+            return [job for page in pages for job in page["TrainingJobSummaries"]]
+
+        return self._call(name, read)
+
+    def list(self) -> list[dict[str, Any]]:
+        """Call ListHyperParameterTuningJobs for every page."""
+
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_hyper_parameter_tuning_jobs").paginate(
+                SortBy="CreationTime", SortOrder="Descending"
+            )
+            return [job for page in pages for job in page["HyperParameterTuningJobSummaries"]]
+
+        return self._call("the list of tuning jobs", read)
+
+    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
+        what = subject if " " in subject else f"tuning job {subject}"
+        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+
+
+def _with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the definition of the training jobs with a secret of their hosts, where several train together."""
+    definition: dict[str, Any] = request[tuning.DEFINITION]
+    given = definition.get("Environment", {})
+    sample = parse_request(tuning.training_request(request, "training-job", tuning.sample_values(request)))
+    variables = with_host_secret(sample).environment
+    if variables == given or len(variables) > _MOST_VARIABLES:
+        return dict(definition)
+    return {**definition, "Environment": variables}

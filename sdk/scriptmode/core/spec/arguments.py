@@ -1,0 +1,287 @@
+"""The constructor's arguments: unknown names, conversion and validation."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.spec.inputs import absolute_file_uri
+from scriptmode.core.spec.names import base_of_image
+from scriptmode.core.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
+from scriptmode.core.spec.versions import version_numbers
+from scriptmode.core.text.messages import Problem, suggest_similar, validate_keys
+from scriptmode.errors import SpecError, invalid
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    import os
+
+    from scriptmode.core.spec.job_request import JobRequest
+
+#: The SageMaker SDK's words for ``logs``, and whether each shows the log.
+LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
+#: Fields of the service's ExperimentConfig.
+EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
+#: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
+_SIMILAR = 0.85
+
+
+class Arguments:
+    """An object whose constructor's arguments can be read, and be set until the next ``fit``."""
+
+    def _construct(self, arguments: dict[str, Any]) -> None:
+        """Set this object to what the constructor makes of ``arguments``."""
+        raise NotImplementedError
+
+    def _shown(self, name: str, value: Any) -> Any:  # noqa: ARG002 - for those that show something else
+        """Return what an argument reads as, given its value."""
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an argument of the constructor; called for names that are not attributes otherwise."""
+        given = self.__dict__.get("_arguments", {})
+        if name in given:
+            return self._shown(name, given[name])
+        from scriptmode.core.spec import older_names
+
+        if given and name in older_names.ATTRIBUTES:
+            return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
+        hint = older_names.MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
+        raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
+        given = self.__dict__.get("_arguments", {})
+        if given and name not in given and self._is_new(name):
+            from scriptmode.core.spec import older_names
+
+            if name in older_names.RENAMED:
+                name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
+            elif hint := suggest_similar(name, given, cutoff=_SIMILAR):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
+        if name in given:
+            self._construct({**given, name: value})
+        else:
+            object.__setattr__(self, name, value)
+
+    def _is_new(self, name: str) -> bool:
+        return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
+
+
+def script(
+    entry_point: str | os.PathLike[str] | None,
+    source_dir: str | os.PathLike[str] | None,
+    dependencies: Iterable[str] | None,
+    *,
+    git_config: object,
+    log_level: int,
+    program_arguments: Iterable[str] | None,
+) -> Script | None:
+    """Parse the arguments that name the script; without ``entry_point`` the image has its own program."""
+    if entry_point is None:
+        if source_dir is not None or dependencies or program_arguments or git_config is not None:
+            raise SpecError(
+                "source_dir, dependencies, arguments and git_config need entry_point",
+                argument="source_dir",
+                advice="give it: the file in source_dir that is run",
+            )
+        return None
+    if re.match(r"[a-z][a-z0-9+.-]*://", str(entry_point)):
+        what = f"is {str(entry_point)!r}, but a script is a file of this machine"
+        raise invalid("entry_point", what, "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it")
+    folder = None if source_dir is None else str(source_dir)
+    git = None
+    if git_config is not None:
+        from scriptmode.core.spec.git_source import parse_git_config
+
+        git = parse_git_config(git_config)
+    return Script(
+        str(entry_point),
+        folder,
+        texts("dependencies", dependencies),
+        log_level,
+        git,
+        texts("arguments", program_arguments),
+    )
+
+
+def reports_metrics(framework_version: str | None) -> bool:
+    """Return whether AWS's image of that TensorFlow reports metrics: 1.15 and later (SageMaker SDK)."""
+    return version_numbers(framework_version or "0") >= (1, 15)
+
+
+def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Parse additional fields of the request; ``None`` as a field's value takes the field out of it."""
+    return copied("additional_request_fields", value)
+
+
+def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
+    """Parse the pretrained model."""
+    if uri is None:
+        return None
+    return PretrainedModel(str(uri)) if channel_name is None else PretrainedModel(str(uri), channel_name)
+
+
+def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
+    """Return ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
+    scheme = re.match(r"(?!s3://|file://)([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
+    if scheme and (advice := suggest_similar(scheme[1].lower(), ("s3", "file"))):
+        raise invalid("model_dir", f"is {value!r}", advice.replace("'?", "://'?"))
+    return absolute_file_uri(value) if isinstance(value, str) else value
+
+
+def experiment(value: object) -> dict[str, str]:
+    """Parse ``experiment_config`` of ``fit``: the service's ExperimentConfig."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise invalid("experiment_config", f"is {value!r}", f"give a dict of {', '.join(EXPERIMENT_KEYS)}")
+    validate_keys("experiment_config", value, EXPERIMENT_KEYS, argument="experiment_config")
+    return dict(value)
+
+
+def of_latest_job(job: JobRequest) -> dict[str, Any]:
+    """Return what arguments that were left out are for a job, as the SageMaker SDK says.
+
+    An output path that is a whole bucket ends with a slash there.
+    """
+    path = job.output.path or ""
+    found: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
+    if contract.MODEL_DIR_PARAMETER in job.hyperparameters:
+        found["model_dir"] = job.parameter(contract.MODEL_DIR_PARAMETER)
+    return found
+
+
+def shows_logs(value: object) -> bool:
+    """Return whether ``logs`` asks for the log: a truth value, or one or a list of the SageMaker SDK's words.
+
+    Its ``"All"``, ``"Training"`` and ``"Rules"`` all show the log; ``"None"`` does not.
+    """
+    if isinstance(value, bool):
+        return value
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word in LOGS for word in words):
+        raise invalid(
+            "logs", f"is {value!r}", "give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
+        )
+    return any(LOGS[word] for word in words)
+
+
+def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a deep copy of a dict of the caller."""
+    if value is not None and not isinstance(value, Mapping):
+        raise invalid(name, f"is {value!r}", "give a dict")
+    try:
+        return copy.deepcopy(dict(value or {}))
+    except TypeError as error:
+        raise invalid(name, f"has a value that cannot be copied: {error}", "give plain values") from error
+
+
+def kept(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with copies of dicts and lists; sessions, platforms and other objects are not copied."""
+    return {name: copy.deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in given.items()}
+
+
+def base_name(given: object, image_uri: object) -> str | None:
+    """Return the beginning of job names: the argument, else the image's name; raise `SpecError` for other types."""
+    for name, value in (("base_job_name", given), ("image_uri", image_uri)):
+        if value is not None and not isinstance(value, str):
+            raise invalid(name, f"is {value!r}", "give a string")
+    if given:
+        return str(given)
+    return base_of_image(str(image_uri)) if image_uri else None
+
+
+def tags(value: object) -> tuple[tuple[str, str], ...]:
+    """Parse tags: a list of ``{"Key": ..., "Value": ...}`` or of the SageMaker SDK v3's Tag, or a dict."""
+    if value is None or value == {}:
+        return ()
+    if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
+        return _checked_tags([(key, each) for key, each in value.items()])
+    if isinstance(value, Mapping):
+        value = [value]
+    try:
+        return _checked_tags([_pair(each, "Key", "Value") for each in value])  # type: ignore[attr-defined]
+    except (TypeError, LookupError) as error:
+        raise invalid("tags", f"is {value!r}", "give a dict or a list of {'Key': ..., 'Value': ...}") from error
+
+
+def _pair(value: Any, first: str, second: str) -> tuple[Any, Any]:
+    """Return two fields of a dict, or of an object of the SageMaker SDK v3, whose attributes have their names."""
+    if isinstance(value, Mapping) or not hasattr(value, first.lower()):
+        return value[first], value[second]
+    return getattr(value, first.lower()), getattr(value, second.lower(), None)
+
+
+def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
+    keys = [key for key, _ in pairs]
+    for key, value in pairs:
+        if value is None:
+            raise SpecError(
+                f"tags[{key!r}] is None", argument="tags", advice="give a string, '' for a tag without a value"
+            )
+        if keys.count(key) > 1:
+            raise invalid("tags", f"has the key {key!r} {keys.count(key)} times", "a job has each once")
+        if str(key).lower().startswith(RESERVED_TAGS):
+            raise invalid(
+                "tags", f"has the key {key!r}", f"those that begin with {RESERVED_TAGS!r} are AWS's own, rename it"
+            )
+    return tuple((str(key), str(value)) for key, value in pairs)
+
+
+def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
+    """Parse metric definitions: a list, or one name of a preset.
+
+    The list has ``{"Name": ..., "Regex": ...}``, names of presets, and the SageMaker SDK v3's MetricDefinition.
+    """
+    if value is None:
+        return ()
+    from scriptmode.core.spec.metric_definitions import PRESETS
+
+    known = ", ".join(map(repr, PRESETS))
+    similar = suggest_similar(value, PRESETS) if isinstance(value, str) else ""
+    advice = similar or f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
+    problem = invalid("metric_definitions", f"is {value!r}", advice)
+    given: Any = [value] if isinstance(value, str) else value
+    try:
+        pairs = (PRESETS[each] if isinstance(each, str) else [_pair(each, "Name", "Regex")] for each in given)
+        found = tuple(pair for each in pairs for pair in each)
+    except (TypeError, KeyError) as error:
+        raise problem from error
+    if not all(isinstance(text, str) for pair in found for text in pair):
+        raise problem
+    return found
+
+
+def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
+    """Parse instance groups: ours, or any object with the same three attributes."""
+    if value is None:
+        return ()
+    if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
+        raise invalid("instance_groups", f"is {value!r}", "give a list of InstanceGroup")
+    found = []
+    for group in value:
+        if not isinstance(group, InstanceGroup):
+            group = _instance_group(group)  # noqa: PLW2901 - the SageMaker SDK's class becomes ours
+        found.append(group)
+    if not found:
+        raise invalid(
+            "instance_groups", "is empty", "give at least one InstanceGroup, or instance_type and instance_count"
+        )
+    return tuple(found)
+
+
+def _instance_group(group: Any) -> InstanceGroup:
+    try:
+        return InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
+    except AttributeError as error:
+        raise invalid("instance_groups", f"has {group!r}", "give InstanceGroup(name, instance_type, count)") from error
+
+
+def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
+    """Parse a list of strings; a single string is refused, since it would become a list of its letters."""
+    if isinstance(value, str):
+        raise invalid(name, f"is one string, {value!r}", "give a list of strings")
+    return tuple(str(each) for each in value or ())

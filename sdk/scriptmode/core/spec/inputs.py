@@ -1,0 +1,370 @@
+"""The inputs of a training job: a value for each kind of data source, and the channels made of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+from scriptmode.core.spec.pipeline_variables import refuse_pipeline_variables
+from scriptmode.core.spec.whole_numbers import whole_number
+from scriptmode.core.text.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
+from scriptmode.errors import SpecError
+
+INPUT_MODES = ("File", "Pipe", "FastFile")
+DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
+#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
+#: FastFile mode read not all of them, or not in order.
+NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
+#: Bytes per second below which a download counts as stalled, whatever trickles in.
+LEAST_RATE = 1024
+DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")
+_CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
+#: The channel of an input that was given without a name (SageMaker SDK).
+DEFAULT_CHANNEL = "training"
+#: The content type of the channel that carries a model (SageMaker SDK).
+MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
+
+
+def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise SpecError(f"{owner} {argument} is {value!r}", argument="inputs", advice=did_you_mean(str(value), known))
+
+
+@suggest_fields
+@dataclass(frozen=True)
+class ShuffleConfig:
+    """Shuffles the order of a channel's objects, differently in each epoch.
+
+    Args:
+        seed: The seed of the order, a whole number.
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", whole_number("ShuffleConfig seed", self.seed))
+
+
+@suggest_fields
+@dataclass(frozen=True)
+class TrainingInput:
+    """A channel's data in S3 or, on the local platform, in files of this machine.
+
+    Args:
+        s3_data: An ``s3://`` or ``file://`` URI, or a path of this machine.
+        distribution: ``FullyReplicated`` (every host gets all objects) or ``ShardedByS3Key`` (each host gets a share).
+        compression: ``Gzip`` or ``None``; in Pipe mode the objects are decompressed.
+        content_type: The MIME type, for the algorithm.
+        record_wrapping: ``RecordIO`` or ``None``; in Pipe mode each object becomes a record.
+        s3_data_type: ``S3Prefix``, ``ManifestFile``, ``AugmentedManifestFile`` or ``Converse``.
+        instance_groups: Names of the instance groups that get the channel; by default all do.
+        input_mode: ``File``, ``Pipe`` or ``FastFile``; by default the job's.
+        attribute_names: The attributes to read of each line of an augmented manifest.
+        target_attribute_name: Refused: it belongs to AutoML jobs.
+        shuffle_config: A `ShuffleConfig`.
+        hub_access_config: The service's HubAccessConfig.
+        model_access_config: The service's ModelAccessConfig.
+
+    Raises:
+        SpecError: For a wrong value.
+    """
+
+    s3_data: str
+    distribution: str = "FullyReplicated"
+    compression: str | None = None
+    content_type: str | None = None
+    record_wrapping: str | None = None
+    s3_data_type: str = "S3Prefix"
+    instance_groups: tuple[str, ...] | list[str] = ()
+    input_mode: str | None = None
+    attribute_names: tuple[str, ...] | list[str] = ()
+    target_attribute_name: str | None = None
+    shuffle_config: ShuffleConfig | None = None
+    hub_access_config: Mapping[str, Any] | None = None
+    model_access_config: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        refuse_pipeline_variables({f"TrainingInput {name}": value for name, value in vars(self).items()}, "inputs")
+        object.__setattr__(self, "s3_data", parse_uri("TrainingInput s3_data", self.s3_data))
+        if self.distribution is None:
+            object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
+        if self.target_attribute_name is not None:
+            raise SpecError(
+                "TrainingInput target_attribute_name is for AutoML jobs",
+                argument="inputs",
+                advice="leave it out of a training job's",
+            )
+        _check_choice("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
+        _check_choice("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
+        if self.compression is not None:
+            _check_choice("TrainingInput", "compression", self.compression, ("None", "Gzip"))
+        if self.record_wrapping is not None:
+            _check_choice("TrainingInput", "record_wrapping", self.record_wrapping, ("None", "RecordIO"))
+        if self.input_mode is not None:
+            _check_choice("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
+        if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
+            raise SpecError(
+                f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
+                argument="inputs",
+                advice="both are lists of names, put one string into a list too",
+            )
+        if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
+            raise SpecError(
+                "TrainingInput of an AugmentedManifestFile needs attribute_names",
+                argument="inputs",
+                advice="give the attributes to read",
+            )
+        if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
+            raise SpecError(
+                "TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
+                f"{self.s3_data_type!r}",
+                argument="inputs",
+                advice="correct it or leave attribute_names out",
+            )
+        object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
+        object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
+        self._copy_access()
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each host gets a share of the objects."""
+        return self.distribution == DISTRIBUTIONS[1]
+
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the objects are decompressed in Pipe mode."""
+        return self.compression == "Gzip"
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether each object becomes a RecordIO record in Pipe mode."""
+        return self.record_wrapping == "RecordIO"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The service's fields of a channel, without its name, as the SageMaker SDK v2's input has them; a copy."""
+        objects = _given(
+            S3DataType=self.s3_data_type,
+            S3Uri=self.s3_data,
+            S3DataDistributionType=self.distribution,
+            AttributeNames=list(self.attribute_names),
+            InstanceGroupNames=list(self.instance_groups),
+            HubAccessConfig=self.hub_access_config and dict(self.hub_access_config),
+            ModelAccessConfig=self.model_access_config and dict(self.model_access_config),
+        )
+        return _given(
+            DataSource={"S3DataSource": objects},
+            ContentType=self.content_type,
+            CompressionType=self.compression,
+            RecordWrapperType=self.record_wrapping,
+            InputMode=self.input_mode,
+            ShuffleConfig=self.shuffle_config and {"Seed": self.shuffle_config.seed},
+        )
+
+    def _copy_access(self) -> None:
+        if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
+            raise SpecError(
+                f"TrainingInput shuffle_config is {self.shuffle_config!r}",
+                argument="inputs",
+                advice="give ShuffleConfig(seed)",
+            )
+        for name in ("hub_access_config", "model_access_config"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise SpecError(
+                    f"TrainingInput {name} is {value!r}",
+                    argument="inputs",
+                    advice="give a dict of the service's fields",
+                )
+            object.__setattr__(self, name, None if value is None else dict(value))
+
+
+@suggest_fields
+@dataclass(frozen=True)
+class FileSystemInput:
+    """A channel's data on an EFS or FSx for Lustre file system; on Amazon SageMaker the job needs a VPC.
+
+    Args:
+        file_system_id: The file system's ID, such as ``fs-0123456789abcdef0``.
+        file_system_type: ``EFS`` or ``FSxLustre``.
+        directory_path: An absolute path on the file system.
+        file_system_access_mode: ``ro`` or ``rw``.
+        content_type: The MIME type, for the algorithm.
+
+    Raises:
+        SpecError: For a wrong value.
+    """
+
+    file_system_id: str
+    file_system_type: str
+    directory_path: str
+    file_system_access_mode: str = "ro"
+    content_type: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_choice("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
+        _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
+        if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
+            raise SpecError(
+                f"FileSystemInput directory_path is {self.directory_path!r}",
+                argument="inputs",
+                advice=f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}",
+            )
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The service's fields of a channel, without its name, as the SageMaker SDK v2's input has them; a copy."""
+        directory = {
+            "FileSystemId": self.file_system_id,
+            "FileSystemType": self.file_system_type,
+            "DirectoryPath": self.directory_path,
+            "FileSystemAccessMode": self.file_system_access_mode,
+        }
+        return _given(DataSource={"FileSystemDataSource": directory}, ContentType=self.content_type)
+
+
+@dataclass(frozen=True)
+class OtherInput:
+    """A channel's data that estimators do not have, such as datasets: the name of the field of its DataSource."""
+
+    kind: str
+
+
+Input = Union[TrainingInput, FileSystemInput]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A named input, which the script finds by ``SM_CHANNEL_<NAME>``; `OtherInput` only in a job that exists."""
+
+    name: str
+    source: TrainingInput | FileSystemInput | OtherInput
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _CHANNEL_NAME.fullmatch(self.name):
+            raise SpecError(
+                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores",
+                argument="inputs",
+                advice="rename it",
+            )
+
+
+def check_mode(channel: Channel, job_mode: str) -> None:
+    """Raise `SpecError` for options that the service does not have in the channel's input mode (CreateTrainingJob)."""
+    where, source = f"channel {channel.name!r}", channel.source
+    if isinstance(source, FileSystemInput):
+        if job_mode != "File":
+            raise SpecError(
+                f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}",
+                argument="inputs",
+                advice=f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for",
+            )
+        return
+    if not isinstance(source, TrainingInput):
+        return
+    mode = source.input_mode or job_mode
+    piped = {
+        "compression": source.compression not in (None, "None"),
+        "record_wrapping": source.record_wrapping not in (None, "None"),
+        "s3_data_type": source.s3_data_type == "AugmentedManifestFile",
+    }
+    for argument, is_given in piped.items():
+        if is_given and mode != "Pipe":
+            raise SpecError(
+                f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}",
+                argument="inputs",
+                advice="give input_mode='Pipe', or leave it out",
+            )
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def parse_uri(where: str, value: object) -> str:
+    """Return an input as a URI; text without a scheme is a directory or file of this machine, which must exist."""
+    if isinstance(value, os.PathLike) and not re.match("[A-Za-z0-9]+:", str(value)):
+        return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
+    if isinstance(value, str) and value and not re.match("[A-Za-z0-9]+:", value):
+        return f"file://{_existing_path(where, value)}"
+    _check_uri(where, value)
+    return absolute_file_uri(str(value), from_current_directory=True)
+
+
+def absolute_file_uri(uri: str, *, from_current_directory: bool = False) -> str:
+    """Return a ``file://`` URI with an absolute path, as the SageMaker SDK reads ``file://./data``; others unchanged.
+
+    With ``from_current_directory`` a path without ``./`` begins there as well.
+    """
+    scheme, _, rest = uri.partition("://")
+    if scheme != "file" or rest.startswith(("/", "localhost/")):
+        return uri
+    if from_current_directory or rest.startswith(("./", "../")):
+        return f"file://{os.path.abspath(rest)}"  # noqa: PTH100 - without resolving links
+    return uri
+
+
+def _existing_path(where: str, text: str) -> str:
+    path = Path(text)
+    with suppress(RuntimeError):
+        # Another user's home directory, which may not exist.
+        path = path.expanduser()
+    found = os.path.abspath(path)  # noqa: PTH100 - without resolving links
+    if not _exists(path):
+        begins = "" if path.is_absolute() else f", which begins at the current directory {str(Path.cwd())!r},"
+        correct = f"correct the path{begins} or create it" + ("; data in S3 begin with s3://" if begins else "")
+        advice = did_you_mean_path(Path(found)) or correct
+        raise SpecError(f"{where} {text!r}: there is no file or directory {found!r}", argument="inputs", advice=advice)
+    return found
+
+
+def _check_uri(where: str, uri: object) -> None:
+    if not isinstance(uri, (str, os.PathLike)):
+        raise SpecError(f"{where} is {uri!r}", argument="inputs", advice="give a URI or a path")
+    text = os.fspath(uri)
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise SpecError(f"{where} is {text!r}", argument="inputs", advice=_without_scheme(text))
+    if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
+        raise SpecError(
+            f"{where} is {text!r}",
+            argument="inputs",
+            advice=f"there is no {str(Path(rest).absolute())!r}; give an absolute path: 'file://{_absolute(rest)}'",
+        )
+    if scheme not in ("s3", "https", "file"):
+        advice = correct_scheme(text) or "give an s3:// URI or a path"
+        raise SpecError(f"{where} is {uri!r}, with the scheme {scheme!r}", argument="inputs", advice=advice)
+    if not rest:
+        raise SpecError(
+            f"{where} is {uri!r}, which names no bucket or directory",
+            argument="inputs",
+            advice="write 's3://bucket/prefix' or 'file:///folder'",
+        )
+
+
+def _without_scheme(text: str) -> str:
+    """Return what to write instead of a URI without ``://``."""
+    scheme, _, rest = text.partition(":")
+    if scheme == "s3":
+        return f"give 's3://{rest.lstrip('/')}'"
+    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
+
+
+def _absolute(path: str) -> Path:
+    """Return the absolute path that was probably meant: below / where its first part exists there."""
+    from_root = Path("/", path.lstrip("/"))
+    exists_there = _exists(Path(*from_root.parts[:2])) and not _exists(Path(path).absolute())
+    return from_root if path.startswith("/") or exists_there else Path(path).absolute()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        # Longer than any path, or in a directory that may not be searched.
+        return False

@@ -1,0 +1,146 @@
+"""Metric definitions: regular expressions that find values in a job's log lines. Pure."""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.text.messages import Problem, problem_of
+from scriptmode.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: Seconds for one line; what takes longer backtracks, as `(a|aa)+$` does, and would do so for years.
+LINE_SECONDS = 1.0
+#: Seconds of a line that is slow, and how many such lines a metric may have.
+SLOW_SECONDS, SLOW_LINES = 0.1, 20
+#: Characters of a line in which a simple expression takes milliseconds at most.
+_SHORT = 4096
+_EXAMPLE = "loss=([0-9.]+)"
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
+_REPEAT = re.compile(r"[*+{]")
+_OPTIONS = 4
+
+#: Metrics that a name stands for. Keras prints ``loss: 0.31 - accuracy: 0.91 - val_loss: 0.35``, in any order.
+PRESETS = {
+    "keras": tuple(
+        (name, rf"\b{name}: (nan|inf|[0-9.e-]+)") for name in ("loss", "accuracy", "val_loss", "val_accuracy")
+    ),
+}
+
+_LOG = logging.getLogger("scriptmode")
+
+
+class Definition:
+    """One of a job's MetricDefinitions. Raises `DataError` for an invalid regular expression.
+
+    An expression that takes too long is switched off, and ``problem`` says so: the job's log and its other metrics are
+    not affected. Python's ``re`` cannot be interrupted; it searches only for expressions that cannot take long. The
+    ``regex`` package, which has the same syntax, searches with a time limit for all others.
+    """
+
+    def __init__(self, name: str, regex: str) -> None:
+        self.name = name
+        #: Why the metric is switched off; "" while it is not.
+        self.problem = ""
+        self._regex = regex
+        try:
+            self._pattern = re.compile(regex)
+        except re.error as error:
+            where = "" if error.pos is None else f" at character {error.pos + 1}, {regex[error.pos : error.pos + 20]!r}"
+            raise DataError(
+                f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}",
+                argument="metric_definitions",
+                advice=f"correct it; an example is {_EXAMPLE!r}",
+            ) from error
+        self._group = 1 if self._pattern.groups else 0
+        self._is_simple = _is_simple(regex)
+        self._limited: Any = None
+        self._slow = 0
+
+    def values(self, line: str) -> Iterator[float]:
+        """Yield the values in a line: the first group, else the whole match; text that is not a number is skipped."""
+        if self.problem:
+            return
+        found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
+        for match in found:
+            value = _number(match.group(self._group))
+            if value is not None:
+                yield value
+
+    def _in_time(self, line: str) -> Iterable[re.Match[str]]:
+        """Return the matches in a line; none, and switch off, where they take too long."""
+        if self._limited is None:
+            # Imported for expressions that need it: few do.
+            import regex
+
+            self._limited = regex.compile(self._regex)
+        with suppress(TimeoutError):
+            return list(self._limited.finditer(line, timeout=SLOW_SECONDS))
+        self._slow += 1
+        if self._slow == SLOW_LINES:
+            return self._switch_off(f"{SLOW_LINES} lines took it over {SLOW_SECONDS:g} s each")
+        try:
+            return list(self._limited.finditer(line, timeout=LINE_SECONDS))
+        except TimeoutError:
+            return self._switch_off(f"a line of {len(line):,} characters took it over {LINE_SECONDS:g} s")
+
+    def _switch_off(self, why: str) -> list[re.Match[str]]:
+        self.problem = (
+            f"metric {self.name!r} is switched off: {why}; its Regex {self._regex!r} backtracks: correct it, so that "
+            "no two parts of it match the same characters"
+        )
+        return []
+
+
+def metric_problem(name: str, regex: str) -> Problem | None:
+    """Return why a metric can have no value: its expression is wrong, or matches no number and has no group."""
+    try:
+        Definition(name, regex)
+    except DataError as error:
+        return problem_of(error)
+    if re.compile(regex).groups or not _matches_text(regex):
+        return None
+    what = f"metric {name!r}: the regular expression {regex!r} has no group, and what it matches is not a number"
+    return Problem(what, f"put the number into parentheses; an example is {_EXAMPLE!r}", "metric_definitions")
+
+
+def _matches_text(regex: str) -> bool:
+    """Return whether each match of an expression surely has a character that no number has."""
+    if "|" in regex:
+        return False
+    # Without escapes, sets of characters and what may be left out.
+    rest = re.sub(r"\\.|\[\^?\]?[^\]]*\]|\(\?[^)]*\)|.(?:[*?]|\{0?,)", "", regex)
+    return re.search(r"[^\W\dinfatyeINFATYE_]|[=:;%/,<>]", rest) is not None
+
+
+def may_be_slow(regex: str) -> bool:
+    """Return whether an expression may take too long for some line, and is switched off then."""
+    return not _is_simple(regex)
+
+
+def _is_simple(regex: str) -> bool:
+    """Return whether an expression surely takes no more than the square of a line's length.
+
+    It has one repetition at most, no repeated group, and few optional parts and alternatives; escapes are counted as if
+    they were none.
+    """
+    options = regex.count("?") + regex.count("|")
+    return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and options <= _OPTIONS
+
+
+def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
+    """Log which metrics were switched off."""
+    for each in definitions:
+        if each.problem:
+            _LOG.warning("%s", each.problem)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
