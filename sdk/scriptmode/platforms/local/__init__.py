@@ -11,7 +11,7 @@
 - `inputs`, `outputs`: channels, artifacts, checkpoints and metrics
 - `system`: files, processes and ports of the operating system
 
-`platforms.registry` imports `service` and `tuning`, and the doctor imports `store` and `system`; other packages use the
+`core.platforms.registry` imports `service`, and the doctor imports `store` and `system`; other packages use the
 platform's protocol.
 """
 
