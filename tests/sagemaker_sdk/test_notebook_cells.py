@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 #: The changes of the guide "Coming from sagemaker v2".
 IMPORTS = {
     r"^import sagemaker$": "import scriptmode as sagemaker",
-    r"^from sagemaker\.s3 import": "from scriptmode.core.aws import",
+    r"^from sagemaker\.s3 import": "from scriptmode.aws import",
     r"^from sagemaker(\.\w+)* import": "from scriptmode import",
 }
 #: A program that reads what the cells give it, in place of the notebooks' networks.
