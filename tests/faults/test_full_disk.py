@@ -197,15 +197,16 @@ def test_lines_that_a_full_disk_lost_are_counted_in_the_job(jobs):
     assert (event.host, event.is_loss) == ("algo-1", True)
 
 
-def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(jobs):
+def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(jobs, tmp_path_factory):
+    full = tmp_path_factory.mktemp("elsewhere") / "full"
     name = jobs.start(
-        """
+        f"""
         import pathlib, time
         print("up", flush=True)
-        while not pathlib.Path("go").exists():
-            time.sleep(0.02)
         for number in range(20_000):
-            print(f"line {number:06} of a long log", flush=number % 100 == 0)
+            print(f"line {{number:06}} of a long log", flush=number % 100 == 0)
+            while number == 1000 and not pathlib.Path({str(full)!r}).exists():
+                time.sleep(0.02)
         time.sleep(1)
         raise SystemExit(3)
         """
@@ -216,8 +217,8 @@ def test_a_follower_reads_what_is_missing_from_a_log_on_a_disk_that_stays_full(j
         target=lambda: followed.extend(event.message for event in jobs.platform.log_events(name, follow=True))
     )
     following.start()
-    (jobs.job_folder(name).host("algo-1") / "code" / "go").touch()
     fill(jobs.folder)
+    full.touch()
     jobs.wait(name)
     following.join(60)
     written = [line for line in followed if line.startswith("line ")]
