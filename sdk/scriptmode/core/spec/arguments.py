@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from scriptmode.core.spec.inputs import absolute_file_uri
 from scriptmode.core.spec.names import base_of_image
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 #: Fields of the service's ExperimentConfig.
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
+#: The types of values that are passed as they are, as an error says them; every other is a dict.
+_KINDS = {bool: "True or False", int: "a whole number", str: "a string"}
 #: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
 _SIMILAR = 0.85
 
@@ -167,6 +169,18 @@ def shows_logs(value: object) -> bool:
             "logs", f"is {value!r}", "give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
         )
     return any(LOGS[word] for word in words)
+
+
+def of_type(name: str, value: Any, annotation: Any) -> Any:
+    """Return a value that an ``Optional`` annotation allows, a copy of a dict; raise `SpecError` for another."""
+    kind = get_args(annotation)[0]
+    if value is None:
+        return None
+    if kind not in _KINDS:
+        return copied(name, value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise invalid(name, f"is {value!r}", f"give {_KINDS[kind]}")
+    return value
 
 
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:

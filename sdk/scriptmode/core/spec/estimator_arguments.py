@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, Optional, Union, get_args
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scriptmode.core.spec import arguments
 from scriptmode.core.spec.distribution import parse_distribution
@@ -25,7 +25,6 @@ from scriptmode.core.spec.training_job import (
     TrainingJobSpec,
     require_bool,
 )
-from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
     from typing import Callable, Concatenate, ParamSpec
@@ -215,22 +214,10 @@ class EstimatorArguments:
 
     def _plain_fields(self, *, stores_metrics: bool) -> dict[str, Any]:
         plain = [each for each in fields(self) if _PLAIN in each.metadata]
-        given = {each.name: _checked(each.name, getattr(self, each.name), each.type) for each in plain}
+        given = {each.name: arguments.of_type(each.name, getattr(self, each.name), each.type) for each in plain}
         if self.enable_sagemaker_metrics is None and stores_metrics:
             given["enable_sagemaker_metrics"] = arguments.reports_metrics(self.framework_version) or None
         return {name: value for name, value in given.items() if value is not None}
-
-
-def _checked(name: str, value: Any, annotation: Any) -> Any:
-    """Return a value of an optional argument, a copy of a dict; raise `SpecError` for one of another type."""
-    kind = get_args(annotation)[0]
-    if value is None or (isinstance(value, str) and kind is str):
-        return value
-    if kind is bool:
-        return require_bool(name, value)
-    if kind is str:
-        raise invalid(name, f"is {value!r}", "give a string")
-    return arguments.copied(name, value)
 
 
 def _absolute(uri: Optional[str]) -> Optional[str]:
