@@ -90,6 +90,9 @@ def test_a_job_whose_engine_was_uninstalled_is_not_ended_without_it(user):
     started = user("python", "-c", START)
     assert started.returncode == 0, started.stderr
     name = started.stdout.split()[-1]
+    # As the guide says, unlike the hosts and the job's agent.
+    inside = user("scriptmode", "exec", name, "--", "python", "-c", "import os; print(os.nice(0))")
+    assert inside.stdout.split()[-1] == str(os.nice(0)), inside.stderr
     (record,) = (path for path in user.home.rglob("processes.json") if path.parent.name == name)
     os.kill(json.loads(record.read_text())["agent"]["pid"], signal.SIGKILL)
     described = user("scriptmode", "describe", name, has_packages=False)
@@ -97,7 +100,7 @@ def test_a_job_whose_engine_was_uninstalled_is_not_ended_without_it(user):
     assert "the engine of 'niced' is not installed: install its package" in described.stdout + described.stderr
     refused = user("scriptmode", "rm", "--force", name, has_packages=False)
     assert refused.returncode == 1
-    assert "the engine of its hosts is not installed" in refused.stderr
+    assert "has not ended, and the engine of 'niced' is not installed" in refused.stderr
     refused = user("scriptmode", "stop", "--wait", name, has_packages=False)
     assert refused.returncode == 1
     assert "cannot be stopped: its agent died, and the engine of 'niced' is not installed" in refused.stderr

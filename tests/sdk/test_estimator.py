@@ -25,7 +25,7 @@ from scriptmode import (
 from scriptmode.containers import default_image
 from scriptmode.core.handle import log_lines
 from scriptmode.core.source import source_archive
-from scriptmode.core.spec import arguments
+from scriptmode.core.spec.arguments import of_type
 from scriptmode.testing import FakeSageMaker
 
 
@@ -506,7 +506,7 @@ def test_a_registry_without_its_access_mode_names_the_argument_to_give(monkeypat
 
 @pytest.mark.parametrize(("kind", "fine", "wrong"), [(int, 0, True), (int, 7, "7"), (str, "", 7), (bool, False, 0)])
 def test_a_plain_field_may_have_any_type_of_a_request(kind, fine, wrong):
-    assert arguments.of_type("one", fine, Optional[kind]) == fine
-    assert arguments.of_type("one", None, Optional[kind]) is None
+    assert of_type("one", fine, Optional[kind]) == fine
+    assert of_type("one", None, Optional[kind]) is None
     with pytest.raises(SpecError, match=f"one is {wrong!r}; give "):
-        arguments.of_type("one", wrong, Optional[kind])
+        of_type("one", wrong, Optional[kind])

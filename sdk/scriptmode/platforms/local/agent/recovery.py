@@ -27,7 +27,7 @@ from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine, find_kind
+from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
@@ -120,21 +120,16 @@ def request_stop(folder: JobFolder) -> None:
         # Its agent has the request and the state in memory.
         folder.request_stop()
         return
-    _require_engine(folder, state)
+    if not state.ended and (absent := absent_engine(folder)) and not folder.has_agent():
+        raise DataError(
+            f"training job {folder.name} cannot be stopped: its agent died, and {absent}, which ends the job"
+        )
     is_silent = not state.ended and folder.silent_since() is not None
     if state.stoppable or is_silent:
         folder.request_stop()
         stop_waiting_agent(folder)
     if is_silent:
         reconcile(folder)
-
-
-def _require_engine(folder: JobFolder, state: JobState) -> None:
-    """Raise `DataError` for a job whose agent died and whose engine, which alone ends the rest, is not installed."""
-    if not state.ended and not find_kind(folder).is_local:
-        location = find_control(folder).locate(folder, state)
-        if location.presence is Presence.UNKNOWN:
-            raise DataError(f"training job {folder.name} cannot be stopped: {location.message}")
 
 
 def stop_waiting_agent(folder: JobFolder) -> None:

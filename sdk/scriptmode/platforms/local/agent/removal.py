@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, JobNotFoundError, ScriptmodeError, UnreadableJobError
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.hosts.engine import find_kind
+from scriptmode.platforms.local.hosts.engine import absent_engine
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
@@ -39,7 +39,9 @@ def delete_job(folder: JobFolder) -> None:
     The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
     unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
     """
-    _require_engine(folder)
+    with suppress(UnreadableJobError):
+        if not folder.read_state().ended and (absent := absent_engine(folder)):
+            raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
     if not _is_free(folder):
         with suppress(ScriptmodeError):
             if recovery.find_control(folder).kill(folder):
@@ -56,16 +58,6 @@ def delete_job(folder: JobFolder) -> None:
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that directory",
         )
     _remove_moved(folder, moved)
-
-
-def _require_engine(folder: JobFolder) -> None:
-    """Raise `DataError` for a job that has not ended and whose engine is not installed."""
-    with suppress(UnreadableJobError):
-        if not find_kind(folder).is_local and not folder.read_state().ended:
-            raise DataError(
-                f"training job {folder.name} has not ended, and the engine of its hosts is not installed",
-                advice="install its package, so that what the job has outside its directory is removed too",
-            )
 
 
 def delete_ended_job(folder: JobFolder) -> bool:

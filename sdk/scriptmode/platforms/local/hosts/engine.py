@@ -88,6 +88,14 @@ def find_kind(folder: JobFolder) -> HostKind:
         return HostKind.SLURM if has_engine_record(folder) else HostKind.PROCESS
 
 
+def absent_engine(folder: JobFolder) -> str:
+    """Return which engine a job needs that is not installed, as text; "" for a job whose engine is there."""
+    if find_kind(folder).is_local:
+        return ""
+    types = {group.instance_type for group in folder.read_job().request.resources.host_groups}
+    return f"the engine of {', '.join(map(repr, sorted(types)))} is not installed: install its package"
+
+
 def find_engine(kind: HostKind) -> Engine:
     """Return the engine of a kind of hosts that the local platform runs."""
     engine: Engine = resolve_name(kind.engine)()

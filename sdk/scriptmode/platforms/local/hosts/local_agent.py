@@ -77,9 +77,9 @@ class AgentWithoutEngine(LocalAgent):
         location = super().locate(folder, state)
         if location.presence is not Presence.GONE:
             return location
-        types = {group.instance_type for group in folder.read_job().request.resources.host_groups}
-        what = f"its agent died, and the engine of {', '.join(map(repr, sorted(types)))} is not installed"
-        return AgentLocation(Presence.UNKNOWN, f"{what}: install its package, which ends the job")
+        from scriptmode.platforms.local.hosts.engine import absent_engine
+
+        return AgentLocation(Presence.UNKNOWN, f"its agent died, and {absent_engine(folder)}, which ends the job")
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
