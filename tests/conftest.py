@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fakes import seaweedfs
 from fakes.promptness import TooLateError
+from hung_tests import HungTests
 from hypothesis import HealthCheck, settings
 from run_report import RunReport
 from temporary_files import TemporaryFiles
@@ -38,6 +39,9 @@ settings.load_profile("any machine")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# On a machine of a cloud the metadata service would answer with the machine's own role.
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+
 #: Tests that one process has: those that train longest, and those that share what takes long to make.
 TOGETHER = {
     "tests/containers/": "trainings",
@@ -55,6 +59,7 @@ def pytest_configure(config):
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     config.pluginmanager.register(RunReport(config.option.timings))
+    config.pluginmanager.register(HungTests(config))
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Such a process has a thread of pytest-xdist's; from Python 3.12 on a fork beside one is warned of.
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -155,7 +160,6 @@ def no_credentials(monkeypatch, tmp_path):
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no credentials"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 @pytest.fixture

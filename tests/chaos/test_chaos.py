@@ -22,7 +22,6 @@ def server(monkeypatch):
     # The server sets these for all of its jobs.
     for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with Server() as running:
         yield running
 

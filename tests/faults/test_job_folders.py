@@ -70,7 +70,6 @@ def store(memory_folder):
 def victim(store, monkeypatch):
     """Copy the job again: as it ended, or as one whose agent died in Training."""
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(store.data_dir))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     path = store.job_folder(VICTIM).path
 
     def make(*, is_left):

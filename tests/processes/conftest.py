@@ -34,7 +34,6 @@ def user_folder(tmp_path_factory):
         for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
             patch.delenv(name, raising=False)
         patch.setenv("AWS_CONFIG_FILE", str(folder / "no config"))
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
         patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
         patch.chdir(folder)
         yield folder
