@@ -375,9 +375,9 @@ class Estimator(LatestJob, Arguments):
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
         platform = registry.with_settings_of(platform, training_job_name)
         description = platform.describe(training_job_name)
-        estimator = cls._of_job(description, platform.tags(description), platform)
+        estimator = cls._of_job(description.response, platform.tags(description), platform)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        vars(estimator)["_latest"] = arguments.of_latest_job(parse_request(description))
+        vars(estimator)["_latest"] = arguments.of_latest_job(parse_request(description.response))
         return estimator
 
     @classmethod

@@ -16,7 +16,7 @@ from scriptmode.core.platforms.registry import (
     with_settings_of,
 )
 from scriptmode.core.request.job_inputs import job_inputs
-from scriptmode.core.request.parse import parse_description, parse_request, rule_statuses
+from scriptmode.core.request.parse import parse_request, rule_statuses
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import (
@@ -94,10 +94,10 @@ class TrainingJob(JobResults):
         Raises:
             JobNotFoundError: Where the job does not exist any more.
         """
-        return self.platform.describe(self.name)
+        return self._description().response
 
     def _description(self) -> JobDescription:
-        return parse_description(self.describe())
+        return self.platform.describe(self.name)
 
     @property
     def status(self) -> str:
@@ -268,8 +268,8 @@ class TrainingJob(JobResults):
         from scriptmode.core.request.rerun import RerunChanges, rerun_request
 
         changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
-        description = self.describe()
-        body = rerun_request(description, self.platform.tags(description), changes)
+        description = self._description()
+        body = rerun_request(description.response, self.platform.tags(description), changes)
         self.platform.validate(body)
         return create_job(with_settings_of(self.platform, self.name), parse_request(body))
 
@@ -317,7 +317,7 @@ class TrainingJob(JobResults):
         if not is_told:
             log_lines.ended(description)
         log_lines.warn(f"warning: {each}" for each in describe_events(self.name, self.platform))
-        return dict(description.response)
+        return description.response
 
     def _has_ended(self) -> bool:
         try:
@@ -362,7 +362,7 @@ class TrainingJob(JobResults):
                     "timeout", f"is {timeout!r} and logs is {logs!r}", "a job is followed to its end, keep one"
                 )
             return self.follow()
-        return dict(self._wait(timeout, poll).response)
+        return self._wait(timeout, poll).response
 
     def _wait(
         self, timeout: float | None = None, poll: float | None = None, *, is_log_shown: bool = False
@@ -468,4 +468,4 @@ def compare(*jobs: TrainingJob | str, platform: Platform | str | None = None) ->
     if len(jobs) < 2:  # noqa: PLR2004 - a comparison needs two
         raise invalid("jobs", f"is {jobs!r}", "give at least two jobs, or their names")
     found = [TrainingJob.attach(each, platform=platform) if isinstance(each, str) else each for each in jobs]
-    return Comparison([parse_description(job.describe()) for job in found], [job.metrics() for job in found])
+    return Comparison([job.platform.describe(job.name) for job in found], [job.metrics() for job in found])

@@ -235,7 +235,7 @@ class Session(SessionObjects):
         Raises:
             JobNotFoundError: There is no such job.
         """
-        return self._platform_of(job_name).describe(job_name)
+        return self._platform_of(job_name).describe(job_name).response
 
     def stop_training_job(self, job_name: str) -> None:
         """Request that a training job stops, and return at once; a job that ended is left as it is.
@@ -262,7 +262,7 @@ class Session(SessionObjects):
         platform = self._platform_of(job)
         description = outcome.wait_for_end(job, platform, None, poll)
         outcome.raise_for_status(description, platform)
-        return dict(description.response)
+        return description.response
 
     def logs_for_job(
         self,

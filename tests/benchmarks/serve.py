@@ -91,7 +91,7 @@ class _Jobs:
         self._reach(names, "TrainingJobStatus", *ENDED)
 
     def _reach(self, names: Sequence[str], field: str, *values: str) -> None:
-        until(lambda: all(self._platform.describe(name)[field] in values for name in names), 120)
+        until(lambda: all(self._platform.describe(name).response[field] in values for name in names), 120)
 
     def _request(self, program: str) -> dict[str, Any]:
         self._count += 1

@@ -137,7 +137,7 @@ class ChaosJob(Run):
         wanted = "Training" if self.plan.phase == "Stopping" else self.plan.phase
 
         def there():
-            described = self.jobs.platform.describe(self.name)
+            described = self.jobs.platform.describe(self.name).response
             passed = [each["Status"] for each in described["SecondaryStatusTransitions"]]
             return wanted in (*passed, "Pending") or described["TrainingJobStatus"] in ENDED
 
@@ -177,7 +177,7 @@ class ChaosJob(Run):
     def _check_answers(self, description):
         """Hold all answers about the end against each other."""
         status = description["TrainingJobStatus"]
-        self._true(self.jobs.platform.describe(self.name) == description, "an end changed")
+        self._true(self.jobs.platform.describe(self.name).response == description, "an end changed")
         (summary,) = self.jobs.platform.list()
         self._true(
             (summary["TrainingJobName"], summary["TrainingJobStatus"]) == (self.name, status), f"list: {summary}"

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scriptmode.core.request.parse import parse_request
-from scriptmode.platforms.local.store.job_response import algorithm_error, render_describe_response
+from scriptmode.platforms.local.store.job_response import algorithm_error, describe
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime import contract, environment, report
@@ -38,7 +38,7 @@ def ended(status, output, own=""):
         failure, record = sandbox.read_failure(), failure_from_json(sandbox.read_failure_record())
     reason = algorithm_error(failure, cause.exit_code)
     state = starting_state("job", "arn", 0.0).with_status("Failed", 1.0, reason=reason)
-    return render_describe_response(parse_request({}), state)["FailureReason"], failure, record
+    return describe(parse_request({}), state).response["FailureReason"], failure, record
 
 
 def output_of(lines, width, last, fails):

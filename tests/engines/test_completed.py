@@ -57,7 +57,7 @@ def name(jobs):
 @pytest.fixture(scope="module")
 def model(jobs, name):
     """The files of its model."""
-    return jobs.model(jobs.platform.describe(name))
+    return jobs.model(jobs.platform.describe(name).response)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def found(model):
 
 
 def test_every_phase_is_recorded_in_order(jobs, name):
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     passed = [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
     assert [status for status in passed if status != "Pending"] == [
         "Starting", "Downloading", "Training", "Uploading", "Completed",
@@ -106,7 +106,7 @@ def test_the_models_of_all_hosts_are_one_and_a_conflict_is_logged(jobs, name, mo
     assert model["same"] == b"algo-1"
     assert model["latest-algo-2"] == model["algo-2"]
     assert "algo-1: scriptmode: model: algo-2's 'same' is left out: algo-1 has 'same' too" in jobs.lines(name)
-    artifacts = jobs.platform.describe(name)["ModelArtifacts"]["S3ModelArtifacts"]
+    artifacts = jobs.platform.describe(name).response["ModelArtifacts"]["S3ModelArtifacts"]
     assert artifacts == f"file://{jobs.data_dir}/jobs/{name}/output/model.tar.gz"
 
 

@@ -76,7 +76,7 @@ def test_a_killed_agent_fails_the_job_and_the_next_one_goes_on_from_its_checkpoi
     assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
     reason = description["FailureReason"]
     assert re.match(r"InternalServerError: the job's agent (\(process \d+\) )?was killed or crashed", reason), reason
-    assert jobs.platform.describe(name) == description
+    assert jobs.platform.describe(name).response == description
     name = jobs.start(STEPS, hosts=1, more=steps(directory, 8, wait=False))
     jobs.completed(name)
     until(lambda: not jobs.remains(name))  # its daemon neither

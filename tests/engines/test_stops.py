@@ -44,7 +44,7 @@ def test_a_stopped_script_has_the_grace_to_save_its_model(jobs):
     name = jobs.start(SAVES, hosts=2)
     jobs.until_up(name)
     jobs.platform.stop(name)
-    assert jobs.platform.describe(name)["TrainingJobStatus"] in ("Stopping", "Stopped")
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] in ("Stopping", "Stopped")
     jobs.platform.stop(name)
     description = stopped(jobs, name)
     passed = [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
@@ -54,7 +54,7 @@ def test_a_stopped_script_has_the_grace_to_save_its_model(jobs):
     assert jobs.model(description) == {"algo-1": b"in time", "algo-2": b"in time"}
     assert not any("SM_MODEL_DIR" in line for line in jobs.lines(name))
     jobs.platform.stop(name)
-    assert jobs.platform.describe(name) == description
+    assert jobs.platform.describe(name).response == description
 
 
 @pytest.mark.prompt

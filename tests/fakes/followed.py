@@ -2,10 +2,12 @@
 
 import io
 from contextlib import nullcontext
+from dataclasses import replace
 
 from fakes.platforms import RecordingPlatform
 
 from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.spec.service_values import LogEvent
 
 REQUEST = {
@@ -59,7 +61,7 @@ class Job(RecordingPlatform):
         self.looks = 0
 
     def log_events(self, name, *, follow, on_description=None):
-        on_description({**self.describe(name), "TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"})
+        on_description(replace(self.describe(name), status=JobStatus.IN_PROGRESS, secondary="Training"))
         yield from (LogEvent("algo-1", line) for line in self._lines)
 
     def progress(self, name):

@@ -115,7 +115,7 @@ class LocalJobs:
         return until(lambda: self.ended(name), seconds)
 
     def ended(self, name):
-        description = self.platform.describe(name)
+        description = self.platform.describe(name).response
         return description if description["TrainingJobStatus"] in ENDED else None
 
     def start_a_long_download(self):
@@ -125,7 +125,7 @@ class LocalJobs:
             # As much as is not refused: what is larger than the disk is not begun.
             file.truncate(shutil.disk_usage(self.folder).free * 3 // 4)
         name = self.start("pass", channels=[channel("train", f"file://{self.folder}/in")])
-        until(lambda: self.platform.describe(name)["SecondaryStatus"] == "Downloading")
+        until(lambda: self.platform.describe(name).response["SecondaryStatus"] == "Downloading")
         return name
 
     def run(self, script, **fields):
@@ -139,7 +139,7 @@ class LocalJobs:
 
     def until_up(self, name, text="up"):
         """Wait until each host has written a line with the text; return these lines."""
-        hosts = self.platform.describe(name)["ResourceConfig"]["InstanceCount"]
+        hosts = self.platform.describe(name).response["ResourceConfig"]["InstanceCount"]
 
         def found():
             assert not self.ended(name), self.why(name)

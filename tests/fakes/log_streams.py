@@ -2,6 +2,7 @@
 
 import bisect
 
+from scriptmode.core.request.parse import parse_description
 from scriptmode.testing import FakeClock
 
 
@@ -26,13 +27,14 @@ class LogStreams:
         self._lines.setdefault(f"job-1/{stream}", []).extend((second, text) for text in texts)
 
     def describe(self):
-        """Return a response of DescribeTrainingJob."""
+        """Return a description of the job."""
         now = self.clock.now()
-        return {
+        response = {
             "TrainingJobStatus": "Completed" if now >= self.ends_at else "InProgress",
             "ResourceConfig": {"InstanceCount": self.hosts},
             "SecondaryStatusTransitions": next((told for at, told in reversed(self.transitions) if at <= now), []),
         }
+        return parse_description(response)
 
     def client(self, _service, **_settings):
         return self

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from scriptmode.core.machine.clock import SYSTEM
+from scriptmode.core.request.parse import parse_description
 from scriptmode.core.request.render import as_fields
 from scriptmode.core.spec.service_values import ANY_JOB, LogEvent, Metric
 from scriptmode.errors import JobNotFoundError
@@ -44,17 +45,18 @@ class RecordingPlatform:
         for request in self.created:
             if request["TrainingJobName"] == name:
                 status = self.life.pop(0) if len(self.life) > 1 else self.life[0]
-                return {
+                response = {
                     **request,
                     "TrainingJobArn": self._arn(name),
                     "TrainingJobStatus": status,
                     "SecondaryStatus": status,
                     **self.extra,
                 }
+                return parse_description(response)
         raise JobNotFoundError(f"training job {name} is not known")
 
     def tags(self, description):
-        return {tag["Key"]: tag["Value"] for tag in description.get("Tags", ())}
+        return {tag["Key"]: tag["Value"] for tag in description.response.get("Tags", ())}
 
     def stop(self, name):
         self.stopped.append(name)

@@ -81,7 +81,7 @@ def stays(jobs, description):
     """Assert that the state is recorded: it is the same for another process, once the agent is gone."""
     name = description["TrainingJobName"]
     until(lambda: not processes_naming(str(jobs.job_folder(name).path)))
-    assert LocalJobs(jobs.folder).platform.describe(name) == description
+    assert LocalJobs(jobs.folder).platform.describe(name).response == description
     assert jobs.job_folder(name).read_state().reason
 
 
@@ -163,7 +163,7 @@ def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(
     jobs.until_line(name, "up")
     filler = fill(jobs.folder)
     time.sleep(1.0)  # the agent records progress and state meanwhile
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
     filler.unlink()
     (jobs.job_folder(name).host("algo-1") / "go").touch()
     assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
@@ -246,7 +246,7 @@ def test_an_agent_that_is_killed_on_a_full_disk_leaves_a_job_that_says_so(jobs):
     filler = fill(jobs.folder)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
     until(lambda: not process_tree.is_running(jobs.agent(name)))
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert "was killed or crashed in Training" in description["FailureReason"]
     stays(jobs, description)
     filler.unlink()
@@ -300,6 +300,6 @@ def test_what_cannot_be_removed_is_a_warning_in_the_agents_log(other_jobs):
         (folder.host("algo-1") / "go").touch()
         description = jobs.completed(name)
         until(lambda: not processes_naming(str(folder.path)))
-        assert jobs.platform.describe(name) == description
+        assert jobs.platform.describe(name).response == description
         assert "warning: " in (log := folder.agent_log.read_text())
         assert f"{folder.hosts} is not needed any more and cannot be removed: " in log

@@ -183,7 +183,7 @@ def test_a_running_job_without_a_record_of_its_processes_is_still_ended(kind, tm
     assert LocalPlatform(data_dir=jobs.data_dir).describe(name)["TrainingJobStatus"] == "InProgress"
     os.kill(agent.pid, signal.SIGKILL)
     until(lambda: not process_tree.is_running(agent))
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert description["TrainingJobStatus"] == "Failed"
     assert "was killed or crashed in Training" in description["FailureReason"]
     assert not jobs.processes()

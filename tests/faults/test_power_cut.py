@@ -66,7 +66,7 @@ def check(jobs, name):
     """Assert that everything the store says after a cut is true; give the description."""
     fresh = LocalJobs(jobs.folder)
     assert [job["TrainingJobName"] for job in fresh.platform.list()] == [name]
-    description = fresh.platform.describe(name)
+    description = fresh.platform.describe(name).response
     assert description["TrainingJobStatus"] in ENDED
     kept = whole(jobs.folder / "kept" / "below")
     if description["TrainingJobStatus"] == "Completed":

@@ -28,7 +28,7 @@ def results(request, tmp_path_factory):
         try:
             return run, run.play(), None
         except BaseException as error:  # raised by the test that asks for it
-            return run, run.jobs.platform.describe(run.name), error
+            return run, run.jobs.platform.describe(run.name).response, error
         finally:
             run.close()
 

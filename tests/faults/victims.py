@@ -140,7 +140,7 @@ class Run:
         began = time.monotonic()
 
         def there():
-            described = self.jobs.platform.describe(self.name)
+            described = self.jobs.platform.describe(self.name).response
             passed = [each["Status"] for each in described["SecondaryStatusTransitions"]]
             return wanted in passed or described["TrainingJobStatus"] in ENDED
 
@@ -162,7 +162,7 @@ class Run:
                     role = "host agent" if recorded and pid == recorded.pid else role_of(pid)
                     by_role.setdefault(role, []).append(pid)
         self._known = {pid: process_tree.identify(pid) for pids in by_role.values() for pid in pids}
-        self.before = self.jobs.platform.describe(self.name)
+        self.before = self.jobs.platform.describe(self.name).response
         if not by_role:
             return
         role = sorted(by_role)[int(self.plan.role * len(by_role))]
@@ -187,7 +187,7 @@ class Run:
         else:
             self._check_reason(reason)
         until(lambda: not self._left(), TIDY, lambda: f"left: {self._left()}")
-        assert self.jobs.platform.describe(self.name) == description, "an end changed"
+        assert self.jobs.platform.describe(self.name).response == description, "an end changed"
         (summary,) = self.jobs.platform.list()
         assert (summary["TrainingJobName"], summary["TrainingJobStatus"]) == (self.name, status)
 

@@ -163,7 +163,7 @@ def test_no_read_only_file_system_outlives_its_job_and_its_data_stays(tmp_path, 
     if end == "killed agent":
         jobs.kill(name)
         until(lambda: not process_tree.is_running(jobs.agent(name)))
-        assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"
+        assert jobs.platform.describe(name).response["TrainingJobStatus"] == "Failed"
     elif end == "deleted job":
         jobs.platform.delete(name)
     else:

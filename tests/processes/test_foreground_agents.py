@@ -105,7 +105,7 @@ class Runs:
             return process.wait(600)
 
     def describe(self):
-        return self.jobs.platform.describe(self.name)
+        return self.jobs.platform.describe(self.name).response
 
     def statuses(self):
         return [each["Status"] for each in self.describe()["SecondaryStatusTransitions"]]
@@ -308,10 +308,10 @@ def test_a_stopped_job_does_not_end_with_0(pending):
     with subprocess.Popen(foreground(pending.job_folder(name))) as agent:
         log = pending.job_folder(name).log("algo-1")
         until(lambda: agent.poll() is not None or (log.exists() and "up" in log.read_text()))
-        assert pending.platform.describe(name)["SecondaryStatus"] == "Training"
+        assert pending.platform.describe(name).response["SecondaryStatus"] == "Training"
         agent.send_signal(signal.SIGTERM)
         assert agent.wait(600) == 1
-    assert pending.platform.describe(name)["TrainingJobStatus"] == "Stopped"
+    assert pending.platform.describe(name).response["TrainingJobStatus"] == "Stopped"
 
 
 def test_the_agent_waits_for_a_client_that_reads_the_state(pending):

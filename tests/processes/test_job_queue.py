@@ -24,7 +24,7 @@ def queued(jobs, script=SLEEPS, most=1, **fields):
 
 
 def secondary(jobs, name):
-    return jobs.platform.describe(name)["SecondaryStatus"]
+    return jobs.platform.describe(name).response["SecondaryStatus"]
 
 
 def positions(jobs):

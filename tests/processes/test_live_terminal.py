@@ -228,7 +228,7 @@ def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(watched, jo
     # A call is for interactive Python, which a script and a shell are not.
     assert not any("TrainingJob.attach" in line or "During handling" in line for line in said)
     assert said[-1] == "KeyboardInterrupt"
-    assert jobs.platform.describe("job-1")["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe("job-1").response["TrainingJobStatus"] == "InProgress"
 
 
 #: Draws five states of a bar, and none more before the test has seen the fifth.

@@ -39,7 +39,7 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     for draft in drafts:
         draft.write_text("half")
     os.kill(agent, signal.SIGKILL)
-    until(lambda: jobs.platform.describe(name)["TrainingJobStatus"] == "Failed")
+    until(lambda: jobs.platform.describe(name).response["TrainingJobStatus"] == "Failed")
     assert [draft for draft in drafts if draft.exists()] == []
 
 
@@ -167,7 +167,7 @@ def test_a_follower_of_a_removed_job_is_told_and_a_new_job_takes_its_name(jobs):
     jobs.platform.create(request)
     until(lambda: not process_tree.is_running(agent))
     jobs.until_line(name, "up")
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
 
 
 def test_a_daemon_that_hides_its_environment_ends_with_the_job_too(jobs):
@@ -211,7 +211,7 @@ def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_st
     killed = subprocess.run([sys.executable, "-c", KILLED, jobs.data_dir, json.dumps(request)], check=False)
     assert killed.returncode == -signal.SIGKILL
     if is_described:
-        reason = jobs.platform.describe(name)["FailureReason"]
+        reason = jobs.platform.describe(name).response["FailureReason"]
         why = "the job's agent never started, because the process that created the job"
         assert reason.startswith(f"InternalServerError: {why}")
         assert f"start it again: scriptmode rerun {name}" in reason
@@ -231,7 +231,7 @@ def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, sile
     with silent_s3.accept()[0]:
         jobs.kill(name)
         until(lambda: not process_tree.is_running(jobs.agent(name)))
-    assert "in Downloading" in jobs.platform.describe(name)["FailureReason"]
+    assert "in Downloading" in jobs.platform.describe(name).response["FailureReason"]
     assert not jobs.job_folder(name).channels.exists()
 
 
@@ -257,6 +257,6 @@ def test_what_an_agent_that_was_killed_did_not_remove_is_removed_by_the_next_loo
     (folder.channels / "0").mkdir(parents=True)
     (folder.host("algo-1") / "input").mkdir(parents=True)
     os.mkfifo(folder.host("algo-1") / "input" / "train_0")
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "Completed"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "Completed"
     assert not folder.channels.exists()
     assert not folder.hosts.exists()

@@ -29,7 +29,7 @@ def test_create_returns_before_the_hosts_run(jobs):
     arn = jobs.platform.create(request)
     soon(time.monotonic() - begun, 2.0)
     assert arn == "arn:aws:sagemaker:us-east-1:000000000000:training-job/job-1"
-    assert jobs.platform.describe("job-1")["TrainingJobArn"] == arn
+    assert jobs.platform.describe("job-1").response["TrainingJobArn"] == arn
     jobs.wait("job-1")
 
 
@@ -78,7 +78,7 @@ def test_following_ends_when_the_job_does(jobs):
     name = jobs.start("print('last', end='')")
     lines = [event.message for event in jobs.platform.log_events(name, follow=True)]
     ended = time.time()
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert description["TrainingJobStatus"] == "Completed"
     assert any("last" in line for line in lines)
     soon(ended - description["TrainingEndTime"].timestamp(), 0.5)

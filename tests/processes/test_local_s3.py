@@ -111,7 +111,7 @@ def test_a_job_stops_while_its_endpoint_does_not_answer(jobs, silent_s3):
     # The first connection was that of the check before the start.
     silent_s3.accept()[0].close()
     with silent_s3.accept()[0]:
-        assert jobs.platform.describe(name)["SecondaryStatus"] == "Downloading"
+        assert jobs.platform.describe(name).response["SecondaryStatus"] == "Downloading"
         jobs.platform.stop(name)
         assert jobs.wait(name, 5)["TrainingJobStatus"] == "Stopped"
 

@@ -40,7 +40,7 @@ def end_long_ago(jobs, name):
 
 
 def status(jobs, name):
-    return jobs.platform.describe(name)["TrainingJobStatus"]
+    return jobs.platform.describe(name).response["TrainingJobStatus"]
 
 
 def prune(*words):

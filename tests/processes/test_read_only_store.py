@@ -119,7 +119,7 @@ def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, lo
         code, shown, said = found[verb]
         assert (code, "loss=0.5" in shown, lost in said, "is still running" in said) == (1, True, True, False), verb
     assert (folder / "state.json").read_bytes() == before
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "Failed"
 
 
 @pytest.mark.root

@@ -92,7 +92,7 @@ def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_i
     until(lambda: not process_tree.is_running(jobs.agent(name)))
     folder = jobs.job_folder(name)
     assert description["TrainingJobStatus"] == ("Failed" if code else "Completed"), jobs.why(name)
-    assert jobs.platform.describe(name) == description
+    assert jobs.platform.describe(name).response == description
     assert "Traceback" not in folder.agent_log.read_text()
     if code:
         assert not (folder.host("algo-1") / "input" / "data").exists()

@@ -102,7 +102,7 @@ def test_every_look_says_that_the_agent_does_not_answer(jobs):
     described = invoke("describe", name)
     assert said in described.stdout
     assert f"end the job: scriptmode stop {name}" in described.stdout
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
     listed = invoke("list")
     assert name in listed.stdout
     assert said in listed.stderr
@@ -119,7 +119,7 @@ def test_a_stop_continues_an_agent_that_was_stopped(jobs):
     let_time_pass(jobs, name, 100)
     done = invoke("stop", name, "--wait")
     assert done.stdout == f"training job {name} has ended: Stopped\n"
-    assert jobs.model(jobs.platform.describe(name)) == {"weights": b"w"}
+    assert jobs.model(jobs.platform.describe(name).response) == {"weights": b"w"}
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def hangs(monkeypatch):
 
 def was_killed(jobs, name, agent, why):
     """Check that nothing of a job is left whose agent was killed for a reason."""
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert description["TrainingJobStatus"] == "Failed"
     assert f"agent (process {agent.pid}) has not answered since " in description["FailureReason"]
     assert f"and was killed, as {why}" in description["FailureReason"]
@@ -152,7 +152,7 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, hangs):
 def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, hangs):
     name, agent = a_stopped_agent(jobs, max_run=50)
     let_time_pass(jobs, name, 100)
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
     make_older(jobs, name, 200)
     was_killed(jobs, name, agent, "MaxRuntimeInSeconds, 50 s, had passed")
 
@@ -169,7 +169,7 @@ def test_a_job_past_its_time_whose_agent_is_continued_was_not_stopped(jobs):
 def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
     name, agent = a_stopped_agent(jobs)
     said = f"the job's agent (process {agent.pid}) has not answered since "
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     message = description["SecondaryStatusTransitions"][-1]["StatusMessage"]
     assert said in message
     assert f"it is stopped, and goes on by: kill -CONT {agent.pid}" in message
@@ -177,7 +177,7 @@ def test_a_stopped_agent_is_noticed_at_once_until_it_goes_on(jobs):
     (check,) = machine_checks.jobs()
     assert check.outcome == "warning"
     process_tree.send_signal(agent, signal.SIGCONT)
-    assert said not in str(jobs.platform.describe(name))
+    assert said not in str(jobs.platform.describe(name).response)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_stopped_process_of_a_host_is_noticed_at_once_until_it_goes_on(jobs, l
     told = f"Training in progress; {what} (process {process.pid}) is stopped, and goes on by: kill -CONT {process.pid}"
 
     def message():
-        return jobs.platform.describe(name)["SecondaryStatusTransitions"][-1]["StatusMessage"]
+        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
 
     until(lambda: message() == told, describe=message)
     os.kill(process.pid, signal.SIGCONT)

@@ -95,4 +95,4 @@ def test_ctrl_c_leaves_the_last_table_and_the_jobs(started, jobs):
         assert [line.split()[0] for line in lines] == ["JOB", started[1], started[1], started[0]]
         assert not watched.screen.cursor.hidden
         time.sleep(0.1)
-        assert jobs.platform.describe(started[0])["TrainingJobStatus"] == "InProgress"
+        assert jobs.platform.describe(started[0]).response["TrainingJobStatus"] == "InProgress"

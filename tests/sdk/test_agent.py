@@ -60,7 +60,7 @@ def statuses(description):
 
 def test_a_waiting_job_has_the_message_and_position_of_the_engine(jobs):
     name = jobs.start("pass")
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert description["SecondaryStatus"] == "Pending"
     assert description["SecondaryStatusTransitions"][-1]["StatusMessage"] == QUEUED.message
     assert jobs.platform.queue_position(name) == 3
@@ -75,19 +75,21 @@ def test_a_trained_job_that_waits_again_is_interrupted(jobs, scheduler):
     folder.write_processes({})
     state = folder.read_state()
     folder.write_state(state.with_status("Downloading", state.created + 1).with_status("Training", state.created + 2))
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert statuses(description)[-2:] == ["Training", "Interrupted"]
     assert description["TrainingJobStatus"] == "InProgress"
-    assert jobs.platform.describe(name) == description  # a client that follows it sees no change
+    assert jobs.platform.describe(name).response == description  # a client that follows it sees no change
     scheduler.location = AgentLocation(Presence.ALIVE)
-    assert jobs.platform.describe(name)["SecondaryStatus"] == "Training"  # until its new agent records something
+    assert (
+        jobs.platform.describe(name).response["SecondaryStatus"] == "Training"
+    )  # until its new agent records something
 
 
 def test_a_waiting_job_is_stopped_at_once(jobs, scheduler):
     name = jobs.start("pass")
     jobs.platform.stop(name)
     assert scheduler.withdrawn == [name]
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert statuses(description) == ["Pending", "Stopping", "Stopped"]
     assert "FailureReason" not in description
 
@@ -100,7 +102,7 @@ def test_a_stop_that_the_engine_refuses_is_an_error(jobs, monkeypatch):
     monkeypatch.setattr(LocalAgent, "withdraw", refuse)
     with pytest.raises(PlatformError, match="does not answer"):
         jobs.platform.stop(name)
-    assert jobs.platform.describe(name)["SecondaryStatus"] == "Stopping"
+    assert jobs.platform.describe(name).response["SecondaryStatus"] == "Stopping"
 
 
 def test_the_record_of_an_engine(jobs):

@@ -63,7 +63,7 @@ class Platform:
         self.status = status
 
     def describe(self, name):
-        return {**DESCRIPTION, "TrainingJobStatus": self.status}
+        return parse_description({**DESCRIPTION, "TrainingJobStatus": self.status})
 
     def failure(self, name):
         if isinstance(self.found, Exception):
@@ -77,7 +77,10 @@ class Platform:
         (Platform(KILLED), KILLED),
         (Platform(None), parse_failure_reason(DESCRIPTION["FailureReason"])),
         (Platform(JobNotFoundError("no")), parse_failure_reason(DESCRIPTION["FailureReason"])),
-        (SimpleNamespace(describe=lambda _: DESCRIPTION), parse_failure_reason(DESCRIPTION["FailureReason"])),
+        (
+            SimpleNamespace(describe=lambda _: parse_description(DESCRIPTION)),
+            parse_failure_reason(DESCRIPTION["FailureReason"]),
+        ),
         (Platform(KILLED, "Stopped"), None),
     ],
     ids=["recorded", "not recorded", "unreadable", "a platform without records", "not failed"],

@@ -163,7 +163,7 @@ def test_each_message_of_a_status_is_shown_once(histories, lines):
     shown = io.StringIO()
     show = StatusLines(shown)
     for transitions in histories:
-        show({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions})
+        show(parse_description({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions}))
     assert shown.getvalue().splitlines() == lines
 
 
@@ -171,7 +171,9 @@ def test_what_the_terminal_cannot_show_does_not_end_the_following():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
     show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")], stream)
     training = {"Status": "Training", "StatusMessage": "\u2026"}
-    StatusLines(stream)({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": [training]})
+    StatusLines(stream)(
+        parse_description({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": [training]})
+    )
     assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 

@@ -20,7 +20,7 @@ from scriptmode.errors import JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
+from scriptmode.platforms.local.store.job_response import describe, render_summary
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import (
     MESSAGES,
@@ -46,7 +46,7 @@ def test_the_last_lines_of_the_hosts_come_before_the_status_that_follows_them(st
         folder.log("algo-1").write_text("last words\n")
         folder.write_state(folder.read_state().with_status("Uploading", time.time()))
         events = LocalPlatform(data_dir=store.data_dir).log_events(
-            "job", follow=True, on_description=lambda description: seen.append(description["SecondaryStatus"])
+            "job", follow=True, on_description=lambda description: seen.append(description.secondary)
         )
         seen.append(next(events).message)
         folder.write_state(folder.read_state().with_status("Completed", time.time()))
@@ -205,7 +205,7 @@ def test_a_description_has_exactly_the_services_shape(statuses):
     request = request_for("job", channels=[channel("train", "file:///data")])
     request["Tags"] = [{"Key": "a", "Value": "b"}]
     state = lived(*statuses)
-    description = render_describe_response(parse_request(request), state)
+    description = describe(parse_request(request), state).response
     assert against(DESCRIBED, description) == ""
     assert against(SUMMARY, render_summary(state.summary)) == ""
     assert description["SecondaryStatus"] in DESCRIBED.members["SecondaryStatus"].enum
@@ -223,18 +223,18 @@ def test_every_status_is_one_of_the_services():
 
 def test_every_stay_begins_where_the_one_before_ended_and_training_time_counts_from_the_download_to_the_end():
     request = parse_request(request_for("job"))
-    description = render_describe_response(request, lived(*LIVES["completed"]))
+    description = describe(request, lived(*LIVES["completed"])).response
     stays = description["SecondaryStatusTransitions"]
     assert [stay["Status"] for stay in stays] == ["Starting", *LIVES["completed"]]
     assert all(before["EndTime"] == after["StartTime"] for before, after in zip(stays, stays[1:]))
     assert stays[-1]["EndTime"] == stays[-1]["StartTime"] == description["TrainingEndTime"]
     assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"] == 3
-    assert "TrainingTimeInSeconds" not in render_describe_response(request, lived(*LIVES["training"]))
+    assert "TrainingTimeInSeconds" not in describe(request, lived(*LIVES["training"])).response
 
 
 def test_training_time_leaves_out_interruptions():
     state = lived(*LIVES["resumed"])
-    description = render_describe_response(parse_request(request_for("job")), state)
+    description = describe(parse_request(request_for("job")), state).response
     assert description["TrainingTimeInSeconds"] == 4
     assert state.seconds_in("Training") == 2
 
@@ -252,9 +252,8 @@ def test_a_state_comes_back_from_its_file_as_it_was(statuses):
 
 def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
     text = "AlgorithmError: algo-2, worker: exit code 1\n" + "frame\n" * 1000 + "ValueError: the end, exit code: 1"
-    short = render_describe_response(
-        parse_request({}), starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text)
-    )["FailureReason"]
+    state = starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text)
+    short = describe(parse_request({}), state).failure_reason
     assert 1018 < len(short) <= 1024
     assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
     assert short.endswith("frame\nValueError: the end, exit code: 1")
@@ -263,7 +262,7 @@ def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
 def test_no_text_of_a_description_has_control_characters():
     text = "AlgorithmError: \x1b[31mno\x1b[0m data\0 in \x9b1mpart\u202e-3"
     state = starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text, message=text)
-    description = render_describe_response(parse_request({}), state)
+    description = describe(parse_request({}), state).response
     clean = "AlgorithmError: no data in part-3"
     assert description["FailureReason"] == description["SecondaryStatusTransitions"][-1]["StatusMessage"] == clean
     texts = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), text)

@@ -159,7 +159,7 @@ class Interrupting(BaseHTTPRequestHandler):
         elif operation == "CreateTrainingJob":
             self.answer(400, {"__type": "ResourceInUse", "message": "Training job names must be unique"})
         else:
-            self.answer(200, {"HyperParameters": {}, **self.jobs[name]})
+            self.answer(200, {"HyperParameters": {}, "TrainingJobStatus": "InProgress", **self.jobs[name]})
 
     def answer(self, status, content):
         payload = json.dumps(content).encode()

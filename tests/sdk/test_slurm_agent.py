@@ -80,7 +80,7 @@ class SlurmJobs(LocalJobs):
 
     def last(self, name):
         """Return the last status of a job and its message."""
-        last = self.platform.describe(name)["SecondaryStatusTransitions"][-1]
+        last = self.platform.describe(name).response["SecondaryStatusTransitions"][-1]
         return last["Status"], last["StatusMessage"]
 
 
@@ -127,7 +127,7 @@ def test_a_pending_job_shows_its_reason_position_and_expected_start(jobs, fake):
 
 def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
     name = jobs.begin({"state": "PENDING", "reason": "PartitionTimeLimit"})
-    reason = jobs.platform.describe(name)["FailureReason"]
+    reason = jobs.platform.describe(name).response["FailureReason"]
     assert reason.startswith("ClientError: Slurm never starts job 1 (PartitionTimeLimit): ")
     assert fake.job(1)["state"] == "CANCELLED"
 
@@ -152,7 +152,7 @@ def test_slurm_knows_how_the_agent_ended(jobs, fake, end, secondary, message, is
     fake.continue_with(1, end)
     if is_purged:
         fake.purge(1)
-    description = jobs.platform.describe(name)
+    description = jobs.platform.describe(name).response
     assert description["SecondaryStatus"] == secondary
     assert message in description.get("FailureReason", description["SecondaryStatusTransitions"][-1]["StatusMessage"])
 
@@ -199,7 +199,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
     until(lambda: jobs.last(name)[0] == "Interrupted")
     assert jobs.platform.activity(name) == {}
     jobs.wait(name)
-    statuses = [each["Status"] for each in jobs.platform.describe(name)["SecondaryStatusTransitions"]]
+    statuses = [each["Status"] for each in jobs.platform.describe(name).response["SecondaryStatusTransitions"]]
     assert statuses == [
         "Pending", "Starting", "Downloading", "Training", "Interrupted",
         "Starting", "Downloading", "Training", "Uploading", "Completed",
@@ -286,7 +286,7 @@ def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
     with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
         find_step_of(folder, folder.read_job(), "algo-1")
     assert fake.job(1)["state"] == "PENDING"
-    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
 
 
 def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
@@ -294,7 +294,7 @@ def test_a_job_that_got_the_number_later_is_left_alone(jobs, fake):
     folder = jobs.job_folder(name)
     (folder.path / "other.sh").write_text("#!/bin/sh\n#SBATCH --job-name=other\nsleep 600\n")
     write_engine_record(folder, {"job": str(commands.submit(folder.path / "other.sh"))})
-    assert "Slurm does not know job 2 any more" in jobs.platform.describe(name)["FailureReason"]
+    assert "Slurm does not know job 2 any more" in jobs.platform.describe(name).response["FailureReason"]
     jobs.platform.delete(name)
     assert fake.job(2)["state"] == "RUNNING"
 
@@ -321,4 +321,4 @@ def test_a_running_job_is_deleted_and_killed(jobs, fake):
 
 def test_a_job_without_a_record_was_never_submitted(jobs, monkeypatch):
     monkeypatch.setattr(LocalAgent, "launch", lambda *_: None)
-    assert "the job's agent never started" in jobs.platform.describe(jobs.begin())["FailureReason"]
+    assert "the job's agent never started" in jobs.platform.describe(jobs.begin()).response["FailureReason"]

@@ -12,6 +12,7 @@ from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.core.request.parse import parse_description
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_operations import Logs
@@ -214,7 +215,7 @@ def test_the_log_of_a_new_job_of_the_same_name_has_times_of_its_own(tmp_path):
 
 def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(20)))
-    description = {"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"}
+    description = parse_description({"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"})
     platform = SimpleNamespace(
         describe=lambda _: description,
         log_locations=lambda _: {"algo-1": str(tmp_path / "log")},

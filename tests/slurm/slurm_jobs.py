@@ -66,7 +66,7 @@ class SlurmJobs(LocalJobs):
         return listed.splitlines()
 
     def statuses(self, name):
-        return [each["Status"] for each in self.platform.describe(name)["SecondaryStatusTransitions"]]
+        return [each["Status"] for each in self.platform.describe(name).response["SecondaryStatusTransitions"]]
 
     def close(self):
         for summary in self.platform.list():

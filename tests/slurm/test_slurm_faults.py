@@ -151,8 +151,8 @@ def test_a_waiting_job_tells_why_and_is_stopped_without_having_run(jobs):
     blocker = jobs.cluster.submit("sleep 600", "--nodes=2", "--exclusive")
     jobs.cluster.reaches(blocker, "RUNNING")
     name = jobs.start(SLEEPS)
-    until(lambda: jobs.platform.describe(name)["SecondaryStatus"] == "Pending")
-    last = jobs.platform.describe(name)["SecondaryStatusTransitions"][-1]
+    until(lambda: jobs.platform.describe(name).response["SecondaryStatus"] == "Pending")
+    last = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]
     assert last["StatusMessage"].startswith("Waiting in Slurm's queue")
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped", jobs.why(name)
@@ -209,7 +209,7 @@ def test_a_suspended_job_is_told_so_and_goes_on(jobs):
     jobs.cluster.run("scontrol", "suspend", jobs.number(name))
 
     def message():
-        return jobs.platform.describe(name)["SecondaryStatusTransitions"][-1]["StatusMessage"]
+        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
 
     told = f"Training in progress; Slurm job {jobs.number(name)} is suspended"
     until(lambda: message() == told, describe=message)

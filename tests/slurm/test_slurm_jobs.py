@@ -50,7 +50,7 @@ def test_each_host_is_a_node_with_its_own_address_and_none_of_slurm_s_variables(
             "own /opt/ml": f"algo-{number}",
             "links": [True],
         }
-    assert set(jobs.model(jobs.platform.describe(name))) == {"algo-1", "algo-2"}
+    assert set(jobs.model(jobs.platform.describe(name).response)) == {"algo-1", "algo-2"}
     until(lambda: jobs.cluster.account(jobs.number(name), "State", "ExitCode") == ["COMPLETED", "0:0"])
     until(lambda: not jobs.remains(name))
     for node in ("node1", "node2"):

@@ -49,7 +49,7 @@ def places(lines):
 def test_each_host_has_a_node_of_its_own(many):
     name = many.start(NAMES_ITSELF)
     assert places(many.completed_lines(name))[1] == sorted(many.cluster.nodes)
-    assert len(many.model(many.platform.describe(name))) == many.hosts
+    assert len(many.model(many.platform.describe(name).response)) == many.hosts
 
 
 def test_mpirun_starts_two_ranks_on_every_node(many):

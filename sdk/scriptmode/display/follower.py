@@ -18,12 +18,11 @@ from _thread import interrupt_main
 from collections import deque
 from contextlib import suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode.core.handle.outcome import find_failure
-from scriptmode.core.request.parse import parse_description
 from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
@@ -158,8 +157,8 @@ class Follower:
             with suppress(ScriptmodeError):
                 self._set_description(self._platform.describe(self._name))
 
-    def _set_description(self, response: Mapping[str, Any]) -> None:
-        self._description = parse_description(response)
+    def _set_description(self, description: JobDescription) -> None:
+        self._description = description
 
     def _keep_drawing(self) -> None:
         try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.core.handle.activity import find_activity, find_events
 from scriptmode.core.handle.outcome import find_failure
-from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.service_values import FAILED, HostActivity
 from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
@@ -45,8 +44,7 @@ def query_snapshot(
             notes.append(str(error))
             return instead
 
-    response = platform.describe(name)
-    description = parse_description(response)
+    description = platform.describe(name)
     rates = ChannelRates()
     rates.add(query(lambda: platform.progress(name), ()), time.monotonic())
     roles = find_roles(description.job)
@@ -59,7 +57,7 @@ def query_snapshot(
             f"the log has {messages.format_bytes(large)}, and was not searched for metrics; job.metrics() searches it"
         )
     else:
-        metrics = _summarize_metrics(query(lambda: platform.metrics(response), []), description.hosts)
+        metrics = _summarize_metrics(query(lambda: platform.metrics(description), []), description.hosts)
     observed = Observations(hosts, rates.statuses(), metrics)
     failure = find_failure(description, platform, source_dir)
     notes += [f"warning: {each}" for each in query(lambda: find_events(name, platform), nothing)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.core.request import parse, rerun
+from scriptmode.core.request import rerun
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS
 from scriptmode.core.spec.training_job import CODE_CHANNEL
 from scriptmode.errors import PlatformError
@@ -65,11 +65,11 @@ class Comparison:
 
 def compare(job: JobHandle, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
-    description = job.describe()
+    description = job.platform.describe(job.name)
     # The request of a rerun: with the new name, and the URIs that contain it.
     change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
-    before = rerun.rerun_request(description, job.platform.tags(description), change)
-    return Comparison(job, before, changed_fields(before, request), _files(job, description, own))
+    before = rerun.rerun_request(description.response, job.platform.tags(description), change)
+    return Comparison(job, before, changed_fields(before, request), _files(job, description.job.source_uri, own))
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
@@ -82,9 +82,8 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
     }
 
 
-def _files(job: JobHandle, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
+def _files(job: JobHandle, uri: str | None, own: ArchiveContents | None) -> dict[str, Any]:
     """Return which files of the source differ, or a note why that is unknown."""
-    uri = parse.parse_description(description).job.source_uri
     if uri is None and own is None:
         return {}
     if uri is None or own is None:

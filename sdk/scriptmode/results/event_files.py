@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote, urlparse
 
-from scriptmode.core.request.parse import parse_description
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.results.artifacts import download_cached
 from scriptmode_runtime import contract
@@ -68,7 +67,7 @@ class EventFiles:
         return has_ended
 
     def _description(self) -> JobDescription:
-        return parse_description(self._platform.describe(self._name))
+        return self._platform.describe(self._name)
 
     def found(self) -> bool:
         """Return whether there is an event file so far."""

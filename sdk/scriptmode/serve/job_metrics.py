@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.core.spec.metric_definitions import Definition
-from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
@@ -18,6 +17,7 @@ from scriptmode.serve.log_times import times_file
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_times import LogWatch
 
@@ -66,7 +66,7 @@ class JobMetrics:
         self._platform = platform
         self._watch = watch
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, datetime], _JobValues] = {}
+        self._known: dict[tuple[str, datetime | None], _JobValues] = {}
 
     def get_metric_data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to GetMetricData; raise `NotServedError` for metrics that are not of training jobs."""
@@ -137,7 +137,7 @@ class JobMetrics:
         """
         description = self._platform.describe(name)
         with self._lock:
-            key = name, description["CreationTime"]
+            key = name, description.created
             known = self._known.pop(key, None) or _JobValues(_definitions(description))
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
@@ -146,7 +146,7 @@ class JobMetrics:
                 for host, location in self._platform.log_locations(name).items():
                     path = Path(location)
                     times, length = self._watch.times(path, times_file(self._platform, name, host))
-                    log = LogFile(path, times, length, description["TrainingJobStatus"] in ENDED)
+                    log = LogFile(path, times, length, description.has_ended)
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
                         for each in known.definitions:
@@ -155,9 +155,8 @@ class JobMetrics:
             return {metric: list(values) for metric, values in known.values.items()}
 
 
-def _definitions(description: Mapping[str, Any]) -> list[Definition]:
-    found = description["AlgorithmSpecification"].get("MetricDefinitions", ())
-    return [Definition(each["Name"], each["Regex"]) for each in found]
+def _definitions(description: JobDescription) -> list[Definition]:
+    return [Definition(name, regex) for name, regex in description.job.algorithm.metric_definitions]
 
 
 def _namespace(query: Mapping[str, Any]) -> object:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
-from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_filter_pattern import parse_pattern
@@ -171,8 +170,8 @@ class Logs:
             for host, location in self._platform.log_locations(job).items():
                 path = Path(location)
                 times, length = self._watch.times(path, times_file(self._platform, job, host))
-                created = round(description["CreationTime"].timestamp() * 1000)
-                log = LogFile(path, times, length, description["TrainingJobStatus"] in ENDED)
+                created = round(description.created.timestamp() * 1000) if description.created else 0
+                log = LogFile(path, times, length, description.has_ended)
                 if length:
                     found.append(_Stream(f"{job}/{host}-{created}", created, log))
         except (JobNotFoundError, FileNotFoundError):

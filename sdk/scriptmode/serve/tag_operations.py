@@ -30,9 +30,7 @@ class TagOperations:
     def __init__(self, platform: LocalPlatform, tuning: LocalTuning) -> None:
         self._tags = JobTags(
             {
-                "training-job": TaggedJobs(
-                    platform.server_folder, lambda name: platform.tags({"TrainingJobName": name})
-                ),
+                "training-job": TaggedJobs(platform.server_folder, lambda name: platform.tags(platform.describe(name))),
                 "hyper-parameter-tuning-job": TaggedJobs(tuning.server_folder, tuning.tags),
             }
         )

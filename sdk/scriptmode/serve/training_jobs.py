@@ -97,7 +97,7 @@ class TrainingJobs:
         with translated_errors():
             description = self._platform.describe(name)
             tags = self._platform.tags(description)
-            described = request_mapping.to_described(description, tags)
+            described = request_mapping.to_described(description.response, tags)
             request = rerun_request(described, request_mapping.without_own_tags(tags), RerunChanges())
         mapped = request_mapping.to_local(request, self._table)
         if request_mapping.without_own_tags(tags) == tags:
@@ -130,7 +130,7 @@ class TrainingJobs:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
             description = self._platform.describe(arguments["TrainingJobName"])
-            found = request_mapping.to_described(description, self._platform.tags(description))
+            found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(job_updates.read(self._platform.server_folder(found[_NAME])))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
@@ -166,7 +166,7 @@ class TrainingJobs:
     def _status(self, name: str) -> str:
         """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
         try:
-            return str(self._platform.describe(name)["TrainingJobStatus"])
+            return str(self._platform.describe(name).status)
         except UnreadableJobError as error:
             return "InProgress" if error.is_running else UNREADABLE
 
@@ -179,12 +179,12 @@ class TrainingJobs:
             raise ApiError("ResourceNotFound", "Requested resource not found.") from error
         if "ResourceConfig" in arguments:
             raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
-        status = description["TrainingJobStatus"]
+        status = description.status
         if status != "InProgress":
             raise validation_error(f"The request was rejected because the training job is in status {status}.")
         with translated_errors():
-            job_updates.add(self._platform.server_folder(name), arguments, description)
-        return {"TrainingJobArn": description["TrainingJobArn"]}
+            job_updates.add(self._platform.server_folder(name), arguments, description.response)
+        return {"TrainingJobArn": description.arn}
 
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTrainingJobRequest", arguments)

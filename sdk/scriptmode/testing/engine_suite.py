@@ -93,7 +93,7 @@ import sys
 from scriptmode.platforms.local import LocalPlatform
 
 platform, name = LocalPlatform(data_dir=sys.argv[1]), sys.argv[2]
-print(repr(platform.describe(name)))
+print(repr(platform.describe(name).response))
 if sys.argv[3:]:
     platform.stop(name)
 """

@@ -12,7 +12,6 @@ from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.core.platforms.registry import queue_position
-from scriptmode.core.request.parse import parse_description
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -32,17 +31,17 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     Example:
       scriptmode attach --last
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    description = job.describe()
+    description = job.platform.describe(job.name)
     if not as_json:
         # The error at the end has the failure reason, with the next step.
-        shown = parse_description(description).queued(queue_position(job.platform, job.name))
+        shown = description.queued(queue_position(job.platform, job.name))
         output.echo(render_description(replace(shown, failure_reason=""), colour_status=output.status_text))
         if job.ended:
             job.wait()
         else:
             following.follow_job(job, is_plain=is_plain)
         return
-    output.print_json_line({"description": description})
+    output.print_json_line({"description": description.response})
     with following.hint_on_interrupt(job, as_json=True):
         output.print_log_as_json(job.logs(follow=True))
         output.print_json_line({"description": job.describe()})

@@ -9,7 +9,6 @@ import click
 
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
-from scriptmode.core.request.parse import parse_description
 from scriptmode.core.text.messages import pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.results.job_files import AREAS, copy_job_files
@@ -64,7 +63,7 @@ def cp(source: str, target: Path, *, last: bool, host: str | None, platform: str
     if str(target).partition(":")[1] and not target.parent.exists():
         raise click.UsageError(f"TARGET {str(target)!r} is not a path of this machine; cp copies from jobs", context)
     job = attach_job(name or None, last=last, platform=platform)
-    copied = copy_job_files(job.platform, parse_description(job.describe()), path, target, host=host)
+    copied = copy_job_files(job.platform, job.platform.describe(job.name), path, target, host=host)
     for each in copied.skipped:
         output.echo(f"not copied: {escape_unprintable(each)} is not a file of the job that can be read", err=True)
     if as_json:

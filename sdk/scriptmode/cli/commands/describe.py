@@ -11,7 +11,6 @@ from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.core.platforms.registry import queue_position
-from scriptmode.core.request.parse import parse_description
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -38,9 +37,9 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
       scriptmode describe --last
       scriptmode describe mnist-1 --json | jq .SecondaryStatusTransitions
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    description = job.describe()
+    description = job.platform.describe(job.name)
     activity = job.activity()
-    failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
+    failure = job.failure if description.status == "Failed" else None
     progress = job.platform.progress(job.name)
     if as_json:
         more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
@@ -50,7 +49,7 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
             more["Channels"] = [asdict(each) for each in progress]
         if job.events:
             more["Events"] = [{**asdict(each), "is_loss": each.is_loss} for each in job.events]
-        output.print_json({**description, **more})
+        output.print_json({**description.response, **more})
     else:
-        shown = parse_description(description).queued(queue_position(job.platform, job.name))
+        shown = description.queued(queue_position(job.platform, job.name))
         output.echo(render_description(shown, activity, output.status_text, failure, progress, job.events))

@@ -12,7 +12,6 @@ import click
 from scriptmode import JobNotFoundError, TrainingJob
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import attach_job, json_option, last_option, no_jobs_text
-from scriptmode.core.request.parse import parse_description
 from scriptmode.display.usage_table import usage_lines, watch_lines
 
 if TYPE_CHECKING:
@@ -86,5 +85,5 @@ def _query(names: Sequence[str]) -> _Usage:
     for name in wanted:
         with suppress(JobNotFoundError):
             job = TrainingJob.attach(name, platform="local")
-            found.append((parse_description(job.describe()), job.activity()))
+            found.append((job.platform.describe(name), job.activity()))
     return found

@@ -42,7 +42,7 @@ class JobResults:
         from scriptmode.results import metrics
 
         description = self._description()
-        found = self.platform.metrics(description.response)
+        found = self.platform.metrics(description)
         return metrics.to_metrics(found, description.job.algorithm.metric_definitions)
 
     def analytics(self, metric_names: Collection[str] | None = None) -> TrainingJobAnalytics:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scriptmode.core.request.parse import parse_description
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def filtered_events(
     log_filter: LogFilter,
     *,
     follow: bool,
-    on_description: Callable[[dict[str, Any]], None] | None = None,
+    on_description: Callable[[JobDescription], None] | None = None,
 ) -> Iterator[LogEvent]:
     """Return the log lines of job ``name`` that pass the filter, in the platform's order.
 
@@ -85,7 +84,7 @@ class LineSelector:
         #: Lines of each host that are still to be passed over.
         self._skipped: Counter[str] = Counter()
         if log_filter.hosts:
-            _check_hosts(log_filter.hosts, parse_description(platform.describe(name)))
+            _check_hosts(log_filter.hosts, platform.describe(name))
         if log_filter.tail is not None:
             # Read twice instead of stored: a log may be larger than the memory.
             events = platform.log_events(name, follow=False)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from scriptmode.core.request.parse import parse_description
 from scriptmode.core.text import messages, terminal_text
 from scriptmode.core.text.colours import colours_enabled
 from scriptmode.core.text.progress_line import ProgressLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from typing_extensions import Self
 
@@ -123,9 +122,9 @@ class StatusLines:
         self._shown = 0
         self._last = ""
 
-    def __call__(self, response: Mapping[str, Any]) -> None:
+    def __call__(self, description: JobDescription) -> None:
         """Write the statuses that are new in a description."""
-        transitions = parse_description(response).transitions
+        transitions = description.transitions
         for transition in transitions[max(0, self._shown - 1) :]:
             # The service changes the message of the status that the job is in.
             line = f"{transition.status}: {transition.message}".rstrip(": ")

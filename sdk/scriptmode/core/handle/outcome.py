@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from scriptmode.core.aws.retry import Retry
 from scriptmode.core.handle.activity import describe_events
 from scriptmode.core.platforms.base import RecordsFailures
-from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.spec.job_failure import (
     NO_REASON,
@@ -57,7 +56,7 @@ def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: flo
     retry = Retry(clock, still_running(name))
     while True:
         try:
-            description = retry.call(lambda: parse_description(platform.describe(name)), until=deadline)
+            description = retry.call(lambda: platform.describe(name), until=deadline)
         except TransientError as error:
             if clock.now() < deadline:
                 raise
@@ -86,7 +85,7 @@ def find_failure(description: JobDescription, platform: Platform, source_dir: st
     if isinstance(platform, RecordsFailures):
         # The outcome is reported without it.
         with suppress(ScriptmodeError):
-            failure = platform.failure(description.response)
+            failure = platform.failure(description)
     failure = failure or parse_failure_reason(description.failure_reason)
     return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
 

@@ -1,7 +1,7 @@
 """The protocols of a training platform, which takes and returns the values of `scriptmode.core.spec`.
 
-A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest in Amazon SageMaker's
-shapes. There are two, ``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
+A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest. There are two,
+``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.machine.clock import Clock
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import (
@@ -69,24 +70,24 @@ class Platform(Protocol):
     def create(self, request: JobRequest) -> str:
         """Start a training job; return its ARN."""
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
+    def describe(self, name: str) -> JobDescription:
+        """Return what DescribeTrainingJob tells of a job; raise `JobNotFoundError`."""
 
-    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+    def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags of a described job, which DescribeTrainingJob does not return."""
 
     def stop(self, name: str) -> None:
         """Request that a job stop: SIGTERM, the platform's grace period, SIGKILL. A job that ended is left as it is."""
 
     def log_events(
-        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+        self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[LogEvent]:
         """Yield the job's log lines, those of each host in order; with ``follow`` until the job ended.
 
         ``on_description`` is called with the job's description each time that following requests it.
         """
 
-    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[Metric]:
         """Return all values of a described job's metrics up to now, those of each metric in order of time."""
 
     def host_folders(self, name: str) -> dict[str, Path]:
@@ -118,7 +119,7 @@ class Platform(Protocol):
 class RecordsFailures(Protocol):
     """A platform that records why a job failed, beside DescribeTrainingJob's FailureReason."""
 
-    def failure(self, description: Mapping[str, object]) -> Failure | None:
+    def failure(self, description: JobDescription) -> Failure | None:
         """Return the recorded failure of a described job; ``None`` where none was recorded."""
 
 

@@ -102,7 +102,7 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
         transitions=tuple(_transition(each) for each in response.get("SecondaryStatusTransitions") or ()),
         failure_reason=response.get("FailureReason") or "",
         model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
-        response=response,
+        respond=lambda: response,
         **times,
     )
 

@@ -1,18 +1,18 @@
-"""A described training job: DescribeTrainingJob's response as a value.
+"""A described training job, as every platform returns it.
 
-`core.request.parse.parse_description` returns a `JobDescription` for a response of either platform. ``job`` is the job
-itself, a `JobRequest`; the other attributes are what became of it. ``response`` is the whole response, for
-``describe()`` and for fields that this class does not have.
+``job`` is the job itself, a `JobRequest`; the other attributes are what became of it. ``response`` is the response of
+DescribeTrainingJob, for ``describe()``, for HTTP clients, and for fields that this class does not have.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from scriptmode.core.spec.job_request import JobRequest
@@ -77,8 +77,13 @@ class JobDescription:
     training_seconds: int | None = None
     #: Of one host.
     host_billable_seconds: int | None = None
-    #: The response of DescribeTrainingJob.
-    response: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    #: What returns ``response``.
+    respond: Callable[[], Mapping[str, Any]] = field(default=dict, compare=False, repr=False)
+
+    @cached_property
+    def response(self) -> dict[str, Any]:
+        """DescribeTrainingJob's response."""
+        return dict(self.respond())
 
     @property
     def name(self) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.errors import TrainingJobError, UnreadableJobError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.host_logs import LogReader
-from scriptmode.platforms.local.store.job_response import render_describe_response
+from scriptmode.platforms.local.store.job_response import describe
 from scriptmode.platforms.local.system.file_owner import find_other_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local.store.job_store import JobFolder
 
 
 def read_log_events(
-    folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None, poll_seconds: float
+    folder: JobFolder, *, follow: bool, on_description: Callable[[JobDescription], None] | None, poll_seconds: float
 ) -> Iterator[LogEvent]:
     """Yield the lines of every host's log, with ``follow`` until the job ended, as `Platform.log_events` does."""
     request = folder.read_job().request
@@ -34,7 +35,7 @@ def read_log_events(
             # The hosts have ended: their last lines come before.
             is_after = ended or state.secondary == "Uploading"
             if on_description is not None and state != shown and not is_after:
-                on_description(render_describe_response(request, state))
+                on_description(describe(request, state))
                 shown = state
             is_idle = True
             for host, reader in readers:
@@ -42,15 +43,13 @@ def read_log_events(
                     is_idle = False
                     yield LogEvent(host, line, continues)
             if on_description is not None and is_after and (ended or state != shown):
-                on_description(render_describe_response(request, state))
+                on_description(describe(request, state))
                 shown = state
             if ended or not follow:
                 return
             if is_lost:
                 problem = state.note
-                raise TrainingJobError(
-                    f"training job {folder.name}: {problem}", render_describe_response(request, state)
-                )
+                raise TrainingJobError(f"training job {folder.name}: {problem}", describe(request, state).response)
             if is_idle:
                 SYSTEM.sleep(poll_seconds)
     finally:

@@ -7,19 +7,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.clock import SYSTEM
-from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import ANY_JOB
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import DataError, ScriptmodeError, SpecError
 from scriptmode.platforms.local import log_events
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
-from scriptmode.platforms.local.store.job_response import render_describe_response, render_summary
+from scriptmode.platforms.local.store.job_response import describe, render_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, JobEvent, JobFilter, LogEvent, Metric
     from scriptmode.platforms.local.store.job_store import JobStore
@@ -34,8 +34,8 @@ class StoredJobs:
     def __init__(self, store: JobStore) -> None:
         self._store = store
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """Return DescribeTrainingJob's response; a job whose agent died is recorded as Failed first.
+    def describe(self, name: str) -> JobDescription:
+        """Return what is known of a job; one whose agent died is recorded as Failed first.
 
         Raises:
             JobNotFoundError: There is no such job.
@@ -43,22 +43,22 @@ class StoredJobs:
 
         """
         folder = self._store.find(name)
-        return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
+        return describe(folder.read_job().request, recovery.reconcile(folder))
 
-    def failure(self, description: Mapping[str, object]) -> Failure | None:
+    def failure(self, description: JobDescription) -> Failure | None:
         """Return why a described job failed, as its runtime and its agent recorded it; None if neither did.
 
         Raises what `describe` raises.
         """
-        return self._store.find(str(description["TrainingJobName"])).read_state().failure
+        return self._store.find(description.name).read_state().failure
 
     def events(self, name: str) -> tuple[JobEvent, ...]:
         """Return what a job lost and then what it did again so far; raise `JobNotFoundError`."""
         return tuple(sorted(self._store.find(name).read_state().events, key=lambda each: not each.is_loss))
 
-    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+    def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags that the job was created with."""
-        return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
+        return dict(self._store.find(description.name).read_job().request.tags)
 
     def server_folder(self, name: str) -> Path:
         """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
@@ -90,7 +90,7 @@ class StoredJobs:
         removal.delete_job(self._store.find(name))
 
     def log_events(
-        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+        self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[LogEvent]:
         """Yield the lines of every host's log; with ``follow`` until the job ended.
 
@@ -106,12 +106,11 @@ class StoredJobs:
             self._store.find(name), follow=follow, on_description=on_description, poll_seconds=self.poll_seconds
         )
 
-    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
         from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
 
-        job = parse_request(description)
-        return parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
+        return parse_metrics(self.log_events(description.name, follow=False), description.job.algorithm)
 
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders by host; they exist while the job runs, and after a failure."""

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.retry import RETRY_SECONDS, Retry
-from scriptmode.core.request.parse import parse_description
-from scriptmode.core.spec.service_values import ENDED, LogEvent
+from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.core.text.messages import still_running
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
     from scriptmode.core.aws.session import Connection
+    from scriptmode.core.spec.job_description import JobDescription
 
 #: Where the service logs (Amazon SageMaker developer guide, "Log groups and streams").
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
@@ -72,7 +72,7 @@ class LogTail:
         return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
 
     def follow(
-        self, describe: Callable[[], dict[str, Any]], on_description: Callable[[dict[str, Any]], None] | None
+        self, describe: Callable[[], JobDescription], on_description: Callable[[JobDescription], None] | None
     ) -> Iterator[LogEvent]:
         """Yield lines as they come, until the job has ended and CloudWatch has had time to catch up.
 
@@ -83,12 +83,11 @@ class LogTail:
         unread: deque[str] = deque()
         while True:
             description = self._retry.call(describe)
-            ended = description["TrainingJobStatus"] in ENDED
-            if ended:
+            if description.has_ended:
                 yield from self._late_lines()
             if on_description is not None:
                 on_description(description)
-            if ended:
+            if description.has_ended:
                 return
             if len(self._positions) < _expected(description):
                 self._find_streams()
@@ -229,8 +228,7 @@ def _host(stream: str) -> str:
     return stream.rsplit("/", 1)[-1].rpartition("-")[0]
 
 
-def _expected(description: Mapping[str, Any]) -> int:
+def _expected(description: JobDescription) -> int:
     """Return the number of streams to expect: one for each host, and more for each restart."""
-    described = parse_description(description)
-    restarts = sum(each.status in _RESTARTS for each in described.transitions)
-    return described.job.resources.count * (1 + restarts)
+    restarts = sum(each.status in _RESTARTS for each in description.transitions)
+    return description.job.resources.count * (1 + restarts)

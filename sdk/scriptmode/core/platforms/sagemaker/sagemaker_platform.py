@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
     from scriptmode.core.machine.clock import Clock
     from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import (
@@ -156,54 +157,52 @@ class SageMakerPlatform:
             return arn
         return str(answer["TrainingJobArn"])
 
-    def describe(self, name: str) -> dict[str, Any]:
+    def describe(self, name: str) -> JobDescription:
         """Call DescribeTrainingJob."""
-        return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+        from scriptmode.core.request.parse import parse_description
 
-    def failure(self, description: Mapping[str, object]) -> Failure | None:
+        return parse_description(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+
+    def failure(self, description: JobDescription) -> Failure | None:
         """Return why a described job failed, from the end of a host's log where FailureReason does not say it.
 
         The service keeps only the text of the failure file, which other images than this project's may leave empty.
         Return None if FailureReason says why, or if no log does.
         """
-        reason = str(description.get("FailureReason") or "")
         from scriptmode.core.spec.job_failure import split_failure_reason
         from scriptmode.platforms import foreign_failure
 
-        text, code = split_failure_reason(reason)
-        if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
+        text, code = split_failure_reason(description.failure_reason)
+        if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        tail = LogTail(str(description["TrainingJobName"]), self._connection, self.poll_seconds, retry_seconds=0)
+        tail = LogTail(description.name, self._connection, self.poll_seconds, retry_seconds=0)
         ends = tail.read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
-    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+    def tags(self, description: JobDescription) -> dict[str, str]:
         """Call ListTags for every page."""
-        arn = description["TrainingJobArn"]
 
         def read(client: Any) -> dict[str, str]:
-            pages = client.get_paginator("list_tags").paginate(ResourceArn=arn)
+            pages = client.get_paginator("list_tags").paginate(ResourceArn=description.arn)
             return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
 
-        return self._call(description["TrainingJobName"], read)
+        return self._call(description.name, read)
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob, unless the job has ended."""
-        from scriptmode.core.spec.service_values import ENDED
-
-        if self.describe(name)["TrainingJobStatus"] not in ENDED:
+        if not self.describe(name).has_ended:
             try:
                 self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except RequestError:
                 # The job may have ended between the two calls.
-                if self.describe(name)["TrainingJobStatus"] not in ENDED:
+                if not self.describe(name).has_ended:
                     raise
 
     def log_events(
-        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+        self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
@@ -215,11 +214,11 @@ class SageMakerPlatform:
         tail = LogTail(name, self._connection, self.poll_seconds)
         return tail.follow(lambda: self.describe(name), on_description)
 
-    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+    def metrics(self, description: JobDescription) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return read_metrics(description, self._connection)
+        return read_metrics(description.response, self._connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
@@ -311,7 +310,7 @@ class SageMakerPlatform:
         if isinstance(error, JobExistsError) and not _was_retried(error):
             return None
         try:
-            found = self.describe(str(request["TrainingJobName"]))
+            found = self.describe(str(request["TrainingJobName"])).response
         except JobNotFoundError:
             return None
         except PlatformError:

@@ -1,55 +1,85 @@
-"""Rendering of a job's request and state as the service's responses. Pure."""
+"""A job's request and state as its description, and as the service's responses. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.render import render_request
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.platforms.local.store.state import JobState, JobSummary, Transition
+    from scriptmode.platforms.local.store import state as states
+    from scriptmode.platforms.local.store.state import JobState, JobSummary
 
 
-def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]:
+def describe(job: JobRequest, state: JobState) -> JobDescription:
+    """Return a job's request and state as its description."""
+    transitions = [_transition(each) for each in state.transitions]
+    if state.note:
+        latest = transitions[-1]
+        transitions[-1] = replace(latest, message=f"{latest.message}; {readable(state.note)}")
+    started = ended = seconds = None
+    if state.training_started is not None:
+        started = _time(state.training_started)
+        if state.training_ended is not None and state.training_seconds is not None:
+            ended, seconds = _time(state.training_ended), max(1, round(state.training_seconds))
+    description = JobDescription(
+        job=job,
+        status=JobStatus(state.status),
+        arn=state.arn,
+        secondary=state.secondary,
+        transitions=tuple(transitions),
+        # What names a file or a key of S3, too, may have control characters.
+        failure_reason=contract.shorten(readable(state.reason), contract.FAILURE_LIMIT),
+        model_uri=state.artifacts,
+        created=_time(state.created),
+        modified=_time(state.modified),
+        training_started=started,
+        training_ended=ended,
+        training_seconds=seconds,
+        host_billable_seconds=seconds,
+        respond=lambda: _render(description),
+    )
+    return description
+
+
+def _render(description: JobDescription) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
-    request = render_request(job)
+    request = render_request(description.job)
     response = {
         **DESCRIBED_DEFAULTS,
         **{field: value for field, value in request.items() if field not in NOT_DESCRIBED},
     }
     response.update(
-        TrainingJobName=state.name,
-        TrainingJobArn=state.arn,
+        TrainingJobName=description.name,
+        TrainingJobArn=description.arn,
         # The shape requires it also before there is a model.
-        ModelArtifacts={"S3ModelArtifacts": state.artifacts},
-        TrainingJobStatus=state.status,
-        SecondaryStatus=state.secondary,
-        StoppingCondition={**request.get("StoppingCondition", {}), "MaxRuntimeInSeconds": job.limits.max_run},
-        CreationTime=_time(state.created),
-        LastModifiedTime=_time(state.modified),
-        SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
+        ModelArtifacts={"S3ModelArtifacts": description.model_uri},
+        TrainingJobStatus=str(description.status),
+        SecondaryStatus=description.secondary,
+        StoppingCondition={
+            **request.get("StoppingCondition", {}),
+            "MaxRuntimeInSeconds": description.job.limits.max_run,
+        },
+        CreationTime=description.created,
+        LastModifiedTime=description.modified,
+        SecondaryStatusTransitions=[_render_transition(each) for each in description.transitions],
     )
-    if state.note:
-        latest = response["SecondaryStatusTransitions"][-1]
-        latest["StatusMessage"] = f"{latest['StatusMessage']}; {readable(state.note)}"
-    if state.reason:
-        # What names a file or a key of S3, too, may have control characters.
-        response["FailureReason"] = contract.shorten(readable(state.reason), contract.FAILURE_LIMIT)
-    if state.training_started is not None:
-        response["TrainingStartTime"] = _time(state.training_started)
-        if state.training_ended is not None and state.training_seconds is not None:
-            seconds = max(1, round(state.training_seconds))
-            response.update(
-                TrainingEndTime=_time(state.training_ended),
-                TrainingTimeInSeconds=seconds,
-                BillableTimeInSeconds=seconds,
-            )
+    known = {
+        "FailureReason": description.failure_reason or None,
+        "TrainingStartTime": description.training_started,
+        "TrainingEndTime": description.training_ended,
+        "TrainingTimeInSeconds": description.training_seconds,
+        "BillableTimeInSeconds": description.host_billable_seconds,
+    }
+    response.update({field: value for field, value in known.items() if value is not None})
     return response
 
 
@@ -83,19 +113,23 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
 
 
 def algorithm_error(message: str, exit_code: int) -> str:
-    """Return the failure reason of a failed script, in the service's form; `render_describe_response` shortens it."""
+    """Return the failure reason of a failed script, in the service's form; `describe` shortens it."""
     return f"AlgorithmError: {message}, exit code: {exit_code}"
 
 
-def _transition(transition: Transition) -> dict[str, Any]:
+def _transition(transition: states.Transition) -> Transition:
+    ended = None if transition.ended is None else _time(transition.ended)
+    return Transition(transition.status, _time(transition.started), ended, readable(transition.message))
+
+
+def _render_transition(transition: Transition) -> dict[str, Any]:
     shape = {
         "Status": transition.status,
-        "StartTime": _time(transition.started),
-        "StatusMessage": readable(transition.message),
+        "StartTime": transition.started,
+        "EndTime": transition.ended,
+        "StatusMessage": transition.message,
     }
-    if transition.ended is not None:
-        shape["EndTime"] = _time(transition.ended)
-    return shape
+    return {field: value for field, value in shape.items() if value is not None}
 
 
 def _time(seconds: float) -> datetime:

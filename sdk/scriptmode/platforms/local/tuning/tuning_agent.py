@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
-from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
+from scriptmode.core.spec.service_values import COMPLETED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
@@ -41,6 +41,7 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -120,18 +121,17 @@ class TuningAgent:
                 # Before the log is read, so that the log of a job that ended is complete.
                 description = self._platform.describe(trial.name)
             except JobNotFoundError:
-                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": "it was deleted"})
+                self._end_trial(number, trial, FAILED, "it was deleted")
                 continue
             except ScriptmodeError as error:
-                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+                self._end_trial(number, trial, FAILED, str(error))
                 continue
-            has_ended = description["TrainingJobStatus"] in ENDED
-            is_bad = self._report(number, trial, final=has_ended)
-            started = description.get("TrainingStartTime")
-            if started and not trial.started:
-                trial.started, self._is_saved = started.timestamp(), False
-            if has_ended:
-                self._end_trial(number, trial, description)
+            is_bad = self._report(number, trial, final=description.has_ended)
+            if description.training_started and not trial.started:
+                trial.started, self._is_saved = description.training_started.timestamp(), False
+            if description.has_ended:
+                ended = description.training_ended or description.modified
+                self._end_trial(number, trial, str(description.status), description.failure_reason, ended)
             elif is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 self._log(f"{trial.name} is stopped early: its {self._objective} is worse than that of others")
@@ -147,15 +147,13 @@ class TuningAgent:
         values = self._readers[number].read(final=final)
         return self._search.stops_early and self._search.report(number, values)
 
-    def _end_trial(self, number: int, trial: Trial, description: dict[str, Any]) -> None:
+    def _end_trial(self, number: int, trial: Trial, status: str, failure: str, ended: datetime | None = None) -> None:
         reader = self._readers.pop(number, None)
         if reader is not None:
             # Of a number and NaN neither is the best one.
             trial.objective = reader.last if reader.last is not None and math.isfinite(reader.last) else None
             reader.close()
-        trial.status = description["TrainingJobStatus"]
-        trial.failure = description.get("FailureReason", "")
-        ended = description.get("TrainingEndTime") or description.get("LastModifiedTime")
+        trial.status, trial.failure = status, failure
         trial.ended = ended.timestamp() if ended else time.time()
         self._is_saved = False
         self._tell(number, trial)
@@ -241,7 +239,7 @@ class TuningAgent:
             # An earlier agent created it.
             return
         except ScriptmodeError as error:
-            self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+            self._end_trial(number, trial, FAILED, str(error))
 
     def _training_request(self, trial: Trial) -> dict[str, Any]:
         """Return the request of a training job.
