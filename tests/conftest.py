@@ -60,10 +60,9 @@ def pytest_configure(config):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
     config.pluginmanager.register(RunReport(config.option.timings))
     config.pluginmanager.register(HungTests(config))
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        # Such a process has a thread of pytest-xdist's; from Python 3.12 on a fork beside one is warned of.
-        config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
-    else:
+    # The process has a thread that waits for a hung test; from Python 3.12 on a fork beside one is warned of.
+    config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
         config.pluginmanager.register(TemporaryFiles(config))
 
 
