@@ -2,7 +2,6 @@
 #pragma once
 
 #include <poll.h>
-#include <sys/uio.h>
 
 #include <chrono>
 #include <cstdio>
@@ -77,7 +76,6 @@ class Reader {
   // How long a call waits for an idle pipe. Between calls TensorFlow looks whether the iterator is still wanted.
   static constexpr std::chrono::milliseconds kPatience{100};
   static constexpr std::chrono::milliseconds kLook{10};
-  static constexpr size_t kBeyond = size_t{8} << 10;
   static constexpr int kPipeSize = 1 << 20;
   // What a call hands over at most, in bytes of the stream, if that is a whole batch.
   static constexpr size_t kEnough = size_t{1} << 20;
@@ -177,19 +175,10 @@ class Reader {
   // Reads once, without waiting.
   Filling Fill() {
     for (;;) {
-      Body& body = framing_->body();
-      size_t direct = body.room(), room;
-      uint8_t* free = window_.Room(&room);
-      // Records as large as this one are to be read to where they stay, too.
-      if (direct > 0 && room > kBeyond) room = kBeyond;
-      struct iovec parts[2] = {{body.rest(), direct}, {free, room}};
-      ssize_t count = direct > 0 ? readv(fifo_.number(), parts, 2) : read(fifo_.number(), free, room);
+      ssize_t count = read(fifo_.number(), window_.Room(), Window::kRead);
       if (count > 0) {
         is_connected_ = true;
-        size_t taken = static_cast<size_t>(count), of_body = taken < direct ? taken : direct;
-        if (of_body > 0) body.Filled(of_body);
-        window_.Passed(of_body);
-        window_.Filled(taken - of_body);
+        window_.Filled(static_cast<size_t>(count));
         return kSome;
       }
       if (count == 0) {
