@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.mpi.daemons import Daemons
     from scriptmode_runtime.mpi.ssh_keys import Keys
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.processes.hang import HangDetector
 
@@ -176,13 +177,12 @@ def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
     return Keys(here.ssh, here.cluster, here.scratch)
 
 
-def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Peers | None:
+def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Lead | Member | None:
     """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return None
+    from scriptmode_runtime.peers import lead, member
     from scriptmode_runtime.peers.base import PeerHooks, Times
-    from scriptmode_runtime.peers.lead import Lead
-    from scriptmode_runtime.peers.member import Member
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
@@ -193,19 +193,19 @@ def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: H
         )
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
-    side = Lead if here.cluster.leads else Member
+    side = lead.Lead if here.cluster.leads else member.Member
     hooks = PeerHooks(on_wait=processes.output.log_line)
     if keys:
         hooks = hooks._replace(facts=keys.facts, on_joined=keys.trust)
     loop = processes.loop
-    peers: Peers = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
+    peers: Lead | Member = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
     peers.start()
     loop.tickers.append(peers)
     return peers
 
 
 def _create_daemons(
-    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+    here: environment.TrainingEnvironment, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
 ) -> Daemons | None:
     """Create the server for ``mpirun``, its ranks and its daemons, where the job needs it."""
     if here.strategy != contract.MPI:
@@ -218,7 +218,7 @@ def _create_daemons(
 
 
 def _create_hang_detector(
-    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+    here: environment.TrainingEnvironment, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
 ) -> HangDetector | None:
     """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
     if not here.settings.hang_seconds:

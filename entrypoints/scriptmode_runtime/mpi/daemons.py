@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.peers.agreement import Agreement
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
     from scriptmode_runtime.processes.host_processes import HostProcesses
 
 #: Called with the exit status of a daemon, and an error where it did not start.
@@ -41,7 +42,7 @@ _BACKLOG = 4096
 class Daemons:
     """The server for `rsh` and ranks of this host, and for the first host's requests to start daemons."""
 
-    def __init__(self, cluster: Cluster, peers: Peers | None, agreement: Agreement, processes: HostProcesses) -> None:
+    def __init__(self, cluster: Cluster, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses) -> None:
         #: The first rank that failed, of those reported to this host. A rank that SIGTERM ended does not count:
         #: that is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None

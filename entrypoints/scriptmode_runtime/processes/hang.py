@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
 
 #: Seconds for processes to write their stacks, and for the other hosts to log theirs before the first one decides.
 _ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
@@ -42,7 +43,7 @@ class HangDetector:
     def __init__(
         self,
         cluster: Cluster,
-        peers: Peers | None,
+        peers: Lead | Member | None,
         clock: Callable[[], float],
         seconds: float,
         folder: str,
