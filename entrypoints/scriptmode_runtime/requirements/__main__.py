@@ -31,23 +31,21 @@ def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
         return overlay.install(folder, code, arguments)
     try:
         wanted = content.read_content(code, arguments)
-    except content.NoDigestError as error:
-        _log(f"installing the requirements for this host alone: {error}")
-        return overlay.install(folder, code, arguments)
-    try:
         found = _obtain(EnvironmentCache(cache), wanted, code, arguments, refresh=mode == contract.REFRESH)
     except InstallationError as error:
         return error.exit_code
+    except content.NoDigestError as error:
+        reason = str(error)
     except TimeoutError:
-        waited = f"{WAIT_SECONDS / 60:.0f} minutes"
-        _log(f"installing the requirements for this host alone: another host or job is not done after {waited}")
-        return overlay.install(folder, code, arguments)
+        reason = f"another host or job is not done after {WAIT_SECONDS / 60:.0f} minutes"
     except OSError as error:
-        _log(f"installing the requirements for this host alone: {cache} cannot be written: {error.strerror or error}")
-        return overlay.install(folder, code, arguments)
-    overlay.create_above(folder, found.path)
-    os.symlink(found.path, os.path.join(folder, LINK))
-    return 0
+        reason = f"{cache} cannot be written: {error.strerror or error}"
+    else:
+        overlay.create_above(folder, found.path)
+        os.symlink(found.path, os.path.join(folder, LINK))
+        return 0
+    _log(f"installing the requirements for this host alone: {reason}")
+    return overlay.install(folder, code, arguments)
 
 
 def _obtain(
