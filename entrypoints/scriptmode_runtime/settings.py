@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
 
 from scriptmode_runtime import contract
@@ -59,7 +60,7 @@ def read(environ: Mapping[str, str]) -> Settings:
             _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER),
             contract.PEERS_LAUNCHER,
         ),
-        log_prefix=_read(environ, contract.LOG_PREFIX_VARIABLE, _switch, None),
+        log_prefix=_read(environ, contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1", None),
         requirements_cache=_read(
             environ,
             contract.REQUIREMENTS_CACHE_VARIABLE,
@@ -79,24 +80,16 @@ def _read(environ: Mapping[str, str], name: str, parse: Callable[[str], _Value],
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ValueError("a number of seconds from 0 on")
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise ValueError("a number of seconds from 0 on")
 
 
 def _some_seconds(text: str) -> float:
-    value = _seconds(text)
-    if not value:
+    if not (value := _seconds(text)):
         raise ValueError("a number of seconds above 0")
     return value
-
-
-def _switch(text: str) -> bool | None:
-    return _one_of("0", "1")(text) == "1"
 
 
 def _one_of(*words: str) -> Callable[[str], str]:

@@ -42,7 +42,9 @@ _BACKLOG = 4096
 class Daemons:
     """The server for `rsh` and ranks of this host, and for the first host's requests to start daemons."""
 
-    def __init__(self, cluster: Cluster, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses) -> None:
+    def __init__(
+        self, cluster: Cluster, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
+    ) -> None:
         #: The first rank that failed, of those reported to this host. A rank that SIGTERM ended does not count:
         #: that is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None

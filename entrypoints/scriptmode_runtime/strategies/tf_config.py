@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime.cluster import endpoints
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.plan import TRAINERS_ENDED, ProcessSpec, Wait
 
@@ -63,7 +62,7 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
     run a cluster with a master.
     """
     cluster = {
-        each: endpoints(hosts, ports.get(each, each))
+        each: [host.endpoint(ports.get(each, each)) for host in hosts]
         for each, hosts in layout.items()
         if hosts and (each != EVALUATOR or role == EVALUATOR)
     }
