@@ -133,6 +133,7 @@ class _Unpacking:
         self._folder = folder
         self._title = title
         self._remedy = limits.remedy
+        self._most_members = limits.members
         self._budget = _Budget(folder, title, limits)
         #: The targets of symbolic links by their paths.
         self._links: dict[str, str] = {}
@@ -140,7 +141,7 @@ class _Unpacking:
     def unpack(self, source: str) -> None:
         """Unpack all members, and move them into the directory once nothing is left to refuse."""
         with opened(source, self._title) as file:
-            self._budget.check_members(count_members(file, self._budget.most_members))
+            self._budget.check_members(count_members(file, self._most_members))
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -296,10 +297,6 @@ class _Budget:
         self._size = 0
         #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
-
-    @property
-    def most_members(self) -> int:
-        return self._limits.members
 
     def check_members(self, count: int) -> None:
         """Raise where an archive has this many members, or more, and they exceed the limit."""
