@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import cluster as clusters
 from scriptmode_runtime import contract, settings
+from scriptmode_runtime.environment.roles import assign_roles
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.host import machine, programs
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from scriptmode_runtime.host.programs import Mpirun, Ssh
     from scriptmode_runtime.settings import Settings
 
-_ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
-#: The toolkit's name for the one group of a job without instance groups.
-_ONLY_GROUP = contract.HOMOGENEOUS_GROUP
 #: Variables of an image for settings that a request may have too. In the toolkit the image's program takes precedence.
 _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 #: The toolkit uses boto3's region, which comes from the first of them.
@@ -92,7 +90,7 @@ class TrainingEnvironment(NamedTuple):
     @property
     def group(self) -> str:
         """The instance group of this host."""
-        return str(self.resource_config.get("current_group_name", _ONLY_GROUP))
+        return str(self.resource_config.get("current_group_name", contract.HOMOGENEOUS_GROUP))
 
     @property
     def groups(self) -> dict[str, dict[str, Any]]:
@@ -186,8 +184,8 @@ def _cluster_and_strategy(
     except (KeyError, TypeError) as error:
         raise ConfigurationError(f"{contract.RESOURCE_CONFIG_FILE} has no proper {error}") from error
     strategy = _strategy(framework)
-    roles = _roles(framework, strategy, resource_config)
-    group = str(resource_config.get("current_group_name", _ONLY_GROUP))
+    roles: Mapping[str, tuple[str, ...]] = assign_roles(framework, strategy, resource_config)
+    group = str(resource_config.get("current_group_name", contract.HOMOGENEOUS_GROUP))
     together = _distribution_groups(framework, group)
     if strategy == contract.SINGLE or group not in together:
         strategy, roles, names = contract.SINGLE, {}, [current] if current in names else names
@@ -199,17 +197,6 @@ def _cluster_and_strategy(
             for name in member["hosts"]
         ]
     return clusters.parse(document, names, current, base_dir, roles=roles), strategy
-
-
-def _roles(
-    framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
-) -> Mapping[str, tuple[str, ...]]:
-    """Return the hosts of each role, where the job gives roles to instance groups; those then train together."""
-    if not any(framework.get(name) is not None for name in _ROLES):
-        return {}
-    from scriptmode_runtime.environment import roles
-
-    return roles.assign_roles(framework, strategy, resource_config)
 
 
 def _strategy(framework: Mapping[str, Any]) -> str:
