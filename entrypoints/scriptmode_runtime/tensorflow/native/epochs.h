@@ -89,8 +89,7 @@ class Epochs {
     }
     Descriptor file(open(StateFile().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file.is_open() || flock(file.number(), LOCK_EX) != 0) {
-      throw Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
-                                             std::strerror(errno) + "); state_dir names another folder");
+      throw Unwritable();
     }
     return file;
   }
@@ -108,9 +107,13 @@ class Epochs {
     std::string text = state.run + "\n" + std::to_string(state.next) + "\n" + state.first + "\n";
     if (pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
         ftruncate(file.number(), static_cast<off_t>(text.size())) != 0) {
-      throw Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
-                                             std::strerror(errno) + "); state_dir names another folder");
+      throw Unwritable();
     }
+  }
+
+  Problem Unwritable() const {
+    return Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
+                                            std::strerror(errno) + "); state_dir names another folder");
   }
 
   // A job has its name, and each start of one on a host writes its configuration anew.
