@@ -67,6 +67,11 @@ class LaunchPlan(NamedTuple):
     #: Processes beside main that run to their own ends, such as an evaluator; a failure of one fails the job.
     side_processes: tuple[ProcessSpec, ...] = ()
 
+    @property
+    def trainers(self) -> tuple[ProcessSpec, ...]:
+        """The main process, if this host has one, and the side processes."""
+        return (*((self.main,) if self.main else ()), *self.side_processes)
+
 
 class Command(NamedTuple):
     """The command of the user's program on this host."""

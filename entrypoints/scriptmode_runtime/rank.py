@@ -86,7 +86,7 @@ class Rank:
         #: A signal that the program does not handle, withheld from it as long as another rank may be saving.
         self._withheld_signal = 0
         self._stopped = False
-        #: The connection that the launcher closes to release this rank.
+        #: The connection that the launcher closes to release this rank, once it has saved.
         self._hold_connection: socket.socket | None = None
 
     def run(self) -> int:
@@ -110,7 +110,7 @@ class Rank:
                     return self._status
                 self._stopped = False
                 # This rank has saved its state; its end would make mpirun end the others.
-                self._hold_connection = self._hold()
+                self._hold_connection = self._send(type="held")
 
     def _is_program_alive(self) -> bool:
         """Return whether the deadline is not over and processes are left of a program that was signalled to stop."""
@@ -135,16 +135,12 @@ class Rank:
         self._stopped = True
         if not any(system.has_handler(pid, number) for pid in self._tree.pids()):
             self._withheld_signal = number
-            self._hold_connection = self._hold()
+            self._hold_connection = self._send(type="held")
         if self._hold_connection is None:
             self._forward(number)
 
     def _forward(self, number: int) -> None:
         process_tree.signal_group(self._program, number)
-
-    def _hold(self) -> socket.socket | None:
-        """Report to the launcher that this rank has saved; return the connection that is closed to release it."""
-        return self._send(type="held")
 
     def _report_failure(self, status: int) -> None:
         """Report the program's failure to the launcher, if it can be reached."""

@@ -101,7 +101,7 @@ class LoopbackOnly:
 def loopback_ports(plan: LaunchPlan) -> list[int]:
     """Return the loopback ports at which this plan's processes may run a TensorFlow server."""
     ports = []
-    for spec in (*([plan.main] if plan.main else []), *plan.side_processes, *plan.services):
+    for spec in (*plan.trainers, *plan.services):
         config = json.loads(spec.env.get("TF_CONFIG", "{}"))
         role, index = config.get("task", {}).get("type"), config.get("task", {}).get("index", 0)
         for endpoint in config.get("cluster", {}).get(role, [])[index : index + 1]:
