@@ -250,7 +250,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
             stacks_folder = os.path.join(folder, STACKS_FOLDER)
             os.mkdir(stacks_folder, mode=0o700)
             os.environ.update(stacks.stack_variables(stacks_folder, os.environ))
-            here = here._replace(inherited=here.inherited._replace(python_path=os.environ["PYTHONPATH"]))
+            here = here._replace(inherited={**here.inherited, "PYTHONPATH": os.environ["PYTHONPATH"]})
         yield here
 
 

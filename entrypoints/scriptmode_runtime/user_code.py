@@ -106,10 +106,10 @@ def command(environment: TrainingEnvironment) -> Command:
         start = ("/bin/sh", *start)
     inherited = environment.inherited
     env = script_variables(environment)
-    env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
+    env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.get("PATH", os.defpath))))
     # The preview of a host does not know where the runtime is there.
     fallback = _FALLBACK if environment.source is None else ""
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path, fallback)))
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.get("PYTHONPATH"), fallback)))
     env["PYTHONUNBUFFERED"] = "1"
     task_env = {contract.LEGACY_KERAS_VARIABLE: "1"} if keras.find_legacy_keras(environment) else {}
     return Command((*start, *program_arguments(environment)), env, code, python, task_env)

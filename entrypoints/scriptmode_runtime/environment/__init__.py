@@ -25,21 +25,12 @@ if TYPE_CHECKING:
 _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 #: The toolkit uses boto3's region, which comes from the first of them.
 _REGION_VARIABLES = ("AWS_DEFAULT_REGION", contract.REGION_VARIABLE)
+#: Variables of the host process that the runtime extends or passes on.
+_INHERITED = (
+    "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "SAGEMAKER_TRAINING_MODULE", "TF_CONFIG", contract.LEGACY_KERAS_VARIABLE,
+)  # fmt: skip
 #: Parameters of the toolkit and the platform without the reserved prefix.
 _NOT_THE_USERS = (contract.TUNING_METRIC, "default_user_module_name")
-
-
-class Inherited(NamedTuple):
-    """Variables of the host process that the runtime extends or passes on."""
-
-    path: str = ""
-    library_path: str = ""
-    python_path: str = ""
-    framework_module: str = ""
-    #: The task that the program which started the host has set already.
-    tf_config: str = ""
-    #: TensorFlow's own choice of Keras; None where nothing sets it.
-    legacy_keras: str | None = None
 
 
 class TrainingEnvironment(NamedTuple):
@@ -54,7 +45,7 @@ class TrainingEnvironment(NamedTuple):
     #: The parameters with the reserved prefix, decoded like the user's.
     framework_parameters: dict[str, Any]
     machine: Machine
-    inherited: Inherited
+    inherited: Mapping[str, str]
     python: str
     job_name: str = ""
     region: str = ""
@@ -132,14 +123,6 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
     cluster, strategy = _cluster_and_strategy(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
     # The platform's variable takes precedence: a tuner sends the same hyperparameter with all of its jobs.
     job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
-    inherited = Inherited(
-        path=environ.get("PATH", os.defpath),
-        library_path=environ.get("LD_LIBRARY_PATH", ""),
-        python_path=environ.get("PYTHONPATH", ""),
-        framework_module=environ.get("SAGEMAKER_TRAINING_MODULE", ""),
-        tf_config=environ.get("TF_CONFIG", ""),
-        legacy_keras=environ.get(contract.LEGACY_KERAS_VARIABLE),
-    )
     return TrainingEnvironment(
         base_dir=base_dir,
         cluster=cluster,
@@ -149,7 +132,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
         hyperparameters=_user_hyperparameters(parameters, job_name),
         framework_parameters=framework,
         machine=machine.Machine(cpus=1, gpus=0, neurons=0),
-        inherited=inherited,
+        inherited={name: environ[name] for name in _INHERITED if name in environ},
         python=sys.executable,
         job_name=job_name,
         region=_region(framework, environ),
@@ -159,7 +142,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
 
 def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Return the environment with this machine's name, devices and programs."""
-    is_mpi, path = here.strategy == contract.MPI, here.inherited.path
+    is_mpi, path = here.strategy == contract.MPI, environ.get("PATH", os.defpath)
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
         machine=machine.inspect(environ=environ, most_cpus=environ.get(contract.CPUS_VARIABLE, "")),

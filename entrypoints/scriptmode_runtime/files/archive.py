@@ -90,14 +90,10 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
             # Private, and in the same file system, so that what it contains can be renamed.
             with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder) as top:
                 _Unpacking(top, title, folder, limits or Limits()).unpack(source)
-    except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
-        raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is None and not isinstance(error, shutil.Error):
-            raise UserCodeError(
-                f"{title} is not a complete tar archive: {error}; store it again"
-            ) from error  # its compression
-        # ValueError: a name that no file of this system can have.
+    except (OSError, ValueError, tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
+        # An OSError without a number is of its compression; a ValueError is of a name that no file can have.
+        if not isinstance(error, (ValueError, shutil.Error)) and getattr(error, "errno", None) is None:
+            raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
         raise UserCodeError(f"{title} cannot be unpacked into {folder}: {shortened(str(error))}") from error
 
 

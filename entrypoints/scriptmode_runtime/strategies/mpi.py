@@ -206,7 +206,7 @@ def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[st
     """Yield the variables of every rank: ``NAME=value``, or ``NAME`` for one with mpirun's own value."""
     yield f"NCCL_SOCKET_IFNAME={environment.resource_config.get('network_interface_name', 'eth0')}"
     yield f"NCCL_DEBUG={nccl_debug}"
-    if environment.inherited.library_path:
+    if environment.inherited.get("LD_LIBRARY_PATH"):
         yield "LD_LIBRARY_PATH"
     instance_type = str(environment.resource_config.get("current_instance_type", ""))
     known = instance_type in _ADAPTER or instance_type in _DIRECT

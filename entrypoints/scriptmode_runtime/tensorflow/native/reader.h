@@ -80,7 +80,6 @@ class Reader {
   // What a call hands over at most, in bytes of the stream, if that is a whole batch.
   static constexpr size_t kEnough = size_t{1} << 20;
   static constexpr size_t kManyRecords = 4096;
-  enum Filling { kSome, kNothing, kEnd };
 
   static std::string ConfigFile(const Settings& settings) {
     return Folder(settings.config_dir, "input/config") + "/inputdataconfig.json";
@@ -102,12 +101,7 @@ class Reader {
       if (whole == 0 && failure_) throw *failure_;
       if (whole > 0 && (failure_ || whole >= most || window_.position() - began >= kEnough)) return whole;
       if (window_.ended) return Remainder(*records, whole, columns);
-      Filling filling = Fill();
-      if (filling == kEnd) {
-        window_.ended = true;
-        // The producer goes on with the next epoch.
-        fifo_.Close();
-      } else if (filling == kNothing) {
+      if (!Fill()) {
         if (whole > 0) return whole;
         if (!AwaitBytes(until)) return 0;
       }
@@ -172,24 +166,28 @@ class Reader {
                       "a longer timeout");
   }
 
-  // Reads once, without waiting.
-  Filling Fill() {
+  // Reads once, without waiting. False: nothing is there yet.
+  bool Fill() {
     for (;;) {
       ssize_t count = read(fifo_.number(), window_.Room(), Window::kRead);
       if (count > 0) {
         is_connected_ = true;
         window_.Filled(static_cast<size_t>(count));
-        return kSome;
+        return true;
       }
       if (count == 0) {
-        if (is_connected_) return kEnd;
+        if (is_connected_) {
+          window_.ended = true;
+          fifo_.Close();  // the producer goes on with the next epoch
+          return true;
+        }
         // Before the first writer a FIFO reads as if it had ended, but is polled neither readable nor hung up.
         struct pollfd state = {fifo_.number(), POLLIN, 0};
-        if (poll(&state, 1, 0) == 0) return kNothing;
+        if (poll(&state, 1, 0) == 0) return false;
         is_connected_ = true;
       } else if (errno == EAGAIN) {
         is_connected_ = true;
-        return kNothing;
+        return false;
       } else if (errno != EINTR) {
         throw Problem(kInternal, std::string("reading failed: ") + std::strerror(errno));
       }
