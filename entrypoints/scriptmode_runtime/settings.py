@@ -25,7 +25,7 @@ class SettingError(ConfigurationError):
 class Settings(NamedTuple):
     """The settings of this host's launcher; times in seconds."""
 
-    #: Time between SIGTERM and SIGKILL when the job is stopped; after its grace period the platform kills the launcher too.
+    #: Time between SIGTERM and SIGKILL when the job is stopped; the platform kills the launcher too, a little later.
     stop_grace: float = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
     #: A host that sends nothing for so long is lost.
     host_timeout: float = contract.DEFAULT_HOST_TIMEOUT

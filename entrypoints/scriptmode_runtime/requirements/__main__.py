@@ -22,7 +22,7 @@ from scriptmode_runtime.requirements.environment_cache import (
 
 #: How long an environment is used whose requirements do not name one version each.
 _UNPINNED_SECONDS = 24 * 3600.0
-_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1), ("", 0))
+_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
@@ -87,12 +87,11 @@ def _obtain(
 
 
 def _age(made: float) -> str:
-    seconds = max(time.time() - made, 0.0)
-    unit, size = next(each for each in _UNITS if seconds >= each[1])
-    if not size:
-        return "just now"
-    count = int(seconds // size)
-    return f"{count} {unit} ago" if count == 1 else f"{count} {unit}s ago"
+    seconds = int(max(time.time() - made, 0.0))
+    for unit, size in _UNITS:
+        if count := seconds // size:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def _log(text: str) -> None:

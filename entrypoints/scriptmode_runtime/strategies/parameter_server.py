@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.strategies import single
 from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks, with_evaluator
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     # A coordinator's chief runs beside a worker; between-graph it replaces one.
     own = tasks(environment, layout, {} if coordinated else {"master": "worker", "chief": "worker"})
     if not own:
-        return single.plan(environment, command)
+        return command.plan()
     served = ("worker", "ps") if coordinated else ("ps",)
     services, trainers = [], []
     for task in own:

@@ -64,7 +64,7 @@ class Epochs {
     }
     // Of what was opened: its name may be gone by now, if the epoch is a short one.
     if (epoch_ == 0) state.first = Identity(found);
-    Write(file, {Run(), epoch_ + 1, state.first});
+    Write(file, {epoch_ + 1, state.first});
     *fifo = std::move(opened);
     return true;
   }
@@ -74,7 +74,6 @@ class Epochs {
 
  private:
   struct State {
-    std::string run;
     int64_t next = 0;
     std::string first;
   };
@@ -100,11 +99,11 @@ class Epochs {
     std::string text(bytes, count > 0 ? static_cast<size_t>(count) : 0);
     size_t first = text.find('\n'), second = first == std::string::npos ? first : text.find('\n', first + 1);
     if (second == std::string::npos || text.back() != '\n' || text.substr(0, first) != Run()) return {};
-    return {Run(), std::atoll(text.c_str() + first + 1), text.substr(second + 1, text.size() - second - 2)};
+    return {std::atoll(text.c_str() + first + 1), text.substr(second + 1, text.size() - second - 2)};
   }
 
   void Write(const Descriptor& file, const State& state) const {
-    std::string text = state.run + "\n" + std::to_string(state.next) + "\n" + state.first + "\n";
+    std::string text = Run() + "\n" + std::to_string(state.next) + "\n" + state.first + "\n";
     if (pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
         ftruncate(file.number(), static_cast<off_t>(text.size())) != 0) {
       throw Unwritable();

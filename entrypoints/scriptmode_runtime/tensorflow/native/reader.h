@@ -127,8 +127,7 @@ class Reader {
   size_t Remainder(const Records& records, size_t whole, size_t* columns) {
     if (whole > 0) return whole;
     if (records.size() > 0) return *columns = records.size();
-    if (settings_.is_measured && !is_reported_) Report("at the end");
-    is_reported_ = true;
+    if (settings_.is_measured) Report("at the end");
     throw Problem(kOutOfRange, "end of epoch " + std::to_string(epochs_.epoch()));
   }
 
@@ -211,7 +210,6 @@ class Reader {
   Clock::time_point opened_;
   std::unique_ptr<Problem> failure_;
   bool is_connected_ = false;  // a writer was there
-  bool is_reported_ = false;
 };
 
 }  // namespace scriptmode
