@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.mpi.daemons import Daemons
     from scriptmode_runtime.mpi.ssh_keys import Keys
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.processes.hang import HangDetector
 
@@ -59,7 +60,7 @@ def _print_plan() -> int:
     try:
         here = environment.read(_base_dir(), os.environ)
         user_code.check(here)
-        plan = _plan(here)
+        plan = plan_for(here, user_code.command(here))
     except RuntimeFailure as error:
         sys.stderr.write(f"scriptmode: {report.create_redaction(here)(str(error))}\n")
         return LAUNCHER_FAILED
@@ -156,7 +157,11 @@ def _prepare(
     """Create what the protocol with the other hosts needs; return an error for it to report, not to raise."""
     try:
         here = scratch.enter_context(_scratch(read))
-        return here, _create_keys(here), None
+        if not (here.ssh and here.has_daemons):
+            return here, None, None
+        from scriptmode_runtime.mpi.ssh_keys import Keys
+
+        return here, Keys(here.ssh, here.cluster, here.scratch), None
     except RuntimeFailure as error:
         return read, None, error
 
@@ -167,22 +172,12 @@ def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailu
     return Failure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
 
 
-def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
-    """Create this host's key, where ``mpirun`` reaches other hosts over ssh."""
-    if not (here.ssh and here.has_daemons):
-        return None
-    from scriptmode_runtime.mpi.ssh_keys import Keys
-
-    return Keys(here.ssh, here.cluster, here.scratch)
-
-
-def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Peers | None:
+def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Lead | Member | None:
     """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return None
+    from scriptmode_runtime.peers import lead, member
     from scriptmode_runtime.peers.base import PeerHooks, Times
-    from scriptmode_runtime.peers.lead import Lead
-    from scriptmode_runtime.peers.member import Member
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
@@ -193,32 +188,32 @@ def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: H
         )
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
-    side = Lead if here.cluster.leads else Member
+    side = lead.Lead if here.cluster.leads else member.Member
     hooks = PeerHooks(on_wait=processes.output.log_line)
     if keys:
         hooks = hooks._replace(facts=keys.facts, on_joined=keys.trust)
     loop = processes.loop
-    peers: Peers = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
+    peers: Lead | Member = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, hooks)
     peers.start()
     loop.tickers.append(peers)
     return peers
 
 
 def _create_daemons(
-    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+    here: environment.TrainingEnvironment, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
 ) -> Daemons | None:
     """Create the server for ``mpirun``, its ranks and its daemons, where the job needs it."""
     if here.strategy != contract.MPI:
         return None
     from scriptmode_runtime.mpi.daemons import Daemons
-    from scriptmode_runtime.processes.orphaned_processes import OrphanedProcesses
 
-    processes.loop.tickers.append(OrphanedProcesses(processes))
-    return Daemons(here.cluster, peers, agreement, processes)
+    daemons = Daemons(here.cluster, peers, agreement, processes)
+    processes.loop.tickers.append(daemons)
+    return daemons
 
 
 def _create_hang_detector(
-    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+    here: environment.TrainingEnvironment, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
 ) -> HangDetector | None:
     """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
     if not here.settings.hang_seconds:
@@ -235,16 +230,6 @@ def _create_hang_detector(
     return detector
 
 
-def _enable_stack_dumps(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
-    """Set the variables with which every descendant that runs Python can write its stacks."""
-    from scriptmode_runtime.processes import stacks
-
-    folder = os.path.join(here.scratch, STACKS_FOLDER)
-    os.mkdir(folder, mode=0o700)
-    os.environ.update(stacks.stack_variables(folder, os.environ))
-    return here._replace(inherited=here.inherited._replace(python_path=os.environ["PYTHONPATH"]))
-
-
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
     """Create the launcher's scratch directory where the job needs one; remove it at the end. Raises `ClusterError`."""
@@ -258,7 +243,15 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
         if here.strategy == contract.MPI:
             for name in _SESSIONS:
                 os.environ.setdefault(name, folder)
-        yield _enable_stack_dumps(here) if here.settings.hang_seconds else here
+        if here.settings.hang_seconds:
+            from scriptmode_runtime.processes import stacks
+
+            # Every descendant that runs Python can write its stacks.
+            stacks_folder = os.path.join(folder, STACKS_FOLDER)
+            os.mkdir(stacks_folder, mode=0o700)
+            os.environ.update(stacks.stack_variables(stacks_folder, os.environ))
+            here = here._replace(inherited={**here.inherited, "PYTHONPATH": os.environ["PYTHONPATH"]})
+        yield here
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:
@@ -277,7 +270,7 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processe
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
     user_code.protect_requirements(here)
-    plan = _plan(here)
+    plan = plan_for(here, user_code.command(here))
     _log_keras(here, plan, processes)
     with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():
         supervisor.run(plan)
@@ -315,11 +308,6 @@ def _servers_on_loopback(plan: LaunchPlan, processes: HostProcesses) -> Iterator
             yield
         finally:
             loop.tickers.remove(listeners)
-
-
-def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:
-    """Return this host's plan, after the program's requirements are installed."""
-    return plan_for(here, user_code.command(here))
 
 
 def _open_standard_descriptors() -> None:

@@ -8,7 +8,7 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class Host(NamedTuple):
@@ -52,11 +52,6 @@ class Cluster(NamedTuple):
     def leads(self) -> bool:
         """Whether this host is the leading one."""
         return self.this.name == self.lead.name
-
-
-def endpoints(hosts: Iterable[Host], role: str) -> list[str]:
-    """Return the endpoint of each host in ``role``."""
-    return [host.endpoint(role) for host in hosts]
 
 
 def parse(

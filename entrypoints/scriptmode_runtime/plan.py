@@ -67,6 +67,11 @@ class LaunchPlan(NamedTuple):
     #: Processes beside main that run to their own ends, such as an evaluator; a failure of one fails the job.
     side_processes: tuple[ProcessSpec, ...] = ()
 
+    @property
+    def trainers(self) -> tuple[ProcessSpec, ...]:
+        """The main process, if this host has one, and the side processes."""
+        return (*((self.main,) if self.main else ()), *self.side_processes)
+
 
 class Command(NamedTuple):
     """The command of the user's program on this host."""
@@ -79,18 +84,18 @@ class Command(NamedTuple):
     #: Further variables, where the program is a task of TensorFlow's cluster.
     task_env: Mapping[str, str] = {}
 
+    def plan(self) -> LaunchPlan:
+        """Return the plan of a host that runs the program alone, without waits for other hosts."""
+        return LaunchPlan(main=ProcessSpec("script", self.argv, self.env, self.cwd))
+
 
 def as_document(plan: LaunchPlan) -> dict[str, Any]:
     """Return the plan as the JSON document that ``train --plan`` prints."""
     return {
-        "main": _process(plan.main) if plan.main else None,
-        "beside": [_process(trainer) for trainer in plan.side_processes],
-        "services": [_process(service) for service in plan.services],
+        "main": plan.main and plan.main._asdict(),
+        "beside": [trainer._asdict() for trainer in plan.side_processes],
+        "services": [service._asdict() for service in plan.services],
         "before": [wait._asdict() for wait in plan.before],
         "after": [wait._asdict() for wait in plan.after],
         "files": [file._asdict() for file in plan.files],
     }
-
-
-def _process(spec: ProcessSpec) -> dict[str, Any]:
-    return {"name": spec.name, "argv": list(spec.argv), "env": dict(spec.env), "cwd": spec.cwd, "stop": spec.stop}

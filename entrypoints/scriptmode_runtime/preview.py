@@ -97,6 +97,7 @@ def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Previ
         env = {name: text for name, text in process.env.items() if command.env.get(name) != text}
         return process._replace(env=env)
 
+    variables = script_variables(here) if with_variables else {}
     return Preview(
         describe_roles(here, plan),
         plan._replace(
@@ -108,17 +109,13 @@ def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Previ
         tuple(command.argv),
         tuple(ProcessSpec(each.name, tuple(each.argv), {}, each.cwd) for each in user_code.preparations(here)),
         {file.path: file.content for file in plan.files if file.mode == _TO_READ},
-        _variables(here) if with_variables else {},
+        # Without the one that has all others as an object.
+        {
+            name: text
+            for name, text in sorted(variables.items())
+            if name.startswith("SM_") and name != "SM_TRAINING_ENV"
+        },
     )
-
-
-def _variables(here: TrainingEnvironment) -> dict[str, str]:
-    """Return the ``SM_*`` variables of the program, without the one that has all others as an object."""
-    return {
-        name: text
-        for name, text in sorted(script_variables(here).items())
-        if name.startswith("SM_") and name != "SM_TRAINING_ENV"
-    }
 
 
 def roles(here: TrainingEnvironment) -> str:
@@ -133,8 +130,7 @@ def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
 
         lead = [plan.main.name] if plan.main else []
         return ", ".join([*lead, _ranks(mpi.ranks(here))])
-    processes = [*([plan.main] if plan.main else []), *plan.side_processes, *plan.services]
-    return ", ".join(_role(process, here.strategy) for process in processes)
+    return ", ".join(_role(process, here.strategy) for process in (*plan.trainers, *plan.services))
 
 
 def _ranks(found: range | None) -> str:

@@ -27,15 +27,22 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.mpi.rank_variables import set_world
 from scriptmode_runtime.processes import children, namespace, process_tree, system
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode_runtime.cluster import Cluster
 
 _VISIBLE_GPUS, _JAX_DEVICES = "CUDA_VISIBLE_DEVICES", "JAX_LOCAL_DEVICE_IDS"
+_JAX_COORDINATOR, _JAX_BINDS = "JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_BIND_ADDRESS"
+#: JAX takes its processes from Open MPI's variables where this one is set (jax/_src/clusters/ompi_cluster.py).
+#: ``mpirun`` of Open MPI 4 sets it and that of 5 does not; no library of 5 reads it.
+_JAX_DETECTS = "OMPI_MCA_orte_hnp_uri"
+#: With this variable of Open MPI 5's ``mpirun``, JAX 0.12 asks mpi4py instead. Only ``mpirun`` itself reads it.
+_JAX_REQUIRES_MPI4PY = "OMPI_VERSION"
 #: The exit code of a shell for a program that cannot be started.
 _COMMAND_NOT_STARTED = 127
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -86,7 +93,7 @@ class Rank:
         #: A signal that the program does not handle, withheld from it as long as another rank may be saving.
         self._withheld_signal = 0
         self._stopped = False
-        #: The connection that the launcher closes to release this rank.
+        #: The connection that the launcher closes to release this rank, once it has saved.
         self._hold_connection: socket.socket | None = None
 
     def run(self) -> int:
@@ -110,7 +117,7 @@ class Rank:
                     return self._status
                 self._stopped = False
                 # This rank has saved its state; its end would make mpirun end the others.
-                self._hold_connection = self._hold()
+                self._hold_connection = self._send(type="held")
 
     def _is_program_alive(self) -> bool:
         """Return whether the deadline is not over and processes are left of a program that was signalled to stop."""
@@ -135,16 +142,12 @@ class Rank:
         self._stopped = True
         if not any(system.has_handler(pid, number) for pid in self._tree.pids()):
             self._withheld_signal = number
-            self._hold_connection = self._hold()
+            self._hold_connection = self._send(type="held")
         if self._hold_connection is None:
             self._forward(number)
 
     def _forward(self, number: int) -> None:
         process_tree.signal_group(self._program, number)
-
-    def _hold(self) -> socket.socket | None:
-        """Report to the launcher that this rank has saved; return the connection that is closed to release it."""
-        return self._send(type="held")
 
     def _report_failure(self, status: int) -> None:
         """Report the program's failure to the launcher, if it can be reached."""
@@ -214,6 +217,30 @@ def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
     with contextlib.suppress(OSError):  # in its own group already
         os.setpgid(program, program)
     return program
+
+
+def set_world(env: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
+    """Return a rank's variables with those of `contract.WORLD_VARIABLES` that it does not have, and what JAX needs.
+
+    All ranks agree on the ports of the first host, which are reserved for the job. A port is bound by rank 0, if its
+    program asks for that.
+    """
+    first = cluster.lead
+    ranks = {name: env[own] for name, own in contract.OPEN_MPI_VARIABLES.items() if own in env}
+    coordinator = first.endpoint(contract.JAX_PORT)
+    world = {
+        # By default JAX listens at every address of the machine.
+        **({_JAX_BINDS: coordinator} if cluster.single_machine and _JAX_COORDINATOR not in env else {}),
+        **ranks,
+        "MASTER_ADDR": first.address,
+        "MASTER_PORT": str(first.ports[contract.TORCH_PORT]),
+        _JAX_COORDINATOR: coordinator,
+    }
+    if _JAX_DETECTS not in env:
+        scheme = "tcp6" if ":" in first.address else "tcp"
+        world[_JAX_DETECTS] = f"0.0;{scheme}://{coordinator}"
+        env = {name: value for name, value in env.items() if name != _JAX_REQUIRES_MPI4PY}
+    return {**world, **env}
 
 
 def _enter_host(base_dir: str) -> None:

@@ -52,8 +52,6 @@ def _script_processes(here: TrainingEnvironment) -> tuple[ScriptProcess, ...]:
     if here.strategy == contract.MPI:
         specs = [ProcessSpec("rank", command.argv, command.env, command.cwd)]
     else:
-        launched = plan_for(here, command)
-        processes = (*([launched.main] if launched.main else []), *launched.side_processes)
-        specs = [each for each in processes if each.argv == command.argv]
+        specs = [each for each in plan_for(here, command).trainers if each.argv == command.argv]
     words = command.argv[1:] if command.argv[0] == command.python else None
     return tuple(ScriptProcess(spec, words) for spec in specs)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_Value = TypeVar("_Value")
-#: Shorter than the platform's grace period, after which it kills the launcher too.
-_STOP_GRACE = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
 
 
 class SettingError(ConfigurationError):
@@ -28,8 +25,8 @@ class SettingError(ConfigurationError):
 class Settings(NamedTuple):
     """The settings of this host's launcher; times in seconds."""
 
-    #: Time between SIGTERM and SIGKILL when the job is stopped.
-    stop_grace: float = _STOP_GRACE
+    #: Time between SIGTERM and SIGKILL when the job is stopped; the platform kills the launcher too, a little later.
+    stop_grace: float = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
     #: A host that sends nothing for so long is lost.
     host_timeout: float = contract.DEFAULT_HOST_TIMEOUT
     #: Time without output of any host after which stacks are logged. 0: never.
@@ -48,55 +45,27 @@ class Settings(NamedTuple):
 
 def read(environ: Mapping[str, str]) -> Settings:
     """Parse the settings; raises `SettingError` naming the variable, its value and the valid values."""
-    return Settings(
-        stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, _STOP_GRACE),
-        host_timeout=_read(environ, contract.HOST_TIMEOUT_VARIABLE, _some_seconds, contract.DEFAULT_HOST_TIMEOUT),
-        hang_seconds=_read(environ, contract.HANG_SECONDS_VARIABLE, _seconds, 0.0),
-        hang_fails=_read(environ, contract.HANG_ACTION_VARIABLE, _one_of("fail", "continue"), "fail") == "fail",
-        mpi_launcher=_read(
-            environ,
-            contract.MPI_LAUNCHER_VARIABLE,
-            _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER),
-            contract.PEERS_LAUNCHER,
-        ),
-        log_prefix=_read(environ, contract.LOG_PREFIX_VARIABLE, _switch, None),
-        requirements_cache=_read(
-            environ,
-            contract.REQUIREMENTS_CACHE_VARIABLE,
-            _one_of(contract.USE_CACHE, contract.NO_CACHE, contract.REFRESH),
-            contract.USE_CACHE,
-        ),
-        secret=environ.get(contract.SECRET_VARIABLE, ""),
-    )
-
-
-def _read(environ: Mapping[str, str], name: str, parse: Callable[[str], _Value], default: _Value) -> _Value:
-    text = environ.get(name, "")
-    try:
-        return parse(text) if text else default
-    except ValueError as error:
-        raise SettingError(name, text, str(error)) from error
+    found: Any = {}
+    for field, (name, parse) in _PARSERS.items():
+        if text := environ.get(name, ""):
+            try:
+                found[field] = parse(text)
+            except ValueError as error:
+                raise SettingError(name, text, str(error)) from error
+    return Settings(**found)
 
 
 def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise ValueError("a number of seconds from 0 on")
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) < float("inf"):
+            return value
+    raise ValueError("a number of seconds from 0 on")
 
 
 def _some_seconds(text: str) -> float:
-    value = _seconds(text)
-    if not value:
+    if not (value := _seconds(text)):
         raise ValueError("a number of seconds above 0")
     return value
-
-
-def _switch(text: str) -> bool | None:
-    return _one_of("0", "1")(text) == "1"
 
 
 def _one_of(*words: str) -> Callable[[str], str]:
@@ -106,3 +75,18 @@ def _one_of(*words: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "stop_grace": (contract.STOP_GRACE_VARIABLE, _seconds),
+    "host_timeout": (contract.HOST_TIMEOUT_VARIABLE, _some_seconds),
+    "hang_seconds": (contract.HANG_SECONDS_VARIABLE, _seconds),
+    "hang_fails": (contract.HANG_ACTION_VARIABLE, lambda text: _one_of("fail", "continue")(text) == "fail"),
+    "mpi_launcher": (contract.MPI_LAUNCHER_VARIABLE, _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER)),
+    "log_prefix": (contract.LOG_PREFIX_VARIABLE, lambda text: _one_of("0", "1")(text) == "1"),
+    "requirements_cache": (
+        contract.REQUIREMENTS_CACHE_VARIABLE,
+        _one_of(contract.USE_CACHE, contract.NO_CACHE, contract.REFRESH),
+    ),
+    "secret": (contract.SECRET_VARIABLE, str),
+}

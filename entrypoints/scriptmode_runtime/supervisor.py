@@ -125,9 +125,14 @@ class Supervisor:
         self._is_completed = False
         self._loop.once(self._clock())  # handle a signal that arrived between two plans
         with contextlib.suppress(_JobFailedError):
-            self._start_services(plan)
+            self._until(lambda: True)
+            children.write_files(plan.files)
+            for spec in plan.services:
+                self._processes.start(spec, SERVICE)
             self._wait_for(plan.before)
-            self._start_trainers(plan)
+            self._until(lambda: True)
+            for spec in plan.trainers:
+                self._processes.start(spec, TRAINER)
             if last and self._hang_detector:
                 self._hang_detector.start()
             self._until(lambda: not self._processes.running(TRAINER))
@@ -154,17 +159,6 @@ class Supervisor:
         if self._agreement.failure is not None:
             raise _JobFailedError
         return is_reached
-
-    def _start_services(self, plan: LaunchPlan) -> None:
-        self._until(lambda: True)
-        children.write_files(plan.files)
-        for spec in plan.services:
-            self._processes.start(spec, SERVICE)
-
-    def _start_trainers(self, plan: LaunchPlan) -> None:
-        self._until(lambda: True)
-        for spec in (*([plan.main] if plan.main else []), *plan.side_processes):
-            self._processes.start(spec, TRAINER)
 
     def _wait_for_reason(self) -> None:
         """Fail the job by ``mpirun`` if it failed: once a rank, or another host, is the reason, or after a deadline."""
@@ -208,7 +202,7 @@ class Supervisor:
         """Fail the job by the first process that has failed, if any has."""
         failed = next(filter(has_failed, self._processes.started), None)
         if failed:
-            self._fail_with(failed)
+            self._agreement.fail(self._failure_by(failed))
             raise _JobFailedError
 
     # --- the stop
@@ -293,7 +287,7 @@ class Supervisor:
         self._processes.output.log_line(f"{child.spec.name} ended {how_ended(status)}")
         failed = {TRAINER: self._has_failed(child), SERVICE: True, DAEMON: status < 0}[child.role]
         if failed and self._agreement.failure is None and not self._is_completed and not self._lacks_reason(child):
-            self._fail_with(child)
+            self._agreement.fail(self._failure_by(child))
 
     def _has_failed(self, child: Child) -> bool:
         """Return whether a trainer failed: ``mpirun`` can end with 0 after it killed its ranks."""
@@ -309,9 +303,6 @@ class Supervisor:
 
     def _failure_by(self, child: Child) -> Failure:
         return self._describe(child.spec, child.status or 0, child.source.tail.text())
-
-    def _fail_with(self, child: Child) -> None:
-        self._agreement.fail(self._failure_by(child))
 
     def _fail(self, message: str, exit_code: int = LAUNCHER_FAILED, *, graceful: bool = False) -> None:
         self._agreement.fail(Failure(self._host, "launcher", exit_code, message, graceful))

@@ -34,7 +34,12 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
     """
     source = _source(environment)
     if source and not source.startswith(_S3):
-        _copy_source(_local_path(source), environment)
+        path = source.removeprefix(_FILE)
+        if path != source and "%" in path and not os.path.exists(path):
+            from urllib.parse import unquote
+
+            path = unquote(path)
+        _copy_source(path, environment)
     return _fetcher(environment)
 
 
@@ -64,15 +69,14 @@ def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
     wanted, code = _requirements(environment), environment.path(contract.CODE_DIR)
     if not wanted:
         return None
+    words: tuple[str, ...] = ("-c", PIP, "install", "--disable-pip-version-check", "--no-input")
+    cwd = code
     if _uses_overlay(environment):
-        overlay = environment.path(OVERLAY_DIR)
         mode = environment.settings.requirements_cache
         cache = "" if mode == contract.NO_CACHE else environment.cluster.environments
-        module = "scriptmode_runtime.requirements"
-        argv = (environment.python, "-m", module, overlay, code, cache, mode, *wanted)
-        return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
-    argv = (environment.python, "-c", PIP, "install", "--disable-pip-version-check", "--no-input", *wanted)
-    return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, code)
+        words = ("-m", "scriptmode_runtime.requirements", environment.path(OVERLAY_DIR), code, cache, mode)
+        cwd = environment.path(contract.OUTPUT_DIR)
+    return ProcessSpec("requirements", (environment.python, *words, *wanted), {"PYTHONUNBUFFERED": "1"}, cwd)
 
 
 def protect_requirements(environment: TrainingEnvironment) -> None:
@@ -102,10 +106,10 @@ def command(environment: TrainingEnvironment) -> Command:
         start = ("/bin/sh", *start)
     inherited = environment.inherited
     env = script_variables(environment)
-    env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
+    env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.get("PATH", os.defpath))))
     # The preview of a host does not know where the runtime is there.
     fallback = _FALLBACK if environment.source is None else ""
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path, fallback)))
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.get("PYTHONPATH"), fallback)))
     env["PYTHONUNBUFFERED"] = "1"
     task_env = {contract.LEGACY_KERAS_VARIABLE: "1"} if keras.find_legacy_keras(environment) else {}
     return Command((*start, *program_arguments(environment)), env, code, python, task_env)
@@ -147,15 +151,6 @@ def _copy_source(source: str, environment: TrainingEnvironment) -> None:
         unpack(source, code, limits=source_limits(os.environ))
 
 
-def _local_path(source: str) -> str:
-    path = source.removeprefix(_FILE)
-    if source.startswith(_FILE) and "%" in path and not os.path.exists(path):
-        from urllib.parse import unquote
-
-        return unquote(path)
-    return path
-
-
 def _program_path(environment: TrainingEnvironment) -> str:
     program = environment.program
     if not program:
@@ -195,7 +190,8 @@ def _is_python(environment: TrainingEnvironment) -> bool:
 
 def _is_shell(environment: TrainingEnvironment) -> bool:
     """Return whether the program is a shell script without an interpreter line, which /bin/sh runs."""
-    return environment.program.endswith(_SHELL) and not _names_interpreter(environment)
+    # One that is still missing may have such a line.
+    return environment.program.endswith(_SHELL) and _text(environment, environment.program, 2) not in (None, "#!")
 
 
 def _make_executable(path: str, program: str, *, needed: bool) -> None:
@@ -212,23 +208,14 @@ def _make_executable(path: str, program: str, *, needed: bool) -> None:
 
 def _is_module(environment: TrainingEnvironment) -> bool:
     """Return whether the program is started by its module's name: in a package, unless it is a shell script."""
-    return _is_package(environment) and not environment.program.endswith(_SHELL)
+    # Without these tables pyproject.toml only has settings of tools, and the source is not a package.
+    lines = (_text(environment, "pyproject.toml") or "").splitlines()
+    is_package = _has(environment, "setup.py") or any(line.strip() in ("[project]", "[build-system]") for line in lines)
+    return is_package and not environment.program.endswith(_SHELL)
 
 
 def _module(program: str) -> str:
     return program.removesuffix(".py").replace("/", ".")
-
-
-def _is_package(environment: TrainingEnvironment) -> bool:
-    # Without these tables pyproject.toml only has settings of tools, and the source is not a package.
-    lines = (_text(environment, "pyproject.toml") or "").splitlines()
-    return _has(environment, "setup.py") or any(line.strip() in ("[project]", "[build-system]") for line in lines)
-
-
-def _names_interpreter(environment: TrainingEnvironment) -> bool:
-    """Return whether a shell script has an interpreter line; True for one that is still missing."""
-    start = _text(environment, environment.program, 2)
-    return start is None or start == "#!"
 
 
 def _has(environment: TrainingEnvironment, name: str) -> bool:

@@ -108,7 +108,7 @@ def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
         "module_dir": str(framework.get(contract.SUBMIT_DIRECTORY) or environment.path(contract.CODE_DIR)),
         "log_level": framework.get(contract.LOG_LEVEL, _LOG_LEVEL_INFO),
         "framework_params": {k: v for k, v in framework.items() if k not in _TOOLKIT_PARAMETERS},
-        "framework_module": environment.inherited.framework_module,
+        "framework_module": environment.inherited.get("SAGEMAKER_TRAINING_MODULE", ""),
     }
 
 

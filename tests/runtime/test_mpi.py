@@ -7,8 +7,8 @@ from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.host.programs import Ssh
 from scriptmode_runtime.mpi.daemon_command import parse
 from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
-from scriptmode_runtime.mpi.rank_variables import set_world
 from scriptmode_runtime.mpi.ssh_keys import Keys
+from scriptmode_runtime.rank import set_world
 
 RULER = "-" * 74 + "\n"
 FOUR_ABORTS_THE_JOB = f"""{RULER}Primary job  terminated normally, but 1 process returned

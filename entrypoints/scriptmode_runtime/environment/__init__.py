@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import cluster as clusters
 from scriptmode_runtime import contract, settings
+from scriptmode_runtime.environment.roles import assign_roles
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.host import machine, programs
 
@@ -20,28 +21,16 @@ if TYPE_CHECKING:
     from scriptmode_runtime.host.programs import Mpirun, Ssh
     from scriptmode_runtime.settings import Settings
 
-_ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
-#: The toolkit's name for the one group of a job without instance groups.
-_ONLY_GROUP = contract.HOMOGENEOUS_GROUP
 #: Variables of an image for settings that a request may have too. In the toolkit the image's program takes precedence.
 _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 #: The toolkit uses boto3's region, which comes from the first of them.
 _REGION_VARIABLES = ("AWS_DEFAULT_REGION", contract.REGION_VARIABLE)
+#: Variables of the host process that the runtime extends or passes on.
+_INHERITED = (
+    "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "SAGEMAKER_TRAINING_MODULE", "TF_CONFIG", contract.LEGACY_KERAS_VARIABLE,
+)  # fmt: skip
 #: Parameters of the toolkit and the platform without the reserved prefix.
 _NOT_THE_USERS = (contract.TUNING_METRIC, "default_user_module_name")
-
-
-class Inherited(NamedTuple):
-    """Variables of the host process that the runtime extends or passes on."""
-
-    path: str = ""
-    library_path: str = ""
-    python_path: str = ""
-    framework_module: str = ""
-    #: The task that the program which started the host has set already.
-    tf_config: str = ""
-    #: TensorFlow's own choice of Keras; None where nothing sets it.
-    legacy_keras: str | None = None
 
 
 class TrainingEnvironment(NamedTuple):
@@ -56,7 +45,7 @@ class TrainingEnvironment(NamedTuple):
     #: The parameters with the reserved prefix, decoded like the user's.
     framework_parameters: dict[str, Any]
     machine: Machine
-    inherited: Inherited
+    inherited: Mapping[str, str]
     python: str
     job_name: str = ""
     region: str = ""
@@ -92,7 +81,7 @@ class TrainingEnvironment(NamedTuple):
     @property
     def group(self) -> str:
         """The instance group of this host."""
-        return str(self.resource_config.get("current_group_name", _ONLY_GROUP))
+        return str(self.resource_config.get("current_group_name", contract.HOMOGENEOUS_GROUP))
 
     @property
     def groups(self) -> dict[str, dict[str, Any]]:
@@ -134,14 +123,6 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
     cluster, strategy = _cluster_and_strategy(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
     # The platform's variable takes precedence: a tuner sends the same hyperparameter with all of its jobs.
     job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
-    inherited = Inherited(
-        path=environ.get("PATH", os.defpath),
-        library_path=environ.get("LD_LIBRARY_PATH", ""),
-        python_path=environ.get("PYTHONPATH", ""),
-        framework_module=environ.get("SAGEMAKER_TRAINING_MODULE", ""),
-        tf_config=environ.get("TF_CONFIG", ""),
-        legacy_keras=environ.get(contract.LEGACY_KERAS_VARIABLE),
-    )
     return TrainingEnvironment(
         base_dir=base_dir,
         cluster=cluster,
@@ -151,7 +132,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
         hyperparameters=_user_hyperparameters(parameters, job_name),
         framework_parameters=framework,
         machine=machine.Machine(cpus=1, gpus=0, neurons=0),
-        inherited=inherited,
+        inherited={name: environ[name] for name in _INHERITED if name in environ},
         python=sys.executable,
         job_name=job_name,
         region=_region(framework, environ),
@@ -161,7 +142,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
 
 def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Return the environment with this machine's name, devices and programs."""
-    is_mpi, path = here.strategy == contract.MPI, here.inherited.path
+    is_mpi, path = here.strategy == contract.MPI, environ.get("PATH", os.defpath)
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
         machine=machine.inspect(environ=environ, most_cpus=environ.get(contract.CPUS_VARIABLE, "")),
@@ -186,8 +167,8 @@ def _cluster_and_strategy(
     except (KeyError, TypeError) as error:
         raise ConfigurationError(f"{contract.RESOURCE_CONFIG_FILE} has no proper {error}") from error
     strategy = _strategy(framework)
-    roles = _roles(framework, strategy, resource_config)
-    group = str(resource_config.get("current_group_name", _ONLY_GROUP))
+    roles: Mapping[str, tuple[str, ...]] = assign_roles(framework, strategy, resource_config)
+    group = str(resource_config.get("current_group_name", contract.HOMOGENEOUS_GROUP))
     together = _distribution_groups(framework, group)
     if strategy == contract.SINGLE or group not in together:
         strategy, roles, names = contract.SINGLE, {}, [current] if current in names else names
@@ -199,17 +180,6 @@ def _cluster_and_strategy(
             for name in member["hosts"]
         ]
     return clusters.parse(document, names, current, base_dir, roles=roles), strategy
-
-
-def _roles(
-    framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
-) -> Mapping[str, tuple[str, ...]]:
-    """Return the hosts of each role, where the job gives roles to instance groups; those then train together."""
-    if not any(framework.get(name) is not None for name in _ROLES):
-        return {}
-    from scriptmode_runtime.environment import roles
-
-    return roles.assign_roles(framework, strategy, resource_config)
 
 
 def _strategy(framework: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ def find_legacy_keras(here: TrainingEnvironment) -> str:
 
     It is "" if the job sets the variable itself, to whatever value.
     """
-    if here.strategy not in _STRATEGIES or here.inherited.legacy_keras is not None:
+    if here.strategy not in _STRATEGIES or contract.LEGACY_KERAS_VARIABLE in here.inherited:
         return ""
     version = _find_version(here, "tf_keras")
     return version if _release(version) >= _FIRST else ""
@@ -39,7 +39,7 @@ def find_legacy_keras(here: TrainingEnvironment) -> str:
 
 def advise(here: TrainingEnvironment) -> str:
     """Return what to change so that a script that failed with Keras 3 uses Keras 2."""
-    if find_legacy_keras(here) or here.inherited.legacy_keras in _TRUE:
+    if find_legacy_keras(here) or here.inherited.get(contract.LEGACY_KERAS_VARIABLE) in _TRUE:
         return "train with tf.keras, which is Keras 2 here, not with keras"
     if _release(_find_version(here, "tf_keras")) >= _FIRST:
         return f"set {contract.LEGACY_KERAS_VARIABLE}=1 and train with tf.keras"

@@ -90,14 +90,10 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
             # Private, and in the same file system, so that what it contains can be renamed.
             with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder) as top:
                 _Unpacking(top, title, folder, limits or Limits()).unpack(source)
-    except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
-        raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
-    except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno is None and not isinstance(error, shutil.Error):
-            raise UserCodeError(
-                f"{title} is not a complete tar archive: {error}; store it again"
-            ) from error  # its compression
-        # ValueError: a name that no file of this system can have.
+    except (OSError, ValueError, tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
+        # An OSError without a number is of its compression; a ValueError is of a name that no file can have.
+        if not isinstance(error, (ValueError, shutil.Error)) and getattr(error, "errno", None) is None:
+            raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
         raise UserCodeError(f"{title} cannot be unpacked into {folder}: {shortened(str(error))}") from error
 
 
@@ -133,6 +129,7 @@ class _Unpacking:
         self._folder = folder
         self._title = title
         self._remedy = limits.remedy
+        self._most_members = limits.members
         self._budget = _Budget(folder, title, limits)
         #: The targets of symbolic links by their paths.
         self._links: dict[str, str] = {}
@@ -140,7 +137,7 @@ class _Unpacking:
     def unpack(self, source: str) -> None:
         """Unpack all members, and move them into the directory once nothing is left to refuse."""
         with opened(source, self._title) as file:
-            self._budget.check_members(count_members(file, self._budget.most_members))
+            self._budget.check_members(count_members(file, self._most_members))
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -296,10 +293,6 @@ class _Budget:
         self._size = 0
         #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
-
-    @property
-    def most_members(self) -> int:
-        return self._limits.members
 
     def check_members(self, count: int) -> None:
         """Raise where an archive has this many members, or more, and they exceed the limit."""

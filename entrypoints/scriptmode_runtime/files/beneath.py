@@ -109,9 +109,9 @@ class Directory:
             links: Follow links in the parent directories; without, they are an error (``ENOTDIR``).
 
         """
-        with self._position() as position:
+        with contextlib.closing(_Position(self._root)) as position:
             name = self._resolve(position, components(path), follow=follow, links=links)
-            yield position.at(name)._replace(path="/".join((*position.names, *(() if name == "." else (name,)))))
+            yield At(name, position.here, "/".join((*position.names, *(() if name == "." else (name,)))))
 
     def stat(self, path: str) -> os.stat_result:
         """Return the status of a file or directory; links are followed beneath this directory."""
@@ -131,14 +131,14 @@ class Directory:
 
     def below(self, path: str) -> Directory:
         """Open a directory beneath this one; links on the way to it are an error (``ENOTDIR``)."""
-        with self._position() as position:
+        with contextlib.closing(_Position(self._root)) as position:
             for part in components(checked(path)):
                 position.enter(part)
             return Directory(position.here)
 
     def names(self) -> list[str]:
         """Return the names in the directory, in order."""
-        with self._position() as position:
+        with contextlib.closing(_Position(self._root)) as position:
             return [name for name, _ in reversed(position.entries())]
 
     def walk(self, *, failed: Failed | None = None) -> Iterator[Entry]:
@@ -146,7 +146,7 @@ class Directory:
 
         Entries that disappear meanwhile are left out. ``failed`` gets errors of listing; without it they are raised.
         """
-        with self._position() as position:
+        with contextlib.closing(_Position(self._root)) as position:
             yield from _walked(position, failed or _raise)
 
     def remove_tree(self, path: str, *, links: bool = False, failed: Failed | None = None) -> None:
@@ -165,14 +165,6 @@ class Directory:
                     report(path, error)
         if errors:
             raise errors[0]
-
-    @contextlib.contextmanager
-    def _position(self) -> Iterator[_Position]:
-        position = _Position(self._root)
-        try:
-            yield position
-        finally:
-            position.close()
 
     def _resolve(self, position: _Position, parts: Sequence[str], *, follow: bool, links: bool) -> str:
         """Move ``position`` to the parent of the last of ``parts``; return the name in it, "." for the root itself."""
@@ -228,14 +220,6 @@ class _Position:
         _close(self.here, self._open_above)
         self.here = self._open_above = -1
 
-    def at(self, name: str) -> At:
-        """Return where a name in this directory is."""
-        return At(name, self.here)
-
-    def status(self) -> os.stat_result:
-        """Return the status of the directory."""
-        return os.fstat(self.here)
-
     def step(self, name: str, *, is_last: bool) -> str | None:
         """Enter the directory of that name, or return its target where it is a link; only look at the last one."""
         if is_last:
@@ -253,18 +237,17 @@ class _Position:
 
     def link(self, name: str) -> str | None:
         """Return the target of the link of that name; None for everything else that exists."""
-        at = self.at(name)
         try:
-            return os.readlink(at.name, dir_fd=at.dir_fd)
+            return os.readlink(name, dir_fd=self.here)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
-        os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+        os.stat(name, dir_fd=self.here, follow_symlinks=False)
         return None
 
     def enter(self, name: str) -> None:
         """Enter the directory of that name, which must not be a link."""
-        above, identity = self.here, _identity(self.status())
+        above, identity = self.here, _identity(self.here)
         below = os.open(name, _ENTER, dir_fd=above)
         _close(self._open_above)
         self._open_above, self.here = above, below
@@ -287,7 +270,7 @@ class _Position:
                     error.errno, f"the directory above cannot be opened: {error.strerror}", name
                 ) from error
             os.close(below)
-            if _identity(self.status()) != expected:
+            if _identity(self.here) != expected:
                 raise MovedError(errno.ESTALE, "it was moved at the same time", name)
 
     def restart(self, root: int) -> None:
@@ -377,7 +360,7 @@ def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:
                 position.leave()
             continue
         name, status = entries.pop()
-        entry = Entry(position.at(name), status, position.names)
+        entry = Entry(At(name, position.here), status, position.names)
         yield entry
         if entry.is_directory:
             try:
@@ -399,49 +382,39 @@ def _entries(position: _Position, failed: Failed) -> list[tuple[str, os.stat_res
 
 
 def _remove(at: At, failed: Failed) -> None:
-    if not stat.S_ISDIR(os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False).st_mode):
-        os.unlink(at.name, dir_fd=at.dir_fd)
-        return
-    position = _Position(at.dir_fd)
-    try:
-        _remove_directory(position, at.name, failed)
-    finally:
-        position.close()
+    above = at.path.rpartition("/")[0]
 
+    def report(path: str, error: OSError) -> None:
+        failed(f"{above}/{path}" if above else path, error)
 
-def _remove_directory(position: _Position, name: str, failed: Failed) -> None:
-    """Remove a directory of this position; ``levels`` are the open ones, with what is left in each."""
-    position.enter(name)
-    device = position.status().st_dev
-    levels = [(name, _entries(position, failed))]
-    while levels:
-        name, entries = levels[-1]
-        try:
-            if not entries:
-                levels.pop()
-                position.leave()
-                at = position.at(name)
-                os.rmdir(at.name, dir_fd=at.dir_fd)
-            elif below := _remove_file(position, *entries.pop(), device):
-                position.enter(below)
-                levels.append((below, _entries(position, failed)))
-        except FileNotFoundError:
-            continue
-        except MovedError:
-            raise
-        except OSError as error:
-            failed("/".join((*position.names, error.filename or "")), error)
-
-
-def _remove_file(position: _Position, name: str, status: os.stat_result, device: int) -> str:
-    """Remove a file; return the name of a directory, which has to be emptied first."""
-    if not stat.S_ISDIR(status.st_mode):
-        at = position.at(name)
-        os.unlink(at.name, dir_fd=at.dir_fd)
-        return ""
-    if status.st_dev != device:
-        raise OSError(errno.EXDEV, "another file system is mounted there", name)
-    return name
+    root = os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+    with contextlib.closing(_Position(at.dir_fd)) as position:
+        # The open directories, with what is left in each.
+        levels = [("", [(at.name, root)])]
+        while levels:
+            name, entries = levels[-1]
+            try:
+                if entries:
+                    below, status = entries.pop()
+                    if not stat.S_ISDIR(status.st_mode):
+                        os.unlink(below, dir_fd=position.here)
+                    elif status.st_dev != root.st_dev:
+                        mounted = OSError(errno.EXDEV, "another file system is mounted there", below)
+                        report("/".join((*position.names, below)), mounted)
+                    else:
+                        position.enter(below)
+                        levels.append((below, _entries(position, report)))
+                else:
+                    levels.pop()
+                    if levels:
+                        position.leave()
+                        os.rmdir(name, dir_fd=position.here)
+            except FileNotFoundError:
+                continue
+            except MovedError:
+                raise
+            except OSError as error:
+                report("/".join((*position.names, error.filename or "")), error)
 
 
 def _close(*directories: int) -> None:
@@ -450,7 +423,8 @@ def _close(*directories: int) -> None:
             os.close(each)
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
+def _identity(directory: int) -> tuple[int, int]:
+    status = os.fstat(directory)
     return status.st_dev, status.st_ino
 
 

@@ -43,23 +43,16 @@ class Content:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._left: int | None = _LONGEST_HEADER
+        #: Bytes that a header may still have; None while the content of a member is read.
+        self.left: int | None = _LONGEST_HEADER
         #: The bytes of the last read.
         self.last = b""
 
-    def begin_header(self) -> None:
-        """Start the header of a member: its length is limited."""
-        self._left = _LONGEST_HEADER
-
-    def end_header(self) -> None:
-        """Stop the limit: the content of the member follows."""
-        self._left = None
-
     def read(self, size: int = -1) -> bytes:
         """Read; raises `tarfile.ReadError` for broken compression and for headers without end."""
-        if self._left is not None:
-            self._left -= size
-            if size < 0 or self._left < 0:
+        if self.left is not None:
+            self.left -= size
+            if size < 0 or self.left < 0:
                 raise tarfile.ReadError(f"a header of more than {_LONGEST_HEADER:,} bytes")
         self.last = self._file.read(size)
         return self.last
@@ -87,9 +80,9 @@ def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarI
     """Yield each member; raises `tarfile.ReadError` where tarfile would loop, or stop in the middle."""
     offset = 0
     while True:
-        content.begin_header()
+        content.left = _LONGEST_HEADER
         member = archive.next()
-        content.end_header()
+        content.left = None
         # tarfile keeps all members, to look up hard links only; the unpacking does that itself.
         archive.members.clear()  # type: ignore[attr-defined]
         if member is None:

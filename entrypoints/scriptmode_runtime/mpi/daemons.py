@@ -16,11 +16,13 @@ import signal
 import socket
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode_runtime import contract
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED
 from scriptmode_runtime.mpi import daemon_command
 from scriptmode_runtime.mpi.mpirun_output import RankFailure
 from scriptmode_runtime.peers.connection import Connection
+from scriptmode_runtime.processes import children, process_tree, system
 from scriptmode_runtime.processes.children import DAEMON
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.peers.agreement import Agreement
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
     from scriptmode_runtime.processes.host_processes import HostProcesses
 
 #: Called with the exit status of a daemon, and an error where it did not start.
@@ -36,12 +39,16 @@ Done = Callable[[int, str], None]
 _NOT_STARTED = 127
 _UNREACHED = 255
 _BACKLOG = 4096
+#: Seconds between two checks whether all ranks have ended, while ``mpirun`` or one of its daemons runs here.
+_ORPHANS_SECONDS = 1.0
 
 
 class Daemons:
     """The server for `rsh` and ranks of this host, and for the first host's requests to start daemons."""
 
-    def __init__(self, cluster: Cluster, peers: Peers | None, agreement: Agreement, processes: HostProcesses) -> None:
+    def __init__(
+        self, cluster: Cluster, peers: Lead | Member | None, agreement: Agreement, processes: HostProcesses
+    ) -> None:
         #: The first rank that failed, of those reported to this host. A rank that SIGTERM ended does not count:
         #: that is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None
@@ -55,6 +62,7 @@ class Daemons:
         self._processes = processes
         self._selector = processes.loop.selector
         self._clock = processes.loop.clock
+        self._check_at = self._clock() + _ORPHANS_SECONDS
         self._agent = ""
         self._listener: socket.socket | None = None
         self._requests: dict[int, tuple[str, Done]] = {}
@@ -118,6 +126,25 @@ class Daemons:
         self.hold_ranks = False
         for connection in list(self._held):
             self._disconnect(connection)
+
+    def deadline(self) -> float | None:
+        """Return when to look for orphaned processes again."""
+        return self._check_at if self._processes.rank_starters() else None
+
+    def tick(self) -> None:
+        """Kill the processes that ranks have left: ``mpirun`` would wait for the end of their output for ever.
+
+        A `rank` does so itself, unless it was killed.
+        """
+        if self._clock() < self._check_at:
+            return
+        self._check_at = self._clock() + _ORPHANS_SECONDS
+        starters = self._processes.rank_starters()
+        if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
+            own = {child.pid for child in self._processes.started}
+            for pid in process_tree.children(os.getpid()):  # those of ranks, which this launcher adopted
+                if pid not in own and contract.RANK_VARIABLE in system.environ(pid):
+                    process_tree.kill_tree(pid)
 
     def _disconnect(self, connection: Connection) -> None:
         self._held.discard(connection)

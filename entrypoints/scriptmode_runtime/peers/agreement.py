@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scriptmode_runtime.failure import Failure
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
 
 
 class Agreement:
@@ -16,7 +17,7 @@ class Agreement:
     fail at the same time, the first host's launcher decides, and `failure` becomes the same on all of them.
     """
 
-    def __init__(self, peers: Peers | None = None) -> None:
+    def __init__(self, peers: Lead | Member | None = None) -> None:
         self._peers = peers
         self._is_final = False
         #: The first failure that this host reported.

@@ -59,7 +59,7 @@ class PeerHooks(NamedTuple):
 
 
 class Peers:
-    """The connection of this host to the other hosts; the base class of both sides."""
+    """The connection of this host to the other hosts: what both sides, `lead.Lead` and `member.Member`, have."""
 
     #: The first failure of the job, the same on all hosts.
     failure: Failure | None = None
@@ -88,44 +88,6 @@ class Peers:
         self.on_left: Callable[[str], None] = lambda _host: None
         #: By type of message: called with the name of the host that sent it, and the message.
         self.handlers: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
-
-    def start(self) -> None:
-        """Start to listen, or to connect."""
-        raise NotImplementedError
-
-    def announce(self, event: str) -> None:
-        """Report that this host reached an event of `plan`."""
-        raise NotImplementedError
-
-    def fail(self, failure: Failure) -> None:
-        """Report a failure; the first one of any host becomes ``self.failure`` on all of them."""
-        raise NotImplementedError
-
-    def send(self, host: str, /, **message: object) -> bool:
-        """Send a message to a host's handlers; return whether this host is connected to it."""
-        raise NotImplementedError
-
-    def tick(self) -> None:
-        """Handle the deadlines that have passed."""
-        raise NotImplementedError
-
-    def deadline(self) -> float | None:
-        """Return when `tick` is due next."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Close all connections."""
-        raise NotImplementedError
-
-    @property
-    def disconnected(self) -> bool:
-        """Whether no other host is connected."""
-        raise NotImplementedError
-
-    @property
-    def finished(self) -> bool:
-        """Whether no message has to be sent or received any more."""
-        raise NotImplementedError
 
     def reached(self, event: str) -> bool:
         """Return whether every host reached an event."""

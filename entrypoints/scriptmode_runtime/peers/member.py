@@ -102,8 +102,7 @@ class Member(Peers):
         """Close the connection."""
         if self._connection:
             self._connection.close()
-        if self._endpoint:
-            self._close_endpoint()
+        self._close_endpoint()
 
     def _send_heartbeat(self, connection: Connection) -> None:
         if self._is_silent(connection):
@@ -119,14 +118,15 @@ class Member(Peers):
             # In turn: the first host may listen at some of its addresses only.
             family, kind, *_, address = addresses[self._tries % len(addresses)]
             self._tries += 1
-            self._endpoint = socket.socket(family, kind)
-            self._endpoint.settimeout(0)
-            self._endpoint.connect_ex(address)
+            endpoint = socket.socket(family, kind)
         except OSError:  # its name does not resolve yet
             self._retry_later()
             return
+        endpoint.settimeout(0)
+        endpoint.connect_ex(address)
+        self._endpoint = endpoint
         self._try_at = self._clock() + _TRY_SECONDS
-        self._selector.register(self._endpoint, selectors.EVENT_WRITE, self._connected)
+        self._selector.register(endpoint, selectors.EVENT_WRITE, self._connected)
 
     def _connected(self) -> None:
         endpoint = self._endpoint
@@ -149,9 +149,6 @@ class Member(Peers):
             self._endpoint = None
 
     def _retry_later(self) -> None:
-        if self._endpoint:
-            self._endpoint.close()
-            self._endpoint = None
         self._try_at = self._clock() + self._retry
         self._retry = min(2 * self._retry, _LAST_RETRY)
 
@@ -190,16 +187,13 @@ class Member(Peers):
             connection.send(**unsent)
 
     def _on_lost(self, connection: Connection) -> None:
-        if not self._lead_nonce:  # another program, or a launcher that was not ready
-            self._connection = None
-            self._retry_later()
+        if connection.host or (self._lead_nonce and self._rejections >= _MAX_REJECTIONS):
+            self._report_lead_lost()
             return
-        if not connection.host and self._rejections < _MAX_REJECTIONS:
-            self._rejections += 1
-            self._connection = None
-            self._retry_later()
-            return
-        self._report_lead_lost()
+        # Without a hello it was another program, or a launcher that was not ready.
+        self._rejections += bool(self._lead_nonce)
+        self._connection = None
+        self._retry_later()
 
     def _report_lead_lost(self) -> None:
         if not self.reached(TRAINERS_ENDED) and self.failure is None:

@@ -9,17 +9,18 @@ job.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.processes import stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers.base import Peers
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
 
 #: Seconds for processes to write their stacks, and for the other hosts to log theirs before the first one decides.
 _ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
@@ -42,7 +43,7 @@ class HangDetector:
     def __init__(
         self,
         cluster: Cluster,
-        peers: Peers | None,
+        peers: Lead | Member | None,
         clock: Callable[[], float],
         seconds: float,
         folder: str,
@@ -64,8 +65,8 @@ class HangDetector:
         self._stopped = ""
         self._answer_at: float | None = None
         if peers:
-            peers.handlers["silent"] = self._on_silent
-            peers.handlers["stopped"] = self._on_stopped
+            peers.handlers["silent"] = lambda host, message: self._record(host, silent=bool(message.get("silent")))
+            peers.handlers["stopped"] = lambda _host, message: self._record_stopped(str(message.get("process")))
             peers.handlers["stacks"] = lambda _host, _message: self._request_stacks()
 
     def start(self) -> None:
@@ -104,12 +105,6 @@ class HangDetector:
             self._record(self._cluster.this.name, silent=silent)
         else:
             self._peers.send(self._cluster.lead.name, type="silent", silent=silent)
-
-    def _on_silent(self, host: str, message: Mapping[str, Any]) -> None:
-        self._record(host, silent=bool(message.get("silent")))
-
-    def _on_stopped(self, _host: str, message: Mapping[str, Any]) -> None:
-        self._stopped = self._stopped or str(message.get("process"))
 
     def _record(self, host: str, *, silent: bool) -> None:
         (self._silent_hosts.add if silent else self._silent_hosts.discard)(host)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.processes.streams import Relay, Sink, same_file
+from scriptmode_runtime.processes.streams import Relay, Sink
 
 if TYPE_CHECKING:
     from scriptmode_runtime.processes.loop import Loop
@@ -20,7 +21,7 @@ class LauncherOutput:
     def __init__(self, loop: Loop, output: int = 1, log: int = 2) -> None:
         self._loop = loop
         self._sink = Sink(output)
-        self._log = None if same_file(output, log) else Sink(log)
+        self._log = None if os.path.sameopenfile(output, log) else Sink(log)
         self.relay = Relay(loop.selector, self._sink, loop.clock)
         loop.tickers.append(self.relay)
 

@@ -15,6 +15,8 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode_runtime.processes import system
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -101,7 +103,7 @@ class LoopbackOnly:
 def loopback_ports(plan: LaunchPlan) -> list[int]:
     """Return the loopback ports at which this plan's processes may run a TensorFlow server."""
     ports = []
-    for spec in (*([plan.main] if plan.main else []), *plan.side_processes, *plan.services):
+    for spec in (*plan.trainers, *plan.services):
         config = json.loads(spec.env.get("TF_CONFIG", "{}"))
         role, index = config.get("task", {}).get("type"), config.get("task", {}).get("index", 0)
         for endpoint in config.get("cluster", {}).get(role, [])[index : index + 1]:
@@ -128,7 +130,10 @@ def is_taken(port: int, *, shared: bool = False) -> bool:
 
 def other_addresses() -> set[Address]:
     """Return this machine's addresses except the loopback ones; none where ``/proc/net`` cannot be read."""
-    return {*_ipv4(_lines("fib_trie")), *_ipv6(_lines("if_inet6"))}
+    return {
+        *_ipv4(system.read_text("/proc/net/fib_trie").splitlines()),
+        *_ipv6(system.read_text("/proc/net/if_inet6").splitlines()),
+    }
 
 
 def _ipv4(lines: Iterable[str]) -> Iterator[Address]:
@@ -150,14 +155,6 @@ def _ipv6(lines: Iterable[str]) -> Iterator[Address]:
         if not address.startswith(_LOOPBACK):
             # Link-local addresses need the number of their interface.
             yield socket.AF_INET6, address, (0, int(interface, 16) if address.startswith("fe80:") else 0)
-
-
-def _lines(name: str) -> list[str]:
-    try:
-        with open(f"/proc/net/{name}", encoding="ascii") as file:
-            return file.read().splitlines()
-    except OSError:
-        return []
 
 
 def _refuse(listener: socket.socket) -> None:

@@ -64,7 +64,8 @@ def request_stacks(folder: str) -> list[StackRequest]:
             continue
         length = -1
         if system.has_handler(pid, _SIGNAL):
-            length = _length(os.path.join(folder, str(pid)))
+            path = os.path.join(folder, str(pid))
+            length = os.path.getsize(path) if os.path.exists(path) else 0
             try:
                 os.kill(pid, _SIGNAL)
             except OSError:  # it has ended
@@ -103,13 +104,6 @@ def _task(pid: int) -> str:
         return f"{task['type']} {task['index']}"
     except (KeyError, ValueError, TypeError):
         return ""
-
-
-def _length(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _read_from(path: str, start: int) -> str:

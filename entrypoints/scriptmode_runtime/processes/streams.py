@@ -390,14 +390,6 @@ class Relay:
             self._selector.unregister(source.descriptor)
 
 
-def same_file(output: int, log: int) -> bool:
-    """Return whether two descriptors write to the same open file."""
-    try:
-        return os.path.sameopenfile(output, log)
-    except OSError:  # the parent process closed one of them
-        return False
-
-
 def _widen(pipe: int) -> None:
     """Set the capacity of a pipe to `_PIPE` bytes, where the system allows it."""
     if sys.platform == "linux":

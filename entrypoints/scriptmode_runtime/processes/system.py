@@ -83,16 +83,12 @@ def has_processes() -> bool:
 
 def process(pid: int) -> Process | None:
     """Return a process; None where no process has that id, or ``/proc`` is missing."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            # "pid (name) state parent group session ...": the name may hold blanks and brackets.
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return None
+    # "pid (name) state parent group session ...": the name may hold blanks and brackets.
+    fields = _read(pid, "stat").rpartition(")")[2].split()
     if len(fields) <= _RESIDENT:
         return None
     parent, group, session = map(int, fields[1:4])
-    running = fields[0] not in (b"Z", b"X")
+    running = fields[0] not in ("Z", "X")
     return Process(
         parent, group, session, int(fields[_STARTED]), running, sum(map(int, fields[_CPU])), int(fields[_RESIDENT])
     )
@@ -106,11 +102,7 @@ def processes() -> dict[int, Process]:
 
 def boot_id() -> str:
     """Return the ID of this machine's current boot; "" if it is unknown."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return read_text("/proc/sys/kernel/random/boot_id").strip()
 
 
 def has_handler(process: int, number: int) -> bool:
@@ -142,12 +134,17 @@ def control_groups(process: int) -> str:
     return _read(process, "cgroup")
 
 
-def _read(process: int, name: str) -> str:
+def read_text(path: str) -> str:
+    """Return the text of a file of the kernel; "" where it cannot be read."""
     try:
-        with open(f"/proc/{process}/{name}", encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read()
     except OSError:
         return ""
+
+
+def _read(process: int, name: str) -> str:
+    return read_text(f"/proc/{process}/{name}")
 
 
 def call(name: str, *arguments: int | bytes) -> None:

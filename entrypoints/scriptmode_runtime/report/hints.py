@@ -10,32 +10,22 @@ import re
 from bisect import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime.failure import last_traceback
+from scriptmode_runtime.failure import last_traceback, signal_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode_runtime.plan import ProcessSpec
-
-
-class _Row(NamedTuple):
-    #: "" applies where no pattern matches the output.
-    pattern: str
-    #: ``{0}`` and so on are the pattern's groups.
-    advice: str
-    #: Only for processes with this exit code; 0 is any.
-    exit_code: int = 0
-    #: Whether it is the reason for `_NO_DAEMON` in mpirun's output shortly after, and the better hint of the two.
-    stops_daemon: bool = False
 
 
 #: Output of mpirun after the reason why it could not start a daemon.
 _NO_DAEMON = r"unable to reliably start one or more daemons|A daemon failed to report back"
-#: Characters between that reason and this output.
+#: Such reasons: each is the better hint of the two.
+_HOST_KEY = r"Host key verification failed"
+_PUBLIC_KEY = r"Permission denied \(publickey"
+_UNREACHED = r"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+))"
+#: Characters between a reason and this output.
 _NEAR = 4000
 #: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
 _COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
-
 
 #: TensorFlow's errors of a task that does not find the others of its cluster, or another one at its own address.
 _NO_CLUSTER = r"Barrier (?:timed out|failed)|Address already in use|Could not start gRPC server"
@@ -68,237 +58,154 @@ _TENSORFLOW_1 = (
     r"|(?:get|reset)_default_graph|set_random_seed|assign|layers|app|flags|logging|gfile|log|to_(?:float|int\d\d)"
     r"|(?:random|truncated)_(?:normal|uniform)|(?:en|dis)able_(?:eager_execution|v2_behavior)|\w*global_step|FileWriter"
 )
-#: Of two matches that end at the same position in the output the upper row applies.
-_TABLE = (
-    _Row(
-        "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300),
+#: The advice by the pattern of the output; ``{0}`` and so on are the pattern's groups. Of two matches that end at the
+#: same position in the output the upper row applies.
+_OF_OUTPUT = {
+    "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300):
         "Horovod in {python} was built for another TensorFlow: build it again there, against the one that is installed",
-    ),
-    _Row(
-        _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file",
+    _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file":
         "The Open MPI that Horovod in {python} was built for is missing: install it, or build Horovod again",
-    ),
-    _Row(
-        r"Extension horovod\.(\w+) has not been built",
+    r"Extension horovod\.(\w+) has not been built":
         "Horovod in {python} was built without {0}: build it again there, after {0} and Open MPI are installed",
-    ),
-    _Row(
-        r"(?:MPI support has not been built|Neither MPI nor Gloo support has been built)",
+    r"(?:MPI support has not been built|Neither MPI nor Gloo support has been built)":
         "Horovod in {python} was built without Open MPI: build it again there, with HOROVOD_WITH_MPI=1",
-    ),
-    _Row(
-        r"ModuleNotFoundError: No module named 'horovod'",
+    r"ModuleNotFoundError: No module named 'horovod'":
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
-    ),
-    _Row(
-        r"ModuleNotFoundError: No module named 'tensorflow'",
+    r"ModuleNotFoundError: No module named 'tensorflow'":
         "tensorflow is not installed in {python}: install it there with pip install 'scriptmode[tensorflow]'",
-    ),
-    _Row(
-        r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator",
+    r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator":
         "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
-    ),
-    _Row(
-        r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'",
+    r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'":
         "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API and tf.keras.datasets",
-    ),
-    _Row(
-        rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'",
+    rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'":
         "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf with tf.disable_v2_behavior(), or port it",
-    ),
-    _Row(
-        r"ModuleNotFoundError: No module named 'smdistributed['.]",
+    r"ModuleNotFoundError: No module named 'smdistributed['.]":
         "smdistributed is AWS's own library, in AWS's images on SageMaker alone: use MultiWorkerMirrored or MPI",
-    ),
     # Python names the first package that is missing, so the package of a name with dots was found.
-    _Row(
-        r"ModuleNotFoundError: No module named '([^'.]+)(?=')",
+    r"ModuleNotFoundError: No module named '([^'.]+)(?=')":
         "{0} is not installed in {python}: give the directory of your file as source_dir, or name the package in "
         "requirements.txt",
-    ),
-    _Row(
-        r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')",
+    r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')":
         "{0} was found, but it has no {1}: install a version of {0} that has it, unless a file of the source hides {0}",
-    ),
-    _Row(
-        r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ",
+    r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ":
         "A file of the source has the name of a module and hides it: rename the file",
-    ),
-    _Row(
-        r"tensorflow/python/util/lazy_loader\.py[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,12}RecursionError",
+    r"tensorflow/python/util/lazy_loader\.py[^\n]{0,80}\n(?:[^\n]{0,200}\n){1,12}RecursionError":
         "TensorFlow does not find its Keras: rename a file of the source that is named keras.py or tensorflow.py",
-    ),
-    _Row(
-        "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000),
+    "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000):
         "The GPU ran out of memory: use a smaller batch, or TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
-    ),
-    _Row(
-        r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
-        r"|Out of memory (?:while )?trying to allocate",
+    r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
+    r"|Out of memory (?:while )?trying to allocate":
         "The host ran out of memory: use a smaller batch, or a larger host",
-    ),
-    _Row(
-        r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
-        r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]",
+    r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
+    r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]":
         "This host cannot start more processes and threads: use fewer, or container_limits with more pids",
-    ),
-    _Row(
-        r"Illegal seek",
+    r"Illegal seek":
         "TensorFlow's own readers cannot read a pipe: use scriptmode_runtime.tensorflow.PipeModeDataset",
-    ),
-    _Row(
-        r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'",
+    r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'":
         "The job has no such channel, or has it in Pipe mode, as FIFOs <channel>_0, <channel>_1 ..., each removed once "
         "it was read",
-    ),
-    _Row(
-        r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'",
+    r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'":
         "Process hosts have no /opt/ml: write to the directory that SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
-    ),
-    _Row(
-        r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
+    r"KeyError: 'SM_CHANNEL_(\w{1,80})'":
         "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
-    ),
     # In the words of Python, and of libcurl in TensorFlow. (The C library's own text is in ssh's message, too.)
-    _Row(
-        r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
-        r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable",
+    r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
+    r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":
         "This host could not look up an internet address: give data that the script downloads as a channel",
-    ),
     # It follows such an error of pip.
-    _Row(
-        r"No matching distribution found for ([^\s;]{1,200})",
+    r"No matching distribution found for ([^\s;]{1,200})":
         "pip found no {0}: correct its name or version, or let this host reach a package index",
-    ),
-    _Row(r"No space left on device|Disk quota exceeded", "The disk is full: use a larger volume, or fewer files"),
-    _Row(
-        r"Address already in use|Could not start gRPC server",
+    r"No space left on device|Disk quota exceeded":
+        "The disk is full: use a larger volume, or fewer files",
+    r"Address already in use|Could not start gRPC server":
         "A port of this task is held by another program: {ports}",
-    ),
-    _Row(
-        r"Disallowed task type",
+    r"Disallowed task type":
         "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator (in TF1 style: chief) to True",
-    ),
-    _Row(
-        r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)",
+    r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)":
         "Keras 3 cannot fit on several workers: {keras}, or write the loop",
-    ),
-    _Row(
-        r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset",
+    r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset":
         "Keras 3 cannot fit with parameter servers: {keras}; a loop calls that",
-    ),
-    _Row(
-        r"module 'keras[\w.]{0,80}' has no attribute 'experimental'",
+    r"module 'keras[\w.]{0,80}' has no attribute 'experimental'":
         "Keras 3 has no DatasetCreator: {keras}, or write the loop",
-    ),
-    _Row(
-        r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto",
+    r"module 'keras[\w.]{0,80}' has no attribute 'Reduction'|Received: reduction=auto":
         "Keras 3 has names for losses.Reduction: reduction='none', 'sum' or 'sum_over_batch_size'; or {keras}",
-    ),
-    _Row(
-        r"object has no attribute 'reset_states'",
+    r"object has no attribute 'reset_states'":
         "Keras 3 has no reset_states: call reset_state() of metrics and layers, or {keras}",
-    ),
-    _Row(
-        r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
-        r"|'SymbolicTensor' object has no attribute 'assign'",
+    r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
+    r"|'SymbolicTensor' object has no attribute 'assign'":
         "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
-    ),
-    _Row(
-        _line("unrecognized arguments:", " --model_dir", 2500),
+    _line("unrecognized arguments:", " --model_dir", 2500):
         "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
-    ),
-    _Row(
-        r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag",
+    r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag":
         "Each hyperparameter is given to the script as --name value, or -n value if its name is one letter: let its "
         "parser take every one of them",
-    ),
-    _Row(
-        r"the following arguments are required:|Missing option ",
+    r"the following arguments are required:|Missing option ":
         "What the script's parser requires is given as a hyperparameter of that name",
-    ),
-    _Row(
-        r"There are not enough slots available",
+    r"There are not enough slots available":
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
-    ),
-    _Row(
-        r"Host key verification failed",
+    _HOST_KEY:
         "ssh does not know the other host's key: leave mpirun's hosts to the launcher, or add the key to known_hosts",
-        stops_daemon=True,
-    ),
-    _Row(
-        r"Permission denied \(publickey",
+    _PUBLIC_KEY:
         "The other host does not take this one's ssh key: leave mpirun's hosts to the launcher, or authorize the key",
-        stops_daemon=True,
-    ),
-    _Row(
-        r"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+))",
+    _UNREACHED:
         "ssh does not reach {0}{1}: its sshd is not up, or the network does not lead there",
-        stops_daemon=True,
-    ),
-    _Row(
-        _NO_DAEMON,
+    _NO_DAEMON:
         "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
-    ),
-    _Row(rf"{_COMMAND}Permission denied", "{0} is not executable: chmod +x it, or name its interpreter", 126),
-    _Row(rf"{_COMMAND}(?:command )?not found", "{0} is not installed on this host, or not on PATH", 127),
-    _Row("", "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh", 126),
-    _Row("", "A command was not found on this host: install it, or name its absolute path", 127),
-    _Row("", "Usually the processor lacks instructions that a library was built for: use another instance type", 132),
-    _Row("", "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm", 135),
-    _Row("", "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host", 137),
-    _Row("", "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
-    *(
-        _Row(
-            "",
-            f"Usually a program that the script started was killed by {name}: sys.exit(-{number}) gives this code",
-            256 - number,
-        )
-        for name, number in (("SIGABRT", 6), ("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15))
-    ),
-)
+}  # fmt: skip
+#: The same for processes with this exit code alone.
+_OF_COMMANDS = {
+    126: {rf"{_COMMAND}Permission denied": "{0} is not executable: chmod +x it, or name its interpreter"},
+    127: {rf"{_COMMAND}(?:command )?not found": "{0} is not installed on this host, or not on PATH"},
+}
+#: The advice by exit code where no pattern matches the output.
+_OF_EXIT_CODE = {
+    126: "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh",
+    127: "A command was not found on this host: install it, or name its absolute path",
+    132: "Usually the processor lacks instructions that a library was built for: use another instance type",
+    135: "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm",
+    137: "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host",
+    139: "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where",
+    **{
+        256 - number: f"Usually a program that the script started was killed by {signal_name(number)}: "
+        f"sys.exit(-{number}) gives this code"
+        for number in (6, 9, 11, 15)
+    },
+}
 #: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
 
 
 def hint(output: str, exit_code: int, spec: ProcessSpec, script: Script = UNKNOWN) -> str:
     """Return the advice for the last match in the output, else for the exit code, else ""."""
-    text = _last_words(output)
+    # From shortly before the last traceback on, with the tracebacks that it was chained from.
+    text = output[max(0, last_traceback(output) - _BEFORE) :]
     daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
-    best, advice = -1, ""
+    best, advice = -1, _OF_EXIT_CODE.get(exit_code, "")
     words: tuple[str, ...] = ()
-    for row in (*_rows_of_script(script), *_TABLE):
-        if row.exit_code not in (0, exit_code) or (not row.pattern and advice):
-            continue
-        for found in re.finditer(row.pattern, text) if row.pattern else ():
-            end = _reach(found.end(), daemons) if row.stops_daemon else found.end()
+    for pattern, each in {**_rows_of_script(script), **_OF_OUTPUT, **_OF_COMMANDS.get(exit_code, {})}.items():
+        for found in re.finditer(pattern, text):
+            is_reason = pattern in (_HOST_KEY, _PUBLIC_KEY, _UNREACHED)
+            end = _reach(found.end(), daemons) if is_reason else found.end()
             if end > best:
-                best, advice, words = end, row.advice, found.groups("")
-        if not row.pattern:
-            advice = row.advice
+                best, advice, words = end, each, found.groups("")
     return advice.format(*words, python=_python(spec), ports=_ports(spec), **script._asdict())
 
 
-def _rows_of_script(script: Script) -> Iterator[_Row]:
+def _rows_of_script(script: Script) -> dict[str, str]:
+    rows = {}
     if script.siblings:
         names = "|".join(map(re.escape, sorted(script.siblings)))
         pattern = rf"ModuleNotFoundError: No module named '({names})(?=')"
-        yield _Row(pattern, "{0} is in the package of the program: write `from {package} import {0}`")
+        rows[pattern] = "{0} is in the package of the program: write `from {package} import {0}`"
     if script.tf_config:
-        yield _Row(
-            _NO_CLUSTER, "Usually {tf_config} is the cause, which replaces the host's TF_CONFIG: remove that line"
-        )
+        rows[_NO_CLUSTER] = "Usually {tf_config} is the cause, which replaces the host's TF_CONFIG: remove that line"
+    return rows
 
 
 def _reach(end: int, daemons: list[tuple[int, int]]) -> int:
     """Return the end of the last of ``daemons`` that follows ``end`` closely, or ``end``."""
     near = bisect(daemons, (end + _NEAR + 1, 0))
     return max(end, daemons[near - 1][1]) if near else end
-
-
-def _last_words(output: str) -> str:
-    """Return the output from shortly before the last traceback on, with the tracebacks it was chained from."""
-    return output[max(0, last_traceback(output) - _BEFORE) :]
 
 
 def _python(spec: ProcessSpec) -> str:

@@ -104,6 +104,8 @@ def _leaves(value: Any) -> Iterator[str]:
 
 def _within(text: str) -> Iterator[tuple[str, str]]:
     """Yield the secrets inside a value: assignments, such as mpirun's ``-x TOKEN=...``, and passwords of URLs."""
+    from urllib.parse import unquote
+
     for found in _ASSIGNMENT.finditer(text):
         if is_secret(found[1], found[2]):
             yield found[1], found[2].strip("\"'")
@@ -111,13 +113,7 @@ def _within(text: str) -> Iterator[tuple[str, str]]:
         user, colon, password = found["user"].partition(":")
         for secret in (password,) if colon else (user,):
             if _is_distinct(secret):
-                yield from (("", secret), ("", _unquoted(secret)))
-
-
-def _unquoted(text: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(text)
+                yield from (("", secret), ("", unquote(secret)))
 
 
 def _spellings(value: str) -> Iterator[str]:

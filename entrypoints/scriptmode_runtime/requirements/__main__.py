@@ -22,7 +22,7 @@ from scriptmode_runtime.requirements.environment_cache import (
 
 #: How long an environment is used whose requirements do not name one version each.
 _UNPINNED_SECONDS = 24 * 3600.0
-_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1), ("", 0))
+_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
@@ -31,23 +31,21 @@ def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
         return overlay.install(folder, code, arguments)
     try:
         wanted = content.read_content(code, arguments)
-    except content.NoDigestError as error:
-        _log(f"installing the requirements for this host alone: {error}")
-        return overlay.install(folder, code, arguments)
-    try:
         found = _obtain(EnvironmentCache(cache), wanted, code, arguments, refresh=mode == contract.REFRESH)
     except InstallationError as error:
         return error.exit_code
+    except content.NoDigestError as error:
+        reason = str(error)
     except TimeoutError:
-        waited = f"{WAIT_SECONDS / 60:.0f} minutes"
-        _log(f"installing the requirements for this host alone: another host or job is not done after {waited}")
-        return overlay.install(folder, code, arguments)
+        reason = f"another host or job is not done after {WAIT_SECONDS / 60:.0f} minutes"
     except OSError as error:
-        _log(f"installing the requirements for this host alone: {cache} cannot be written: {error.strerror or error}")
-        return overlay.install(folder, code, arguments)
-    overlay.create_above(folder, found.path)
-    os.symlink(found.path, os.path.join(folder, LINK))
-    return 0
+        reason = f"{cache} cannot be written: {error.strerror or error}"
+    else:
+        overlay.create_above(folder, found.path)
+        os.symlink(found.path, os.path.join(folder, LINK))
+        return 0
+    _log(f"installing the requirements for this host alone: {reason}")
+    return overlay.install(folder, code, arguments)
 
 
 def _obtain(
@@ -89,12 +87,11 @@ def _obtain(
 
 
 def _age(made: float) -> str:
-    seconds = max(time.time() - made, 0.0)
-    unit, size = next(each for each in _UNITS if seconds >= each[1])
-    if not size:
-        return "just now"
-    count = int(seconds // size)
-    return f"{count} {unit} ago" if count == 1 else f"{count} {unit}s ago"
+    seconds = int(max(time.time() - made, 0.0))
+    for unit, size in _UNITS:
+        if count := seconds // size:
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def _log(text: str) -> None:

@@ -20,14 +20,14 @@ import os
 import re
 import stat
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import namespace
 from scriptmode_runtime.requirements import LINK, fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 #: Environments that no job has used for this long are removed by the next installation.
 UNUSED_SECONDS = 30 * 24 * 3600.0
@@ -184,7 +184,7 @@ class EnvironmentCache:
             os.fsync(file.fileno())
         os.replace(draft, path)
 
-    def _record(self, key: str) -> dict[str, object]:
+    def _record(self, key: str) -> Mapping[str, Any]:
         """Return what is recorded of a key's environment; {} where there is none, or the file is damaged."""
         try:
             with open(os.path.join(self._folder, f"{key}.json"), encoding="utf-8") as file:
@@ -192,7 +192,9 @@ class EnvironmentCache:
         except (OSError, ValueError):
             return {}
         is_valid = isinstance(record, dict) and _NAME.fullmatch(str(record.get("directory")))
-        return record if is_valid and all(_is_number(record.get(name)) for name in ("made", "bytes")) else {}
+        return (
+            record if is_valid and all(isinstance(record.get(name), (int, float)) for name in ("made", "bytes")) else {}
+        )
 
     def _published(self, key: str) -> CachedEnvironment | None:
         record = self._record(key)
@@ -207,10 +209,10 @@ class EnvironmentCache:
         changed = os.stat(path).st_mtime
         with contextlib.suppress(FileNotFoundError):
             changed = os.stat(os.path.join(path, _IN_USE)).st_mtime
-        made, size = (
-            (float(str(record[name])) for name in ("made", "bytes")) if is_published else (changed, _size(path))
-        )
-        return CachedEnvironment(key, path, int(size), made, changed, is_published)
+        if is_published:
+            return CachedEnvironment(key, path, int(record["bytes"]), float(record["made"]), changed, is_published)
+        size = sum(status.st_size for _, status in _entries(path))
+        return CachedEnvironment(key, path, size, changed, changed, is_published)
 
     def _remove(self, found: CachedEnvironment, *, dry_run: bool) -> bool:
         """Remove an environment; return False where a process uses it, or installs one of this key."""
@@ -245,36 +247,28 @@ class EnvironmentCache:
         """Lock a key; without ``on_wait`` raise ``BlockingIOError`` where another process has it locked."""
         path = os.path.join(self._folder, f"{key}.lock")
         deadline = self._clock() + WAIT_SECONDS
+        is_logged = False
         while True:
-            descriptor = _open_for_all_users(path)
-            try:
+            with contextlib.ExitStack() as opened:
+                descriptor = _open_for_all_users(path)
+                opened.callback(os.close, descriptor)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+                except BlockingIOError as error:
                     if on_wait is None:
                         raise
-                    on_wait()
-                    self._wait(descriptor, deadline)
+                    if not is_logged:
+                        on_wait()
+                        is_logged = True
+                    if self._clock() >= deadline:
+                        raise TimeoutError(errno.ETIMEDOUT, "another process is still installing") from error
+                    time.sleep(_POLL_SECONDS)
+                    continue
                 # The process that had it may have removed the file.
                 with contextlib.suppress(FileNotFoundError):
                     if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                        opened.pop_all()
                         return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)
-
-    def _wait(self, descriptor: int, deadline: float) -> None:
-        """Lock a file that another process has locked; raise ``TimeoutError`` at the deadline."""
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if self._clock() >= deadline:
-                    raise TimeoutError(errno.ETIMEDOUT, "another process is still installing") from error
-            else:
-                return
-            time.sleep(_POLL_SECONDS)
 
 
 def _open_for_all_users(path: str) -> int:
@@ -317,10 +311,6 @@ def _is_in_use(found: CachedEnvironment) -> bool:
     return 0 <= time.time() - found.used < _HANDOVER_SECONDS
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _entries(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield each directory and file of a tree, links themselves, with its status; files before their directory."""
     for folder, folders, files in os.walk(path, topdown=False):
@@ -328,10 +318,6 @@ def _entries(path: str) -> Iterator[tuple[str, os.stat_result]]:
             with contextlib.suppress(FileNotFoundError):
                 entry = os.path.join(folder, name)
                 yield entry, os.lstat(entry)
-
-
-def _size(path: str) -> int:
-    return sum(status.st_size for _, status in _entries(path))
 
 
 def _make_read_only(path: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.mpi import efa, ssh_files
+from scriptmode_runtime.mpi import ssh_files
 from scriptmode_runtime.mpi.daemon_command import AGENTS
 from scriptmode_runtime.plan import (
     DAEMONS_ENDED,
@@ -35,11 +35,20 @@ _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
 _DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
+_RSH = os.path.join(os.path.dirname(os.path.abspath(ssh_files.__file__)), "rsh.py")
 #: Options of mpirun for the number of ranks and their hosts (mpirun(1)).
 _PLACING = frozenset(
     {"--map-by", "--rank-by", "--ranks-by", "--rankfile", "-rf", "-np", "-n", "--n", "--np", "-c", "--npernode", "-N",
      "--ppr", "--pernode", "--bynode", "--bycore", "--host", "-H", "--hostfile", "--machinefile", "--default-hostfile"}
 )  # fmt: skip
+#: Instance types with an Elastic Fabric Adapter in SageMaker's training toolkit; the second list supports GPUDirect
+#: RDMA. Of the newer families every size has an adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
+_ADAPTER = ("ml.g4dn.8xlarge", "ml.g4dn.12xlarge", "ml.g5.48xlarge", "ml.p3dn.24xlarge")
+_DIRECT = (
+    "ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.p5.48xlarge", "ml.p5e.48xlarge", "ml.p6e-gb200.36xlarge",
+    "ml.trn1.32xlarge",
+)  # fmt: skip
+_NEWER_ADAPTER = ("ml.p5en.", "ml.p6-", "ml.p6e-", "ml.trn1n.", "ml.trn2.")
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
@@ -147,7 +156,7 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
     if not environment.has_daemons:
         return
     cluster, per_host = environment.cluster, processes_per_host(environment)
-    script = shlex.join([environment.python, "-IS", _runtime_file("mpi", "rsh.py"), environment.launcher_socket])
+    script = shlex.join([environment.python, "-IS", _RSH, environment.launcher_socket])
     command = _scratch(environment, "rsh")
     # mpirun's and sshd's settings are split at blanks, which paths may contain: this path has none.
     yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
@@ -163,10 +172,6 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
 
 def _scratch(environment: TrainingEnvironment, name: str) -> str:
     return os.path.join(environment.scratch, name)
-
-
-def _runtime_file(*names: str) -> str:
-    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *names)
 
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
@@ -201,9 +206,16 @@ def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[st
     """Yield the variables of every rank: ``NAME=value``, or ``NAME`` for one with mpirun's own value."""
     yield f"NCCL_SOCKET_IFNAME={environment.resource_config.get('network_interface_name', 'eth0')}"
     yield f"NCCL_DEBUG={nccl_debug}"
-    if environment.inherited.library_path:
+    if environment.inherited.get("LD_LIBRARY_PATH"):
         yield "LD_LIBRARY_PATH"
-    yield from efa.exports(str(environment.resource_config.get("current_instance_type", "")))
+    instance_type = str(environment.resource_config.get("current_instance_type", ""))
+    known = instance_type in _ADAPTER or instance_type in _DIRECT
+    if known or instance_type.startswith(_NEWER_ADAPTER):
+        yield "FI_PROVIDER=efa"
+    if known:
+        yield "NCCL_PROTO=simple"
+    if instance_type in _DIRECT:
+        yield "FI_EFA_USE_DEVICE_RDMA=1"
     yield from sorted(env)
 
 

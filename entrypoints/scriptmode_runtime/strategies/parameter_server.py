@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.strategies import single
-from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks
+from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks, with_evaluator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     # A coordinator's chief runs beside a worker; between-graph it replaces one.
     own = tasks(environment, layout, {} if coordinated else {"master": "worker", "chief": "worker"})
     if not own:
-        return single.plan(environment, command)
+        return command.plan()
     served = ("worker", "ps") if coordinated else ("ps",)
     services, trainers = [], []
     for task in own:
@@ -52,26 +51,20 @@ def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Ho
     The name is ``master`` with every TensorFlow, as in AWS's TensorFlow adapter: scripts check for that name.
     """
     hosts, parameters = environment.cluster.hosts, environment.framework_parameters
-    if environment.cluster.roles:
-        return environment.cluster.roles
     evaluated = contract.enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
-    if len(hosts) == 1:
-        return {"chief": hosts, EVALUATOR: hosts} if evaluated else {}
     # tf.estimator: a master evaluates itself and excludes an evaluator; a chief leaves evaluation to an evaluator.
     is_chief = evaluated or contract.enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
     layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
-    return {**layout, EVALUATOR: hosts[-1:]} if evaluated else layout
+    if len(hosts) == 1:
+        layout = {"chief": hosts} if evaluated else {}
+    return with_evaluator(environment, layout, contract.PARAMETER_SERVER_EVALUATOR)
 
 
 def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
     """Return the layout with a chief on the first host, and a worker and a ps on every host, also on a single one."""
     hosts = environment.cluster.hosts
-    if environment.cluster.roles:
-        return environment.cluster.roles
     layout = {"chief": hosts[:1], "worker": hosts, "ps": hosts}
-    if contract.enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR)):
-        layout[EVALUATOR] = hosts[-1:]
-    return layout
+    return with_evaluator(environment, layout, contract.PARAMETER_SERVER_EVALUATOR)
 
 
 def _variables(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime.cluster import endpoints
+from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.plan import TRAINERS_ENDED, ProcessSpec, Wait
 
@@ -40,7 +40,7 @@ def tasks(
 
     ``layout`` has the hosts of each role, ``ports`` the name of a role's port where it differs from the role.
     """
-    if environment.inherited.tf_config.strip():
+    if environment.inherited.get("TF_CONFIG", "").strip():
         return [_inherited_task(environment, layout)]
     return [
         Task(role, _config(layout, ports, role, index))
@@ -48,6 +48,15 @@ def tasks(
         for index, host in enumerate(hosts)
         if host.name == environment.host
     ]
+
+
+def with_evaluator(
+    environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]], switch: str
+) -> Mapping[str, Sequence[Host]]:
+    """Return the job's own roles, else ``layout``, with an evaluator on the last host if ``switch`` is on."""
+    if contract.enabled(environment.framework_parameters.get(switch)):
+        layout = {**layout, EVALUATOR: environment.cluster.hosts[-1:]}
+    return environment.cluster.roles or layout
 
 
 def final_waits(environment: TrainingEnvironment) -> tuple[Wait, ...]:
@@ -63,7 +72,7 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
     run a cluster with a master.
     """
     cluster = {
-        each: endpoints(hosts, ports.get(each, each))
+        each: [host.endpoint(ports.get(each, each)) for host in hosts]
         for each, hosts in layout.items()
         if hosts and (each != EVALUATOR or role == EVALUATOR)
     }
@@ -73,7 +82,7 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
 
 def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]]) -> Task:
     """Return the task that the program which started this host has set, as Kubernetes' TFJob and Vertex AI do."""
-    text = environment.inherited.tf_config
+    text = environment.inherited["TF_CONFIG"]
     if EVALUATOR in layout or environment.cluster.roles:
         raise ConfigurationError(
             f"TF_CONFIG is set, and {environment.strategy} names roles or an evaluator of its own; set one of them"
