@@ -40,7 +40,7 @@ _KILLED = -9
 
 @dataclass
 class LinkedHost:
-    """A host that the agent of its machine starts and ends; implements `supervision.SupervisedHost`."""
+    """A host that the agent of its machine starts and ends; implements `hosts.StartedHost`."""
 
     name: str
     link: HostLink = field(repr=False)

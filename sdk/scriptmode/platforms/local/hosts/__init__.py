@@ -38,12 +38,25 @@ class HostSettings:
     region: str = LOCAL_REGION
 
 
-class Host(Protocol):
-    """One machine of a training job: started once, ended once."""
+class StartedHost(Protocol):
+    """A host that was started, as the agents see it."""
 
     @property
     def name(self) -> str:
         """The host's name in the job, such as ``algo-1``."""
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+
+    def kill(self) -> None:
+        """Kill every process of the host (SIGKILL)."""
+
+
+class Host(StartedHost, Protocol):
+    """One machine of a training job: started once, ended once."""
 
     @property
     def pid(self) -> int:
@@ -58,12 +71,3 @@ class Host(Protocol):
 
     def start(self) -> None:
         """Start the host's ``train``; raise ``OSError`` if that is impossible."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Protocol
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.platforms.local.system.forked_tasks import ForkedProcess
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterable
 
     from scriptmode.platforms.local.system.forked_tasks import Tasks
-
-
-class AgentProcess(Protocol):
-    """A child of the job's agent, such as a ``subprocess.Popen``."""
-
-    @property
-    def pid(self) -> int:
-        """The process ID."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once the process ended, ``-n`` for signal n, else None; never block."""
-
-    def kill(self) -> None:
-        """Kill the process."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +20,7 @@ class StartedAgent:
     """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes."""
 
     hosts: tuple[str, ...]
-    process: AgentProcess
+    process: ForkedProcess | subprocess.Popen[bytes]
     commands: int
     events: int
 
