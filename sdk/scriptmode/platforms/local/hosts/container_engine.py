@@ -17,6 +17,7 @@ from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
+from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 _GUARD_SECONDS = 3.0
 
 
-class ContainerEngine(LocalAgent):
-    """Engine of ``local`` and ``local_gpu``; implements `engine.Engine`."""
+class ContainerEngine(LocalAgent, Engine):
+    """Engine of ``local`` and ``local_gpu``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the image: the spec's, else the one that this project builds, with a warning of other versions."""

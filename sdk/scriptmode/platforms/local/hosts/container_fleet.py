@@ -25,6 +25,7 @@ from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store import shapes
@@ -72,8 +73,8 @@ _BEFORE_SHAPE = {"since!": float, "known!": [int]}
 _DIGEST_CHARACTERS = 8
 
 
-class ContainerFleet:
-    """Fleet of containers; implements `fleet.Fleet` and `fleet.HostFleet`."""
+class ContainerFleet(Fleet, HostFleet):
+    """Fleet of containers."""
 
     no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
@@ -89,15 +90,13 @@ class ContainerFleet:
         #: The lock of the image's environments, while the hosts use them.
         self._in_use: int | None = None
         self._umask = _READABLE
+        if os.geteuid():
+            # Other users, such as that of a container, can read only the FUSE mounts of root.
+            self.mount_obstacle = Problem("a user's own mounts are not to be seen in containers")
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
             for name in job.request.resources.hosts
         }
-
-    @property
-    def mount_obstacle(self) -> Problem | None:
-        """Why containers cannot read FUSE mounts of the agent: other users can read only those of root."""
-        return None if os.geteuid() == 0 else Problem("a user's own mounts are not to be seen in containers")
 
     def prepare(self) -> None:
         """Create the network and the sandboxes; from now on a guard process removes them if this process dies."""
@@ -180,9 +179,6 @@ class ContainerFleet:
         what = f"{', '.join(found)}: disconnected from the job's network, {network}"
         return Problem(what, "run the job again") if found else None
 
-    def find_misplaced_output(self) -> None:
-        """Return ``None``: every container has an ``/opt/ml`` of its own."""
-
     def release_machine(self) -> None:
         """Release the lock of the image's environments; no container uses them any more."""
         if self._in_use is not None:
@@ -201,9 +197,6 @@ class ContainerFleet:
         except ContainerError as error:
             return [str(error)]
         return []
-
-    def release(self) -> None:
-        """Skip: containers have their own ports, so none are reserved."""
 
     def _docker_name(self, what: str) -> str:
         """Return Docker's name for a container or the network, unique also if data directories share a job name."""

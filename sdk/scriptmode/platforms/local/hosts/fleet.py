@@ -1,4 +1,7 @@
-"""The protocols of all hosts of a job together: for the job's agent, and for the agent of the machine they run on."""
+"""The protocols of all hosts of a job together: for the job's agent, and for the agent of the machine they run on.
+
+A method with a default is for fleets that have something to do there.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +23,14 @@ if TYPE_CHECKING:
 class HostFleet(Protocol):
     """Hosts of one job on one machine, for the host's agent there, which must have no threads, because it forks."""
 
-    @property
-    def sandboxes(self) -> Mapping[str, Sandbox]:
-        """The ``/opt/ml`` of every such host, by the host's name, in order."""
-
-    @property
-    def mount_obstacle(self) -> Problem | None:
-        """Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do."""
-
-    @property
-    def mounts_file_systems(self) -> bool:
-        """Whether the hosts mount the directories of file systems by themselves."""
-
-    @property
-    def staging(self) -> StagingArea:
-        """Where the inputs of these hosts are staged; no other agent uses the directory."""
+    #: The ``/opt/ml`` of every such host, by the host's name, in order.
+    sandboxes: Mapping[str, Sandbox]
+    #: Where the inputs of these hosts are staged; no other agent uses the directory.
+    staging: StagingArea
+    #: Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do.
+    mount_obstacle: Problem | None = None
+    #: Whether the hosts mount the directories of file systems by themselves.
+    mounts_file_systems: bool = False
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started; ``environments`` holds the variables of each by its name."""
@@ -44,9 +40,11 @@ class HostFleet(Protocol):
 
     def find_misplaced_output(self) -> Problem | None:
         """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""
+        return None
 
     def release_machine(self) -> None:
         """Release what the hosts shared with other jobs of the machine; they have ended."""
+        return
 
 
 class Fleet(Protocol):
@@ -54,28 +52,31 @@ class Fleet(Protocol):
 
     #: The line for the log of a job whose hosts left no model.
     no_model_message: str
-
-    @property
-    def sandboxes(self) -> Mapping[str, Sandbox]:
-        """The ``/opt/ml`` of every host, by the host's name, in order."""
+    #: The ``/opt/ml`` of every host, by the host's name, in order.
+    sandboxes: Mapping[str, Sandbox]
 
     def prepare(self) -> None:
         """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
 
     def has_image(self) -> bool:
-        """Return whether the hosts' image is on this machine; raise `ContainerError`."""
+        """Return whether the hosts have their image, if they need one; raise `ContainerError`."""
+        return True
 
     def pull_image(self) -> None:
         """Pull the hosts' image, which may take long; raise `PlatformError`."""
+        return
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
 
     def find_disconnected(self) -> Problem | None:
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to."""
+        return None
 
     def remove_hosts(self) -> list[str]:
         """Remove the hosts, and make the user own their sandboxes; return what failed."""
+        return []
 
     def release(self) -> None:
         """Release what was reserved for the hosts, such as ports."""
+        return

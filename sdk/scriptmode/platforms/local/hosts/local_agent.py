@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
+from scriptmode.platforms.local.hosts.agent_control import AgentControl, AgentLocation, Presence
 from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import process_tree
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
+    from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
 #: Seconds in which an agent is ready on a loaded machine.
@@ -27,26 +27,17 @@ _START_SECONDS = 60.0
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 
 
-class LocalAgent:
-    """Control of the agents whose hosts are on this machine; implements `agent_control.AgentControl`."""
-
-    pending_message = ""
+class LocalAgent(AgentControl):
+    """Control of the agents whose hosts are on this machine."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
         """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
 
-    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002 - no scheduler starts the agent
-        """Return "": `launch` submits nothing."""
-        return ""
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
         """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""
         with folder.try_lock() as is_locked:
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
-
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> None:
-        """Return None: no scheduler ends these agents and hosts, so a user sent the signal."""
 
     def requeue(self, folder: JobFolder) -> None:
         """Raise `PlatformError`, because nothing but its user interrupts an agent of this machine."""
@@ -54,12 +45,6 @@ class LocalAgent:
             f"training job {folder.name} cannot be requeued, because its agent is a process of this machine",
             advice=f"start it again: scriptmode rerun {folder.name}",
         )
-
-    def report_failure(self, folder: JobFolder, reason: str) -> None:
-        """Skip: there is no scheduler that shows the job."""
-
-    def withdraw(self, folder: JobFolder) -> None:
-        """Skip: an agent of this machine never waits to be started."""
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the process; return whether it is known."""

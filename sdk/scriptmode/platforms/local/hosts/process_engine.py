@@ -8,6 +8,7 @@ from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode.platforms.local.hosts import interpreter
+from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import DEFAULT_PORTS
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-class ProcessEngine(LocalAgent):
-    """Engine of ``local_process``; implements `engine.Engine`."""
+class ProcessEngine(LocalAgent, Engine):
+    """Engine of ``local_process``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Return the spec as it is; warn if the interpreter has another TensorFlow, or is another Python."""
@@ -59,13 +60,6 @@ class ProcessEngine(LocalAgent):
             what = f"{count:,} hosts are more than this machine has ports for"
             argument = "instance_groups" if job.resources.instance_groups else "instance_count"
             yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
-
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: whatever the interpreter has is used."""
-
-    def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002 - the interpreter is the job's
-        """Return no settings."""
-        return {}
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, with ports that are not chosen yet."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.staging import StagingArea
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.hosts.started_agent import fork_agent
@@ -37,14 +38,12 @@ FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
 FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
 
 
-class ProcessFleet:
-    """Fleet of processes; implements `fleet.Fleet` and `fleet.HostFleet`."""
+class ProcessFleet(Fleet, HostFleet):
+    """Fleet of processes."""
 
     no_model_message = (
         "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
     )
-    mount_obstacle = None
-    mounts_file_systems = False
 
     def __init__(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
@@ -72,13 +71,6 @@ class ProcessFleet:
         content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32), environments=environments)
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
-
-    def has_image(self) -> bool:
-        """Return whether the image is on this machine: always, as processes need none."""
-        return True
-
-    def pull_image(self) -> None:
-        """Skip: processes need no image."""
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
@@ -126,9 +118,6 @@ class ProcessFleet:
         search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
         return {**variables, "PATH": os.pathsep.join(search)}
 
-    def find_disconnected(self) -> None:
-        """Return ``None``: processes of one machine reach each other."""
-
     def find_misplaced_output(self) -> Problem | None:
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
         if not any(host.refusal for host in self._hosts):
@@ -140,13 +129,6 @@ class ProcessFleet:
                         message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
                         return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
-
-    def release_machine(self) -> None:
-        """Skip: processes share nothing that is released before the job ends."""
-
-    def remove_hosts(self) -> list[str]:
-        """Skip: the agents kill every process below them."""
-        return []
 
     def release(self) -> None:
         """Release the ports, and remove directories that killed launchers left outside the job's directory."""
