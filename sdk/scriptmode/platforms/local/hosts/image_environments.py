@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ _POLL_SECONDS = 0.05
 _DIGITS = 20
 _IN_USE, _SHARED = "in_use", "shared"
 _REMOVED = ".removed-"
-#: The unit of ``st_blocks``, in bytes. (stat(2))
-_BLOCK = 512
 
 
 class ImageEnvironments:
@@ -101,7 +100,7 @@ class ImageEnvironments:
                 try:
                     if os.fstat(lock).st_mtime > before:
                         continue
-                    found.append((path.name, _disk_usage(path)))
+                    found.append((path.name, disk_usage(path)))
                     # No job ever finds a part of it.
                     moved = path if dry_run else path.rename(f"{self._folder}/{_REMOVED}{os.urandom(4).hex()}")
                 finally:
@@ -138,11 +137,6 @@ def _try_lock(path: Path, kind: int) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
-
-
-def _disk_usage(path: Path) -> int:
-    with beneath.Directory(path) as directory:
-        return sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
 
 
 def _remove(path: Path) -> None:
