@@ -15,7 +15,6 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import SpecError
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
-from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
 from scriptmode.platforms.local.hosts.process_host import run_to_end
@@ -109,7 +108,7 @@ class OneHostPlatform(LocalPlatform):
         sandbox = fleet.sandboxes[name]
         try:
             fleet.prepare()
-            progress, modes = StagingProgress(job.request), ("File", "FastFile")
+            progress, modes = file_mode.StagingProgress(job.request), ("File", "FastFile")
             file_mode.stage_channels(job.request, [sandbox], Stores(), fleet.staging, progress=progress, modes=modes)
             variables = job_variables.with_job_variables(fleet.environment(sandbox), job)
             try:

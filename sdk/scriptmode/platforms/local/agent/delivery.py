@@ -56,11 +56,10 @@ class Delivery:
         A job without a model gets ``no_model_message`` in its log, if that is not empty. Raises `DataError` and
         ``OSError``.
         """
-        text = ""
         if no_model_message and not self.has_model:
             text = missing_model.describe_missing_model(self.request, self.sandboxes[0], no_model_message)
-        if text:
-            self.log(text)
+            if text:
+                self.log(text)
         losses = Losses()
         with full_disk.translate_full_disk_errors(self.disk):
             uri = packed_artifacts.publish_artifacts(
@@ -70,6 +69,12 @@ class Delivery:
                 self.checkpoints.finish(self._note_in(losses))
         # A job that failed delivers its output also where its checkpoints cannot be copied.
         return uri, losses if with_model else losses + self.finish_checkpoints()
+
+    def restore_checkpoints(self) -> None:
+        """Copy the checkpoints of an earlier job to every host; raise `PlatformError` or ``OSError``."""
+        if self.checkpoints:
+            with full_disk.translate_full_disk_errors(self.disk):
+                self.checkpoints.restore()
 
     def finish_checkpoints(self) -> Losses:
         """Copy the last checkpoints of a job that did not complete, if it has any; return the losses."""

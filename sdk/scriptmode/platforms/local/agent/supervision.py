@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.platforms.local.store.state import Outcome
@@ -72,41 +73,34 @@ def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: floa
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            deadline = _terminate(hosts, FAILURE_GRACE_SECONDS, hooks)
-            # This may ask a scheduler that does not answer soon.
-            outcome = hooks.describe_failure(*failed)
-            _kill_after(deadline, hosts, hooks)
-            return outcome
+            described: Outcome = end_hosts(
+                hosts, FAILURE_GRACE_SECONDS, hooks, partial(hooks.describe_failure, *failed)
+            )
+            return described
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
-            end_hosts(hosts, stop_grace, hooks, "Stopping: a stop was requested")
+            end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, "Stopping: a stop was requested"))
             return Outcome("Stopped")
         left = deadline - hooks.clock()
         if left <= 0:
-            end_hosts(hosts, stop_grace, hooks, f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
+            message = f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s"
+            end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, message))
             return Outcome("MaxRuntimeExceeded")
         hooks.wait(min(POLL_SECONDS, left))
 
 
-def end_hosts(hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, message: str = "") -> None:
+def end_hosts(
+    hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], Any] = lambda: None
+) -> Any:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds.
 
-    Clients that follow the job are told the message after the first, because that may take a scheduler's answer.
+    Returns the result of ``meanwhile``, which may ask a scheduler that does not answer soon.
     """
-    deadline = _terminate(hosts, grace, hooks)
-    if message:
-        hooks.on_stopping(message)
-    _kill_after(deadline, hosts, hooks)
-
-
-def _terminate(hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks) -> float:
     for host in hosts:
         host.terminate()
-    return hooks.clock() + grace
-
-
-def _kill_after(deadline: float, hosts: Sequence[StartedHost], hooks: SupervisionHooks) -> None:
+    deadline = hooks.clock() + grace
+    result = meanwhile()
     while any(host.poll() is None for host in hosts):
         left = deadline - hooks.clock()
         if left <= 0:
@@ -114,3 +108,4 @@ def _kill_after(deadline: float, hosts: Sequence[StartedHost], hooks: Supervisio
         hooks.wait(min(POLL_SECONDS, left))
     for host in hosts:
         host.kill()
+    return result
