@@ -18,10 +18,9 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.hosts.fleet import Fleet
+from scriptmode.platforms.local.hosts.fleet import Fleet, StartedAgent
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines

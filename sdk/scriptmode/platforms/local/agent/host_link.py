@@ -21,7 +21,7 @@ from scriptmode_runtime.processes.process_tree import ProcessIdentity
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import StartedAgent
 
 #: Seconds without an event after which an agent is lost, also on a busy machine.
 SILENT_SECONDS = 60.0

@@ -1,7 +1,7 @@
 """The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
 
-- `engine`: all that depends on the kind of the hosts, and the choice of the kind; `fleet`: the hosts of one job
-- `started_agent`: the start of a host's agent
+- `engine`: all that depends on the kind of the hosts, and the choice of the kind
+- `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
 - `requested_versions`: the warning of another TensorFlow or Python than a job names
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers

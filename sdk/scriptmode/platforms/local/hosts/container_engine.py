@@ -19,7 +19,7 @@ from scriptmode.platforms.local.hosts import container_fleet, host_command, job_
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
+from scriptmode.platforms.local.hosts.requested_versions import warn_of_others
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -143,13 +143,13 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
 
     tensorflow = _nearest(algorithm.framework_version, TENSORFLOW_VERSIONS)
     image = default_image(tensorflow)
-    installed = Installed(f"the hosts run this project's image {image}", (tensorflow,), PYTHON_VERSION)
     with warnings.catch_warnings():
         # About an image that does not run.
         warnings.simplefilter("ignore")
         uri = _similar_image_of_aws(algorithm, region)
     named = f"{uri!r}, which is AWS's and is pulled with your AWS credentials" if uri else "..."
-    warn_of_others(algorithm, installed, f"For another image give image_uri={named}")
+    hosts, advice = f"the hosts run this project's image {image}", f"For another image give image_uri={named}"
+    warn_of_others(algorithm, hosts, (tensorflow,), PYTHON_VERSION, advice)
     return image
 
 

@@ -25,9 +25,8 @@ from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
-from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
-from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.hosts.fleet import Serve
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import Serve, StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -129,7 +127,7 @@ class ContainerFleet(Fleet, HostFleet):
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
-        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
+        return [fork_agent(self, serve, self._tasks)]
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""

@@ -5,19 +5,34 @@ A method with a default is for fleets that have something to do there.
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Protocol
 
+from scriptmode.platforms.local.system.forked_tasks import ForkedProcess
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping, Sequence
 
     from scriptmode.core.text.messages import Problem
     from scriptmode.data.staging import StagingArea
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
     #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
     Serve = Callable[["HostFleet", int, int], None]
+
+
+@dataclass(frozen=True)
+class StartedAgent:
+    """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes."""
+
+    hosts: tuple[str, ...]
+    process: ForkedProcess | subprocess.Popen[bytes]
+    commands: int
+    events: int
 
 
 class HostFleet(Protocol):
@@ -80,3 +95,21 @@ class Fleet(Protocol):
     def release(self) -> None:
         """Release what was reserved for the hosts, such as ports."""
         return
+
+
+def fork_agent(fleet: HostFleet, serve: Serve, tasks: Tasks) -> StartedAgent:
+    """Start one agent for all hosts of this machine as a fork of this process, which takes some milliseconds."""
+    their_commands, commands = os.pipe()
+    events, their_events = os.pipe()
+
+    def run() -> None:
+        os.close(commands)
+        os.close(events)
+        tasks.keep_private(their_commands, their_events)
+        serve(fleet, their_commands, their_events)
+
+    process = ForkedProcess(tasks, run)
+    os.close(their_commands)
+    os.close(their_events)
+    tasks.keep_private(commands, events)
+    return StartedAgent(tuple(fleet.sandboxes), process, commands, events)

@@ -16,7 +16,7 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode.platforms.local.system.directory_lock import locked_directory, try_lock
 from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
 
@@ -131,12 +131,10 @@ def release(lock: int) -> None:
 def _try_lock(path: Path, kind: int) -> int | None:
     """Lock the directory of an image; return the descriptor, ``None`` where another process has locked it."""
     descriptor = os.open(path / _IN_USE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    if try_lock(descriptor, kind):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _remove(path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
+from scriptmode.platforms.local.hosts.requested_versions import warn_of_others
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.training_job import Algorithm
@@ -68,8 +68,8 @@ def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:
         return
     python = find_interpreter(settings.python)
     version, tensorflow = _find_versions(python)
-    found = Installed(f"the hosts run with {python}", tensorflow, version)
-    warn_of_others(algorithm, found, "platform=LocalPlatform(python=...) selects another interpreter")
+    advice = "platform=LocalPlatform(python=...) selects another interpreter"
+    warn_of_others(algorithm, f"the hosts run with {python}", tensorflow, version, advice)
 
 
 def _find_versions(python: str) -> tuple[tuple[int, int], list[str]]:

@@ -6,16 +6,14 @@ import os
 import secrets
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.staging import StagingArea
-from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
-from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.hosts.fleet import Serve
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import Serve, StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -74,7 +71,7 @@ class ProcessFleet(Fleet, HostFleet):
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
-        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
+        return [fork_agent(self, serve, self._tasks)]
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""
