@@ -24,26 +24,16 @@ Losses = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Delivery:
-    """The delivery of one job; its methods block, so they run in a forked task.
-
-    Attributes:
-        folder: The job's directory, where the artifacts are packed.
-        request: The job.
-        sandboxes: What the hosts left.
-        checkpoints: The copying of checkpoints; None for a job without them.
-        log: Writes a line to the log that the user reads.
-    """
+    """The delivery of one job; its methods block, so they run in a forked task."""
 
     folder: JobFolder
     request: JobRequest
     sandboxes: Sequence[Sandbox]
     checkpoints: CheckpointSync | None
+    #: The data directory, which names the disk of the job's directory in messages.
+    disk: Path
+    #: Writes a line to the log that the user reads.
     log: Callable[[str], None]
-
-    @property
-    def disk(self) -> Path:
-        """The data directory, which names the disk of the job's directory in messages."""
-        return self.folder.path.parent.parent
 
     @property
     def has_model(self) -> bool:

@@ -108,7 +108,7 @@ class Agent:
         if self._request.output.checkpoint_uri:
             record = folder.channels / "checkpoints.json"
             self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
-        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._log_to_user)
+        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
 
     def run(self) -> None:

@@ -22,6 +22,7 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError, DataError
+from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-#: The first network interface of a container on the job's network.
-NETWORK_INTERFACE = "eth0"
 #: Where a source archive of this machine is copied for the hosts.
 SOURCE_DIR = "input/source"
 #: The user's credentials, Region and endpoints, which containers get; SageMaker gives them those of the role.
@@ -92,7 +91,7 @@ class ContainerFleet(Fleet, HostFleet):
             # Other users, such as that of a container, can read only the FUSE mounts of root.
             self.mount_obstacle = Problem("a user's own mounts are not to be seen in containers")
         self.sandboxes = {
-            name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
+            name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, planned_containers.INTERFACE)
             for name in job.request.resources.hosts
         }
 

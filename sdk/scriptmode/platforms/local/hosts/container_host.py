@@ -245,17 +245,17 @@ def create_container(api: Any, container: Container, user: str | None = None) ->
     from docker.types import DeviceRequest, LogConfig, Mount
 
     limits = container.limits
-    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if container.has_gpus else None
     host_config = api.create_host_config(
         mounts=[Mount(bind.target, bind.source, type="bind", read_only=bind.read_only) for bind in container.binds],
         network_mode=container.network,
         log_config=LogConfig(type="none"),
-        shm_size=limits.shm_size or _half_of_memory(),
+        # By default half of this machine's memory, Linux's own size of a tmpfs: a limit, not a reservation.
+        shm_size=limits.shm_size or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2,
         mem_limit=limits.memory,
         nano_cpus=limits.cpus and int(limits.cpus * 10**9),
         pids_limit=limits.pids,
         security_opt=["no-new-privileges"] if limits.no_new_privileges else None,
-        device_requests=gpus,
+        device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if container.has_gpus else None,
     )
     known_as = api.create_endpoint_config(aliases=[container.hostname])
     has_network = container.network != "none"
@@ -272,11 +272,6 @@ def create_container(api: Any, container: Container, user: str | None = None) ->
         networking_config=api.create_networking_config({container.network: known_as}) if has_network else None,
     )
     return str(made["Id"])
-
-
-def _half_of_memory() -> int:
-    """Return half of this machine's memory, Linux's own default size of a tmpfs: a limit, not a reservation."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _remove_named(name: str) -> None:

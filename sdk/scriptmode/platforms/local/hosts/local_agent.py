@@ -14,7 +14,6 @@ from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
@@ -68,39 +67,25 @@ class AgentWithoutEngine(LocalAgent):
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
-    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`."""
+    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
+
+    Its first process ends when the agent is ready, so none of its processes is a child of this one afterwards.
+    """
+    argv, none = (sys.executable, "-m", module, str(folder), str(lock)), subprocess.DEVNULL
     try:
-        _start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
+        with regular_files.open_to_append(log) as out:
+            process = subprocess.Popen(
+                argv, cwd="/", stdin=none, stdout=out, stderr=out, start_new_session=True, pass_fds=(lock,)
+            )
+        try:
+            if code := process.wait(_START_SECONDS):
+                raise ChildProcessError(f"it ended with exit code {code}")
+        except subprocess.TimeoutExpired as error:
+            process_tree.stop_group(process)
+            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
     except OSError as error:
         tail = host_logs.last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {error}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
-
-
-def _start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
-    """Run a program that forks into the background; raise ``OSError`` if it does not start.
-
-    The program's first process ends when the program is ready, so none of its processes is a child of this one
-    afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
-    """
-    with (
-        regular_files.open_to_append(log) as output,
-        subprocess.Popen(
-            argv,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            pass_fds=(keep,),
-        ) as process,
-    ):
-        try:
-            code = process.wait(_START_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            process_tree.stop_group(process)
-            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
-    if code:
-        raise ChildProcessError(f"it ended with exit code {code}")

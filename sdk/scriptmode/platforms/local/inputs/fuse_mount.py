@@ -46,7 +46,8 @@ class FuseMount:
         mount_point.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._output = bytearray()
+        #: The beginning of a message whose end has not arrived.
+        self._rest = b""
 
         def tell(what: str) -> None:
             line = json.dumps(what[:MESSAGE_CHARACTERS], ensure_ascii=False) + "\n"
@@ -75,9 +76,8 @@ class FuseMount:
         with suppress(BlockingIOError):
             # More than a pipe holds; a script may read what is unreadable again and again without pause.
             for _ in range(_READS):
-                self._output += os.read(self._pipe, 65536)
-        *lines, rest = bytes(self._output).split(b"\n")
-        self._output = bytearray(rest)
+                self._rest += os.read(self._pipe, 65536)
+        *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if message := json.loads(line):
                 self.unreadable += [message] if len(self.unreadable) < _MOST_SENTENCES else []

@@ -6,7 +6,6 @@ import os
 import re
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
@@ -44,7 +43,8 @@ def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> s
     if models:
         names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
         parts.append(f"its working directory, which is not kept, has {names}")
-    if _has_files(job.model_dir):
+    uri = job.model_dir
+    if file_uris.is_file(uri) and any(names for _, _, names in os.walk(file_uris.file_path(uri))):
         parts.append(f"model_dir, {job.model_dir}, has files")
     return "; ".join(parts)
 
@@ -63,8 +63,3 @@ def _names_place(sandbox: Sandbox, path: str) -> bool:
             return bool(_PLACE.search(file.read(_MOST_BYTES)))
     except OSError:
         return False
-
-
-def _has_files(uri: str) -> bool:
-    """Return whether a directory of this machine has files; False for one elsewhere."""
-    return file_uris.is_file(uri) and any(names for _, _, names in os.walk(Path(file_uris.file_path(uri))))

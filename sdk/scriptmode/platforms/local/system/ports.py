@@ -89,12 +89,9 @@ def _ephemeral_start() -> int:
 def _free(port: int) -> bool:
     """Return whether the port is free on all interfaces."""
     # TensorFlow's servers bind all interfaces.
-    everywhere = [(socket.AF_INET, "0.0.0.0"), *([(socket.AF_INET6, "::")] if _has_ipv6() else [])]  # noqa: S104
-    return all(_bindable(family, address, port) for family, address in everywhere)
-
-
-def _has_ipv6() -> bool:
-    return _bindable(socket.AF_INET6, "::1", 0)
+    has_ipv6 = _bindable(socket.AF_INET6, "::1", 0)
+    is_free = _bindable(socket.AF_INET, "0.0.0.0", port)  # noqa: S104
+    return is_free and (not has_ipv6 or _bindable(socket.AF_INET6, "::", port))
 
 
 def _bindable(family: socket.AddressFamily, address: str, port: int) -> bool:
