@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
-from scriptmode.errors import DataError, JobNotFoundError, PlatformError, UnreadableJobError
-from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
+from scriptmode.errors import DataError, PlatformError, UnreadableJobError
+from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
@@ -48,8 +48,6 @@ _AGENT_SECONDS = 0.5
 _WAKING_SECONDS = 10.0
 #: Seconds after its time limit and the grace period in which a working agent has ended a job for certain.
 _OVERDUE_SECONDS = 15.0
-#: The final secondary status of a job whose agent the engine ended on purpose.
-_OUTCOMES = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -227,16 +225,7 @@ def _kill_agent(folder: JobFolder) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
     with suppress(PlatformError):
         find_control(folder).kill(folder)
-    return process_tree.wait_until(lambda: is_free(folder), process_tree.KILL_SECONDS)
-
-
-def is_free(folder: JobFolder) -> bool:
-    """Return whether no agent holds the job's lock; also true without a lock file."""
-    try:
-        with folder.try_lock() as is_locked:
-            return is_locked is not False
-    except (DataError, JobNotFoundError):
-        return True
+    return process_tree.wait_until(lambda: not folder.has_agent(), process_tree.KILL_SECONDS)
 
 
 class ReconciledJob:
@@ -292,7 +281,7 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
 def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> Outcome:
     """Stop the processes of a job whose agent is gone; return the job's outcome."""
     problem = end_orphans(folder)
-    if secondary := _OUTCOMES.get(termination.reason):
+    if secondary := ENDED_ON_PURPOSE.get(termination.reason):
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
     cause += (

@@ -41,17 +41,17 @@ def delete_job(folder: JobFolder) -> None:
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
-    if not recovery.is_free(folder):
+    if folder.has_agent():
         with suppress(ScriptmodeError):
             if recovery.find_control(folder).kill(folder):
-                process_tree.wait_until(lambda: recovery.is_free(folder), _ENDING_SECONDS)
-    if recovery.is_free(folder):
+                process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS)
+    if not folder.has_agent():
         with suppress(DataError):
             # The containers of a job are found by its request; without a readable one none are.
             recovery.end_orphans(folder)
     with _jobs_locked(folder):
         moved = _rename(folder)
-    if not process_tree.wait_until(lambda: recovery.is_free(moved), _ENDING_SECONDS):
+    if not process_tree.wait_until(lambda: not moved.has_agent(), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that directory",
@@ -127,7 +127,7 @@ def _was_interrupted(left: Path) -> bool:
     jobs = [JobFolder(path) for path in left.iterdir()]
     if not jobs:
         return time.time() - left.stat().st_mtime > _ENDING_SECONDS
-    return all(map(recovery.is_free, jobs))
+    return not any(job.has_agent() for job in jobs)
 
 
 def rename_for_removal(path: Path) -> Path:

@@ -23,6 +23,10 @@ class StopReason(Enum):
     UNKNOWN = "unknown"
 
 
+#: The final secondary status of a job whose agent was ended on purpose.
+ENDED_ON_PURPOSE = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
+
+
 @dataclass(frozen=True)
 class Termination:
     """The end of an agent, or the request to end: its reason, and a sentence about it for the user ("" without one)."""

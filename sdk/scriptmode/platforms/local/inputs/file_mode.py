@@ -74,8 +74,8 @@ def stage_channels(
 
     ``area`` gets the copies. Raises `DataError` naming channel, URI and cause.
     """
-    copies: dict[tuple[str, str, bool], tuple[Path, list[str]]] = {}
-    first: dict[tuple[str, str, bool], int] = {}
+    #: For each kind of copies the first channel that has them, their directory and their names.
+    copies: dict[tuple[str, str, bool], tuple[int, Path, list[str]]] = {}
     for number, channel in enumerate(job.channels):
         source = source_of(job, channel)
         hosts = channel_hosts(job, channel, sandboxes)
@@ -86,16 +86,17 @@ def stage_channels(
         key = source.data_type, source.uri, is_shard
         stores.on_verification = progress.verification[number].add
         with add_channel_to_errors(source):
-            if first.setdefault(key, number) != number:
-                progress.repeat(number, first[key])
+            if key in copies:
+                progress.repeat(number, copies[key][0])
             else:
                 copy = area.folder / str(len(copies))
                 found = _entries(source, stores, copy, hosts[0] if is_shard else None)
                 if area.links_files and file_uris.is_file(source.uri):
-                    copies[key] = copy, staging.link(found, copy)
+                    copies[key] = number, copy, staging.link(found, copy)
                 else:
-                    copies[key] = copy, staging.fetch(found, copy, partial(progress.report, number), stores=stores)
-            _distribute(source, hosts, *copies[key], is_shard=is_shard)
+                    report = partial(progress.report, number)
+                    copies[key] = number, copy, staging.fetch(found, copy, report, stores=stores)
+            _distribute(source, hosts, *copies[key][1:], is_shard=is_shard)
 
 
 @dataclass(frozen=True, eq=False)
