@@ -66,7 +66,6 @@ def _take_lock(folder: JobFolder) -> int:
 
 
 def _run(folder: JobFolder, lock: int) -> int:
-    """Run the job with its lock held; return 0 if it completed, else 1."""
     sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
     agent = Agent(folder, lock, os.environ)
     try:

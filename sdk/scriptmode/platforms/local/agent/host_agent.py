@@ -145,7 +145,6 @@ class HostAgent:
         self._staging = self._tasks.start(copy)
 
     def _train(self) -> None:
-        """Start the hosts, and what serves and samples them."""
         environments = {
             sandbox.host: job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
             for sandbox in self._sandboxes

@@ -273,7 +273,6 @@ class HostLinks:
 
 
 def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
-    """Return the progress of a channel on the hosts of both."""
     total = None if one.total is None or other.total is None else one.total + other.total
     epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
     verified = add_counts(one.verification, other.verification)

@@ -304,7 +304,6 @@ class Agent:
         return interruption.requeue(self._folder, self._request, reason)
 
     def _run_task(self, work: Callable[[], Any]) -> ForkedTask:
-        """Run work in a forked task to its end."""
         task = self._tasks.start(work)
         while not task.poll():
             self._wait(supervision.POLL_SECONDS)
@@ -413,7 +412,6 @@ class Agent:
         self._links.poll()
 
     def _end_processes(self) -> None:
-        """Stop every process of the job and remove its mounts."""
         with self._heartbeat.beating():
             problems = [*self._links.end(self._wait_for_links), *self._fleet.remove_hosts()]
             if not self._children.kill_all():
@@ -427,7 +425,6 @@ class Agent:
             self._log(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
-        """Record this process and those of the hosts' agents and the hosts."""
         own = process_tree.identify(os.getpid())
         try:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})

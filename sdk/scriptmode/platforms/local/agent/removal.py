@@ -112,7 +112,6 @@ def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
 
 
 def _try_remove(path: Path) -> OSError | None:
-    """Remove a directory; return the error where that was not possible."""
     try:
         beneath.remove_tree(path)
     except FileNotFoundError:

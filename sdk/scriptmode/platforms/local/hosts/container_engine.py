@@ -173,7 +173,6 @@ def _similar_image_of_aws(algorithm: Algorithm, region: str) -> str | None:
 
 
 def _find_image_of_aws(algorithm: Algorithm, python: str | None, instance_type: str, region: str) -> str:
-    """Return the URI of AWS's image of that TensorFlow and Python; raise `SpecError` where AWS has none."""
     return images.look_up_image(
         framework_version=str(algorithm.framework_version),
         py_version=python,

@@ -246,7 +246,6 @@ class ContainerFleet(Fleet, HostFleet):
         return tuple(binds)
 
     def _file_systems(self, sandbox: Sandbox) -> dict[str, FileSystemInput]:
-        """Return the file systems of a host by the names of their channels."""
         return {
             channel.name: channel.source
             for channel in self._job.request.channels
@@ -310,13 +309,11 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
 
 
 def _has_new_entries(folder: Path, owner: int) -> bool:
-    """Return whether a directory has an entry of another user than the owner."""
     with os.scandir(folder) as entries:
         return any(entry.stat(follow_symlinks=False).st_uid != owner for entry in entries)
 
 
 def _environments(folder: JobFolder) -> image_environments.ImageEnvironments:
-    """Return the environments of the data directory that holds a job."""
     return image_environments.ImageEnvironments(JobStore(folder.path.parent.parent).environments)
 
 

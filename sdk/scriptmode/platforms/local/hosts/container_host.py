@@ -155,7 +155,6 @@ class ContainerHost:
 
 
 def _follow(container: Container, log: Path) -> dict[str, Any]:
-    """Run a container to its end; return its exit code and whether it ran out of memory."""
     with with_advice(), docker_client.docker_client("the container cannot be started") as client:
         identifier = create_container(client.api, container)
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}

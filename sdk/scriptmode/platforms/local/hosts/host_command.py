@@ -75,7 +75,6 @@ def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> in
 
 
 def _frames(stream: Any) -> Iterator[tuple[int, bytes]]:
-    """Yield the parts of a program's output, each with its descriptor, 1 or 2."""
     from docker.utils.socket import frames_iter
 
     frames = frames_iter(stream, tty=False)

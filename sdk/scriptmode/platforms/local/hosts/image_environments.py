@@ -80,12 +80,7 @@ class ImageEnvironments:
     def remove_unused(self, unused_seconds: float, *, dry_run: bool = False) -> list[tuple[str, int]]:
         """Remove the directories of images that no job has used for ``unused_seconds``, unless ``dry_run``.
 
-        Returns:
-            The name of each, and the bytes that it had on disk.
-
-        Raises:
-            OSError: A directory cannot be removed.
-
+        Returns the name of each, and the bytes that it had on disk. Raises ``OSError``.
         """
         before = time.time() - unused_seconds
         found = []

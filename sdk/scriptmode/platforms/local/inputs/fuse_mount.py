@@ -105,7 +105,6 @@ class FuseMount:
         return self.error is not None
 
     def _ended(self) -> Problem | None:
-        """Return why the child ended; None while it runs."""
         try:
             if not self._task.poll():
                 return None

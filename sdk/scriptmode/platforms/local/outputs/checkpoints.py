@@ -120,7 +120,6 @@ class CheckpointSync:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
     def _copy(self, files: Signatures) -> Problem | None:
-        """Copy the changed files, the oldest first; return why a file was not copied."""
         kept = self._read()
         # In the order of the hosts, of which the first owns a name of two.
         changed = [
@@ -165,7 +164,6 @@ class CheckpointSync:
             packed_artifacts.deliver_file(file, self._uri, name, entries)
 
     def _trees(self) -> dict[str, packed_artifacts.ArtifactTree]:
-        """Return the checkpoint files of each host."""
         return {
             host: packed_artifacts.collect_files("checkpoints", [sandbox], self._path)
             for host, sandbox in self._sandboxes.items()

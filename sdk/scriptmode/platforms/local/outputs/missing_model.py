@@ -27,13 +27,10 @@ _MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
 
 
 def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
-    """Return a line for the log; "" where nothing suggests that the script meant to save a model.
+    """Return a line for the log of a completed job; "" where nothing suggests that the script meant to save a model.
 
-    Args:
-        job: A completed job without files in its model directories.
-        sandbox: Its first host.
-        message: The beginning of the line. It is all of it for a source that names a place for its model, and for an
-            image with a program of its own.
+    ``sandbox`` is the first host's. ``message`` is the beginning of the line, and all of it for a source that names a
+    place for its model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
     models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
@@ -50,7 +47,6 @@ def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> s
 
 
 def _working_files(sandbox: Sandbox) -> Iterator[str]:
-    """Yield the paths of the files in the script's working directory."""
     with suppress(OSError), sandbox.tree(contract.CODE_DIR) as directory:
         for entry in directory.walk(failed=lambda *_: None):
             if not entry.is_directory:

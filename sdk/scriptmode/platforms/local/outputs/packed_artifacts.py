@@ -248,7 +248,6 @@ def s3_client() -> S3:
 def _entries(
     sandbox: Sandbox, root: str, note: Callable[[str], None], left_out: Callable[[str, str], None]
 ) -> Iterator[Entry]:
-    """Yield every directory, file and link below a directory of the host."""
     is_noted = False
     try:
         with sandbox.tree(root) as directory:

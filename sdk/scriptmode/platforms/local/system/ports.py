@@ -87,7 +87,6 @@ def _ephemeral_start() -> int:
 
 
 def _free(port: int) -> bool:
-    """Return whether the port is free on all interfaces."""
     # TensorFlow's servers bind all interfaces.
     has_ipv6 = _bindable(socket.AF_INET6, "::1", 0)
     is_free = _bindable(socket.AF_INET, "0.0.0.0", port)  # noqa: S104
