@@ -37,7 +37,7 @@ def run_beside_process(
     `DataError` if the command cannot start.
     """
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    argv = (*on_machine, job.python, *_ISOLATED, _entering_program(), "--own", *wanted, "--", *command)
+    argv = (*on_machine, job.python, *_ISOLATED, _entering_program(), *wanted, "--", *command)
     try:
         process = subprocess.Popen(argv)
     except OSError as error:

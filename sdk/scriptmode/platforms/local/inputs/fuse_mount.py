@@ -23,8 +23,6 @@ MESSAGE_CHARACTERS = 600
 _POLL_SECONDS = 0.005
 #: Reads of the pipe in one poll.
 _READS = 4
-#: Sentences that are kept; the first one fails the job.
-_MOST_SENTENCES = 100
 
 
 class FuseMount:
@@ -41,7 +39,7 @@ class FuseMount:
         self.is_up = False
         #: Why the mount failed or disappeared; readers then get errors without a reason.
         self.error: Problem | None = None
-        #: A sentence for each read that failed so far; the reader got EIO.
+        #: A sentence for the first read that failed, if one did; the reader got EIO.
         self.unreadable: list[str] = []
         mount_point.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = os.pipe()
@@ -80,7 +78,7 @@ class FuseMount:
         *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if message := json.loads(line):
-                self.unreadable += [message] if len(self.unreadable) < _MOST_SENTENCES else []
+                self.unreadable = self.unreadable or [message]
             else:
                 self.is_up = True
         if ended:

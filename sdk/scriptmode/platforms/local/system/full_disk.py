@@ -78,14 +78,14 @@ def disk_usage(path: Path) -> int:
 
 
 @contextmanager
-def translate_full_disk_errors(path: Path, advice: str = "") -> Iterator[None]:
+def translate_full_disk_errors(path: Path) -> Iterator[None]:
     """Raise `FullDiskError` instead of an error that a full disk caused; ``path`` is on that disk."""
     try:
         yield
     except (ScriptmodeError, OSError) as error:
         if isinstance(error, FullDiskError) or not is_full(error):
             raise
-        raise full_disk_error(error, path, advice) from error
+        raise full_disk_error(error, path) from error
 
 
 def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskError:
