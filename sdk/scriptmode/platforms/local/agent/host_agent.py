@@ -30,7 +30,6 @@ from scriptmode.platforms.local.agent import host_messages, log_stream
 from scriptmode.platforms.local.agent.progress import ProgressRecorder
 from scriptmode.platforms.local.agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
 from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.store.heartbeat import LONGEST_WORK_SECONDS
@@ -145,11 +144,7 @@ class HostAgent:
         self._staging = self._tasks.start(copy)
 
     def _train(self) -> None:
-        environments = {
-            sandbox.host: job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
-            for sandbox in self._sandboxes
-        }
-        hosts = self._fleet.create_hosts(environments)
+        hosts = self._fleet.create_hosts()
         try:
             with full_disk.translate_full_disk_errors(self._disk):
                 self._producers.create_fifos()

@@ -15,7 +15,7 @@ from scriptmode.core.spec.versions import version_numbers
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.platforms import planned_containers
-from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
+from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
@@ -78,8 +78,7 @@ class ContainerEngine(LocalAgent, Engine):
     ) -> dict[str, PlannedHost]:
         """Return the environment of each host, without the secret."""
         request, _ = container_fleet.with_visible_source(job.request)
-        environment = container_fleet.container_environment(job.request, inherited)
-        variables = job_variables.with_job_variables(environment, job)
+        variables = container_fleet.container_environment(job, inherited)
         cluster = {"secret": planned_containers.HIDDEN, **container_fleet.requirements_settings(job.request)}
         return planned_containers.plan_container_hosts(request, variables, cluster)
 

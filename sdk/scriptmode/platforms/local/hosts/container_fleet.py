@@ -28,6 +28,7 @@ from scriptmode.platforms.local.hosts.container_host import BindMount, Container
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
+from scriptmode.platforms.local.hosts.job_variables import with_job_variables
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
@@ -128,7 +129,7 @@ class ContainerFleet(Fleet, HostFleet):
         """Fork one agent for all hosts."""
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
@@ -147,7 +148,7 @@ class ContainerFleet(Fleet, HostFleet):
                     job=self._folder.label,
                     image=self._image,
                     network=self._docker_name("network"),
-                    environment=environments[name],
+                    environment=container_environment(self._job, self._inherited),
                     binds=(*self._binds(sandbox), *shared),
                     entrypoint=entry,
                     # `train` is the argument of the image's entry point, if the request sets neither.
@@ -160,13 +161,6 @@ class ContainerFleet(Fleet, HostFleet):
             )
             for name, sandbox in self.sandboxes.items()
         ]
-
-    def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
-        """Return the request's variables, and the credentials among the inherited variables.
-
-        Hosts without a network get no credentials.
-        """
-        return container_environment(self._job.request, self._inherited)
 
     def find_disconnected(self) -> Problem | None:
         """Return which containers were disconnected from the job's network."""
@@ -253,14 +247,15 @@ class ContainerFleet(Fleet, HostFleet):
         }
 
 
-def container_environment(job: JobRequest, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of every host, except for those of `job_variables`."""
+def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
+    request = job.request
     # As on SageMaker, which gives no credentials to containers without a network.
-    names = () if job.network.isolation else CREDENTIALS
+    names = () if request.network.isolation else CREDENTIALS
     own = {name: inherited[name] for name in names if name in inherited}
-    if job.resources.count > 1:
+    if request.resources.count > 1:
         own.update(_ON_SHARED_CORES)
-    return {**own, **job.environment}
+    return with_job_variables({**own, **request.environment}, job)
 
 
 def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:

@@ -47,11 +47,8 @@ class HostFleet(Protocol):
     #: Whether the hosts mount the directories of file systems by themselves.
     mounts_file_systems: bool = False
 
-    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
-        """Create the hosts, not started; ``environments`` holds the variables of each by its name."""
-
-    def environment(self, sandbox: Sandbox) -> dict[str, str]:
-        """Return a host's variables, except for those of `job_variables`."""
+    def create_hosts(self) -> Sequence[Host]:
+        """Create the hosts, not started."""
 
     def find_misplaced_output(self) -> Problem | None:
         """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""

@@ -64,7 +64,7 @@ class ProcessEngine(LocalAgent, Engine):
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, with ports that are not chosen yet."""
         from scriptmode.platforms import planned_containers
-        from scriptmode.platforms.local.hosts import host_identity, job_variables, process_fleet
+        from scriptmode.platforms.local.hosts import host_identity, process_fleet
         from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 
         folder = JobFolder(store.jobs / job.request.name)
@@ -80,9 +80,7 @@ class ProcessEngine(LocalAgent, Engine):
                 types[name],
                 str(sandbox.base),
                 sandbox.config_files(job.request, content),
-                job_variables.with_job_variables(
-                    process_fleet.process_environment(job.request, sandbox, inherited), job
-                ),
+                process_fleet.process_environment(job, sandbox, inherited),
                 job.python,
                 limitation=str(refusal or ""),
             )

@@ -13,6 +13,7 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data.staging import StagingArea
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
+from scriptmode.platforms.local.hosts.job_variables import with_job_variables
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
@@ -73,14 +74,14 @@ class ProcessFleet(Fleet, HostFleet):
         """Fork one agent for all hosts."""
         return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
         self._created = time.time()
         self._hosts = [
             ProcessHost(
                 name=name,
                 argv=self._command(),
-                env=environments[name],
+                env=self.environment(sandbox),
                 cwd=Path("/"),
                 log=self._folder.log(name),
                 base=sandbox.base,
@@ -107,8 +108,8 @@ class ProcessFleet(Fleet, HostFleet):
         return (str(self._store.environments),) if has_own_program else ()
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
-        """Return this process's variables, except for those of other jobs, and the request's."""
-        variables = process_environment(self._job.request, sandbox, self._inherited)
+        """Return a host's variables."""
+        variables = process_environment(self._job, sandbox, self._inherited)
         if not self._job.request.algorithm.container_entry_point:
             return variables
         # An entry point finds the job's `python` and `train`.
@@ -139,18 +140,12 @@ def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
         scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
 
 
-def process_environment(job: JobRequest, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return a host's variables, except for those of `job_variables`: the inherited ones and the request's.
-
-    Inherited variables that belong to another job are left out.
-    """
+def process_environment(job: Job, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return a host's variables: the inherited ones, except for those of other jobs, the request's and the job's."""
     own = {
         name: value
         for name, value in inherited.items()
         if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
     }
-    return {
-        **own,
-        **{name: sandbox.map_paths(value) for name, value in job.environment.items()},
-        BASE_DIR_VARIABLE: str(sandbox.base),
-    }
+    given = {name: sandbox.map_paths(value) for name, value in job.request.environment.items()}
+    return with_job_variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)}, job)
