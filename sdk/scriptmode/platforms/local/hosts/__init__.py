@@ -3,7 +3,6 @@
 - `engine`: all that depends on the kind of the hosts, and the choice of the kind
 - `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
-- `requested_versions`: the warning of another TensorFlow or Python than a job names
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds

@@ -18,8 +18,8 @@ from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import Engine
+from scriptmode.platforms.local.hosts.interpreter import warn_of_others
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.requested_versions import warn_of_others
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
