@@ -17,8 +17,8 @@ from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.host_messages import MessageReader, UnreadableMessageError, send
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.fleet import StartedAgent
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts

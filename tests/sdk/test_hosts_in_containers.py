@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from scriptmode.errors import RequestError, SpecError
 from scriptmode.platforms.local import validation
+from scriptmode.platforms.local.hosts.container_host import MergedStreams, copy_output
 from scriptmode.platforms.local.hosts.container_limits import (
     LIMITS_VARIABLE,
     ContainerLimits,
     default_pids,
     parse_limits,
 )
-from scriptmode.platforms.local.hosts.container_output import MergedStreams, copy_output
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
 from scriptmode_runtime.files import beneath
 

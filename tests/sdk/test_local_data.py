@@ -14,7 +14,6 @@ from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.agent.progress import StagingProgress
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
@@ -32,7 +31,7 @@ def staged(folder, *wanted, hosts=1, on_machine=None, links_files=False):
     job = parse_request(request_for("job", hosts=hosts, channels=wanted))
     here = [each for each in sandboxes(folder / "hosts", hosts) if on_machine in (None, each.host)]
     area = StagingArea(folder / "channels", links_files=links_files)
-    file_mode.stage_channels(job, here, Stores(), area, progress=StagingProgress(job))
+    file_mode.stage_channels(job, here, Stores(), area, progress=file_mode.StagingProgress(job))
     return folder / "hosts"
 
 

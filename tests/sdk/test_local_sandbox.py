@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 
 from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.hosts import job_variables
-from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet, requirements_settings
+from scriptmode.platforms.local.hosts.container_fleet import container_environment, requirements_settings
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.host_logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.store.job_record import Job
-from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system.durable import sync_file
-from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime.processes.streams import Sink
@@ -114,14 +112,13 @@ def test_hyperparameters_that_name_opt_ml_name_the_sandbox(tmp_path, text, on_th
     assert prepared(tmp_path, request)["hyperparameters"]["x"] == on_the_host.replace("{base}", base)
 
 
-def test_the_environment_of_a_container_is_the_requests_and_the_callers_credentials(tmp_path):
+def test_the_environment_of_a_container_is_the_requests_and_the_callers_credentials():
     request = request_for("job")
     request["Environment"] = {"OUT": "/opt/ml/output", "AWS_SESSION_TOKEN": "asked"}
     inherited = {"HOME": "/root", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "t", "AWS_PROFILE": "p"}
     job = Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
-    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job, Tasks(-1), inherited)
     expected = {"OUT": "/opt/ml/output", "AWS_ACCESS_KEY_ID": "a", "AWS_SESSION_TOKEN": "asked"}
-    assert fleet.environment(fleet.sandboxes["algo-1"]) == expected
+    assert container_environment(job, inherited) == job_variables.with_job_variables(expected, job)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from scriptmode.containers import default_image
 from scriptmode.platforms.local import LocalPlatform
 
 #: An interpreter with TensorFlow 2.15.1, or without one.
-PYTHON = '#!/bin/sh\ncase "$2" in *version_info*) echo 3 99;; *metadata*) echo {};; esac\n'
+PYTHON = '#!/bin/sh\ncase "$2" in *version_info*) echo 3 99 {};; esac\n'
 COMPATIBILITY = ". A script for TensorFlow 1 finds its API in tensorflow.compat.v1: import tensorflow.compat.v1 as tf, "
 
 

@@ -15,8 +15,6 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import SpecError
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
-from scriptmode.platforms.local.agent.progress import StagingProgress
-from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet, process_environment
 from scriptmode.platforms.local.hosts.process_host import run_to_end
 from scriptmode.platforms.local.inputs import file_mode
@@ -109,9 +107,9 @@ class OneHostPlatform(LocalPlatform):
         sandbox = fleet.sandboxes[name]
         try:
             fleet.prepare()
-            progress, modes = StagingProgress(job.request), ("File", "FastFile")
+            progress, modes = file_mode.StagingProgress(job.request), ("File", "FastFile")
             file_mode.stage_channels(job.request, [sandbox], Stores(), fleet.staging, progress=progress, modes=modes)
-            variables = job_variables.with_job_variables(fleet.environment(sandbox), job)
+            variables = fleet.environment(sandbox)
             try:
                 processes = script_process.prepare(str(sandbox.base), variables)
             except RuntimeFailure as error:
@@ -135,5 +133,5 @@ def processes_of_job(path: Path, name: str, files: Mapping[str, dict[str, Any]])
     """Return the script's processes on a host of the job at ``path``, which ended; ``files`` are the host's."""
     folder = JobFolder(path)
     job, sandbox = folder.read_job(), Sandbox(name, folder.host(name))
-    variables = job_variables.with_job_variables(process_environment(job.request, sandbox, os.environ), job)
+    variables = process_environment(job, sandbox, os.environ)
     return script_process.plan(str(sandbox.base), files, variables)

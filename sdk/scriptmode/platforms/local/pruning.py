@@ -29,6 +29,7 @@ from scriptmode.platforms.local.agent import removal
 from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
 from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.requirements.environment_cache import EnvironmentCache
 
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 #: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
 _STARTING_SECONDS = 3600.0
-#: The unit of ``st_blocks``, in bytes. (stat(2))
-_BLOCK = 512
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,8 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:
         _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
-        _prune_downloads(store.data_dir / FETCHED, before, report, dry_run=dry_run)
+        for path in _older(store.data_dir / FETCHED, before):
+            _remove("cached download", path, report, dry_run=dry_run)
     except OSError as error:
         report.problems.append(Problem(f"sources and cached downloads are kept: {error}", "correct that file"))
     return report
@@ -153,11 +153,6 @@ def _needed_sources(store: JobStore, removed_jobs: set[str]) -> set[str]:
     return needed
 
 
-def _prune_downloads(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:
-    for path in _older(folder, before):
-        _remove("cached download", path, report, dry_run=dry_run)
-
-
 def _older(folder: Path, before: float) -> Iterator[Path]:
     """Yield the entries of a directory that were last used before a time; nothing for one that does not exist."""
     with suppress(FileNotFoundError):
@@ -191,13 +186,3 @@ def _remove(kind: str, path: Path, report: PruneReport, *, dry_run: bool) -> Non
             report.problems.append(Problem(f"{path} cannot be removed: {error}", "remove it as its owner"))
             return
     report.removed.append(Removed(kind, path.name, size))
-
-
-def disk_usage(path: Path) -> int:
-    """Return the bytes on disk of a file or of everything in a directory; what cannot be read counts as nothing."""
-    total = 0
-    with suppress(OSError):
-        total = path.lstat().st_blocks * _BLOCK
-        with beneath.Directory(path) as directory:
-            total += sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
-    return total

@@ -45,10 +45,9 @@ def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
 
 
 def _resolve_channel(channel: Channel) -> Channel:
-    source = channel.source
-    if not isinstance(source, TrainingInput):
+    if not isinstance(channel.source, TrainingInput):
         return channel
-    return replace(channel, source=replace(source, s3_data=_to_file_uri(source.s3_data)))
+    return replace(channel, source=replace(channel.source, s3_data=_to_file_uri(channel.source.s3_data)))
 
 
 def _resolve(uri: str | None) -> str | None:
@@ -78,11 +77,9 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     from scriptmode.core.aws.s3_uris import parse_s3_uri
     from scriptmode.data.s3_store import S3Store
 
-    for source in sources:
-        with _refuse_missing("inputs", f"channel {source.name!r}"):
-            require_credentials(source.uri)
-    for argument, uri in buckets.items():
-        with _refuse_missing(argument, argument):
+    used = [("inputs", f"channel {source.name!r}", source.uri) for source in sources]
+    for argument, what, uri in (*used, *((argument, argument, uri) for argument, uri in buckets.items())):
+        with _refuse_missing(argument, what):
             require_credentials(uri)
     store = S3Store(retry_seconds=0, stall=_SECONDS)
     for source in sources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -28,7 +29,7 @@ from scriptmode.platforms.local.system import file_systems
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_request import JobRequest
@@ -62,9 +63,8 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
         _algorithm(job),
         _instances(job.resources),
         find_engine(job.resources.host_kind).problems(job),
-        _channels(job),
+        (replace(problem, argument="inputs") for problem in _channels(job)),
         _locations(job),
-        _model_dir(job),
         _metrics(job),
     )
     service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
@@ -111,17 +111,13 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
                 advice=did_you_mean_path(path) or "correct the path or create it",
             )
         try:
-            _require_readable(path)
+            if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
+                raise DataAccessError(
+                    f"{str(path)!r} cannot be read: access denied", advice=f"make it readable: chmod -R +rX {path}"
+                )
             require_data(ChannelSource(channel.name, "File", source.s3_data_type, source.s3_data), FileStore())
         except DataError as error:
             raise type(error)(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
-
-
-def _require_readable(path: Path) -> None:
-    if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
-        raise DataAccessError(
-            f"{str(path)!r} cannot be read: access denied", advice=f"make it readable: chmod -R +rX {path}"
-        )
 
 
 def _make_writable(argument: str, folder: Path) -> None:
@@ -142,10 +138,6 @@ def _extension(field: str, value: object) -> bool:
         return isinstance(value, str) and file_uris.is_file(value)
     # What is neither a type of the service nor one that runs here is a problem of `_instances`.
     return field in INSTANCE_TYPE_FIELDS and isinstance(value, str) and not value.startswith("ml.")
-
-
-def _is_local(instance_type: str) -> bool:
-    return instance_kind(instance_type).is_local
 
 
 def _algorithm(job: JobRequest) -> Iterator[Problem]:
@@ -175,7 +167,7 @@ def _instances(resources: Resources) -> Iterator[Problem]:
     for path, part in parts:
         if (part.instance_count or 0) < 1:
             yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
-        if part.instance_type is None or not _is_local(part.instance_type):
+        if part.instance_type is None or not instance_kind(part.instance_type).is_local:
             runs = " and ".join(map(repr, local_instance_types()))
             what = f"{path}.InstanceType is {part.instance_type!r}"
             advice = f"the local platform runs {runs}; another type needs the package of its engine"
@@ -190,11 +182,6 @@ def _instances(resources: Resources) -> Iterator[Problem]:
 
 
 def _channels(job: JobRequest) -> Iterator[Problem]:
-    for problem in _channel_problems(job):
-        yield replace(problem, argument="inputs")
-
-
-def _channel_problems(job: JobRequest) -> Iterator[Problem]:
     names = [channel.name for channel in job.channels]
     groups = {group.instance_group_name for group in job.resources.instance_groups}
     given = {each.path: each.given for each in job.corrections}
@@ -215,17 +202,12 @@ def _channel_problems(job: JobRequest) -> Iterator[Problem]:
         else:
             mode = job.input_mode(channel)
             if mode == "Pipe":
-                yield from _fifo_names(channel.name, names)
+                # Its FIFOs have its name and the number of an epoch.
+                for taken in (each for each in names if re.fullmatch(re.escape(channel.name) + r"_\d+", each)):
+                    what = f"channel {taken!r}: channel {channel.name!r} is in Pipe mode and has FIFOs of such names"
+                    yield Problem(what, "rename one")
             for problem in _s3_data_source(source, mode, groups):
                 yield replace(problem, text=f"{name}: {problem.text}")
-
-
-def _fifo_names(pipe: str, names: Sequence[str]) -> Iterator[Problem]:
-    for name in names:
-        stem, _, number = name.rpartition("_")
-        if stem == pipe and number.isdigit():
-            what = f"channel {name!r}: channel {pipe!r} is in Pipe mode and has FIFOs of such names"
-            yield Problem(what, "rename one")
 
 
 def _s3_data_source(source: TrainingInput, mode: str, groups: set[str]) -> Iterator[Problem]:
@@ -249,6 +231,8 @@ def _s3_data_source(source: TrainingInput, mode: str, groups: set[str]) -> Itera
 
 
 def _locations(job: JobRequest) -> Iterator[Problem]:
+    if file_uris.is_file(job.model_dir):
+        yield from _uri(f"HyperParameters[{MODEL_DIR_PARAMETER!r}]", job.model_dir, "model_dir")
     yield from _uri("OutputDataConfig.S3OutputPath", job.output.path or "", "output_path")
     if job.monitoring.tensorboard is not None:
         advice = "leave it out and write the events below SM_OUTPUT_DATA_DIR"
@@ -262,24 +246,13 @@ def _locations(job: JobRequest) -> Iterator[Problem]:
         yield Problem(f"CheckpointConfig.LocalPath is {local!r}", advice, "checkpoint_local_path")
 
 
-def _model_dir(job: JobRequest) -> Iterator[Problem]:
-    value = job.model_dir
-    if not file_uris.is_file(value):
-        return
-    try:
-        file_uris.file_path(value)
-    except ValueError as error:
-        yield Problem(f"HyperParameters[{MODEL_DIR_PARAMETER!r}]: {error}", argument="model_dir")
-
-
 def _metrics(job: JobRequest) -> Iterator[Problem]:
     if not job.algorithm.metric_definitions:
         return
     from scriptmode.core.spec.metric_definitions import metric_problem
 
     # The service uses regular expressions of Java, which only the service can validate.
-    found = (metric_problem(name, regex) for name, regex in job.algorithm.metric_definitions)
-    yield from filter(None, found)
+    yield from filter(None, (metric_problem(name, regex) for name, regex in job.algorithm.metric_definitions))
 
 
 def _uri(field: str, uri: str, argument: str) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
-from scriptmode.platforms.local.hosts import host_command, interpreter, job_variables, process_engine, process_fleet
+from scriptmode.platforms.local.hosts import host_command, interpreter, process_engine, process_fleet
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.durable import replace_file
@@ -119,9 +119,7 @@ class SlurmEngine(SlurmAgent):
                 types[name],
                 str(sandbox.base),
                 sandbox.config_files(job.request, content),
-                job_variables.with_job_variables(
-                    process_fleet.process_environment(job.request, sandbox, variables), job
-                ),
+                process_fleet.process_environment(job, sandbox, variables),
                 "" if job.request.algorithm.image_uri else job.python,
                 gpus[name],
             )

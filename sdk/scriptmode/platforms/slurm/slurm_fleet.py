@@ -18,9 +18,9 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris, mounts
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import DataError
+from scriptmode.platforms.local.hosts.fleet import Fleet, StartedAgent
 from scriptmode.platforms.local.hosts.host_identity import write_hosts_file
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.hosts.started_agent import StartedAgent
 from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
@@ -46,8 +46,8 @@ _ADDRESS_SECONDS = 60.0
 _ANSWER_SECONDS = 2.0
 
 
-class SlurmFleet:
-    """All hosts of a job, each of them a step on a node of its own; implements `fleet.Fleet`."""
+class SlurmFleet(Fleet):
+    """All hosts of a job, each of them a step on a node of its own."""
 
     no_model_message = ProcessFleet.no_model_message
 
@@ -114,13 +114,6 @@ class SlurmFleet:
             )
         return done.output.split()[0]
 
-    def has_image(self) -> bool:
-        """Return whether the image is on the nodes: always, as processes need none."""
-        return True
-
-    def pull_image(self) -> None:
-        """Skip: processes need no image."""
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start a step on each node, which runs the agent of the host there."""
         return [self._start_agent(host, node) for host, node in self._nodes.items()]
@@ -163,9 +156,6 @@ class SlurmFleet:
             for path in (contract.MODEL_DIR, contract.OUTPUT_DIR, checkpoints_path(self._job.request.output)):
                 _revalidate(sandbox.base / path)
         return []
-
-    def release(self) -> None:
-        """Skip: nothing was reserved."""
 
 
 class NodeFleet(ProcessFleet):

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 import traceback
@@ -20,7 +19,7 @@ from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.interruption import begin_next_run
 from scriptmode.platforms.local.agent.job_agent import Agent
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode.platforms.local.system.directory_lock import above_streams, try_lock
 from scriptmode_runtime.processes import process_tree
 
 FOREGROUND = "--foreground"
@@ -61,21 +60,12 @@ def _run_in_foreground(folder: JobFolder) -> int:
 def _take_lock(folder: JobFolder) -> int:
     """Return the descriptor of the job's lock, which is held; raise ``OSError`` if that is not possible."""
     lock = above_streams(os.open(folder.lock_file, os.O_RDWR | os.O_CLOEXEC))
-
-    def try_lock() -> bool:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-    if not process_tree.wait_until(try_lock, _LOCK_SECONDS):
+    if not process_tree.wait_until(lambda: try_lock(lock), _LOCK_SECONDS):
         raise TimeoutError(f"another agent has held its lock for {_LOCK_SECONDS:.0f} s")
     return lock
 
 
 def _run(folder: JobFolder, lock: int) -> int:
-    """Run the job with its lock held; return 0 if it completed, else 1."""
     sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
     agent = Agent(folder, lock, os.environ)
     try:

@@ -24,26 +24,16 @@ Losses = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Delivery:
-    """The delivery of one job; its methods block, so they run in a forked task.
-
-    Attributes:
-        folder: The job's directory, where the artifacts are packed.
-        request: The job.
-        sandboxes: What the hosts left.
-        checkpoints: The copying of checkpoints; None for a job without them.
-        log: Writes a line to the log that the user reads.
-    """
+    """The delivery of one job; its methods block, so they run in a forked task."""
 
     folder: JobFolder
     request: JobRequest
     sandboxes: Sequence[Sandbox]
     checkpoints: CheckpointSync | None
+    #: The data directory, which names the disk of the job's directory in messages.
+    disk: Path
+    #: Writes a line to the log that the user reads.
     log: Callable[[str], None]
-
-    @property
-    def disk(self) -> Path:
-        """The data directory, which names the disk of the job's directory in messages."""
-        return self.folder.path.parent.parent
 
     @property
     def has_model(self) -> bool:
@@ -56,11 +46,10 @@ class Delivery:
         A job without a model gets ``no_model_message`` in its log, if that is not empty. Raises `DataError` and
         ``OSError``.
         """
-        text = ""
         if no_model_message and not self.has_model:
             text = missing_model.describe_missing_model(self.request, self.sandboxes[0], no_model_message)
-        if text:
-            self.log(text)
+            if text:
+                self.log(text)
         losses = Losses()
         with full_disk.translate_full_disk_errors(self.disk):
             uri = packed_artifacts.publish_artifacts(
@@ -70,6 +59,12 @@ class Delivery:
                 self.checkpoints.finish(self._note_in(losses))
         # A job that failed delivers its output also where its checkpoints cannot be copied.
         return uri, losses if with_model else losses + self.finish_checkpoints()
+
+    def restore_checkpoints(self) -> None:
+        """Copy the checkpoints of an earlier job to every host; raise `PlatformError` or ``OSError``."""
+        if self.checkpoints:
+            with full_disk.translate_full_disk_errors(self.disk):
+                self.checkpoints.restore()
 
     def finish_checkpoints(self) -> Losses:
         """Copy the last checkpoints of a job that did not complete, if it has any; return the losses."""

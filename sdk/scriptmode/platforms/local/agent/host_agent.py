@@ -27,10 +27,9 @@ from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local.agent import host_messages, log_stream
-from scriptmode.platforms.local.agent.progress import StagingProgress
+from scriptmode.platforms.local.agent.progress import ProgressRecorder
 from scriptmode.platforms.local.agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
 from scriptmode.platforms.local.agent.usage import UsageSampler
-from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.store.heartbeat import LONGEST_WORK_SECONDS
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts.fleet import HostFleet
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask
-
-#: Interval of sending the progress; the live view is drawn as often.
-_PROGRESS_SECONDS = 0.5
 
 
 class HostAgent:
@@ -68,11 +64,10 @@ class HostAgent:
         self._sandboxes = list(fleet.sandboxes.values())
         self._spool = fleet.staging.folder / "spool"
         self._stores = Stores()
-        streams = pipe_mode.pipe_streams(job.request, self._sandboxes)
-        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, tasks)
+        self._producers = pipe_mode.PipeProducers(job.request, self._sandboxes, self._stores, self._spool, tasks)
         folders = None if fleet.mounts_file_systems else job.file_systems
         self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
-        self._staging_progress = StagingProgress(job.request)
+        self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
         #: The hosts that were started and have not ended.
         self._running: dict[str, Host] = {}
@@ -86,8 +81,7 @@ class HostAgent:
         self._overdue: set[str] = set()
         #: The last time when commands were read.
         self._worked = time.monotonic()
-        self._sent_progress: list[ChannelProgress] = []
-        self._next_progress = 0.0
+        self._progress = ProgressRecorder(self._read_progress, self._send_progress)
 
     def serve(self) -> None:
         """Run commands until ``end``, or until the job's agent is gone; then stop everything."""
@@ -150,12 +144,7 @@ class HostAgent:
         self._staging = self._tasks.start(copy)
 
     def _train(self) -> None:
-        """Start the hosts, and what serves and samples them."""
-        environments = {
-            sandbox.host: job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
-            for sandbox in self._sandboxes
-        }
-        hosts = self._fleet.create_hosts(environments)
+        hosts = self._fleet.create_hosts()
         try:
             with full_disk.translate_full_disk_errors(self._disk):
                 self._producers.create_fifos()
@@ -178,13 +167,13 @@ class HostAgent:
         if self._staging or self._running:
             if failure := self._producers.failure() or self._mounts.failure():
                 self._fail("ClientError", failure)
-            self._send_progress(now=any(code is not None for code in codes.values()))
+            self._progress.record(now=any(code is not None for code in codes.values()))
         if self._staging and self._staging.poll() and not self._has_failed:
             if self._staging.error:
                 self._fail_download(self._staging.error)
             elif self._mounts.is_ready_or_failed():
                 self._staging = None
-                self._send_progress(now=True)
+                self._progress.record(now=True)
                 self._send("staged")
         for name, code in codes.items():
             if code is not None:
@@ -196,15 +185,12 @@ class HostAgent:
             pids = [host.pid for host in self._running.values()]
             self._children.reap_strays([*pids, *self._producers.pids, *self._mounts.pids])
 
-    def _send_progress(self, *, now: bool) -> None:
-        """Send the progress if it changed and the interval has passed; ``now``: also before it has passed."""
-        if not now and time.monotonic() < self._next_progress:
-            return
-        self._next_progress = time.monotonic() + _PROGRESS_SECONDS
-        progress = [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
-        if progress != self._sent_progress:
-            self._sent_progress = progress
-            self._send("progress", channels=[asdict(each) for each in progress])
+    def _read_progress(self) -> list[ChannelProgress]:
+        return [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
+
+    def _send_progress(self, progress: list[ChannelProgress]) -> bool:
+        self._send("progress", channels=[asdict(each) for each in progress])
+        return True
 
     def _end(self) -> list[str]:
         """Stop every process below this one and remove its mounts; return what could not be ended."""

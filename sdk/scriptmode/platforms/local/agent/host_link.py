@@ -21,7 +21,7 @@ from scriptmode_runtime.processes.process_tree import ProcessIdentity
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import StartedAgent
 
 #: Seconds without an event after which an agent is lost, also on a busy machine.
 SILENT_SECONDS = 60.0
@@ -40,7 +40,7 @@ _KILLED = -9
 
 @dataclass
 class LinkedHost:
-    """A host that the agent of its machine starts and ends; implements `supervision.SupervisedHost`."""
+    """A host that the agent of its machine starts and ends; implements `hosts.StartedHost`."""
 
     name: str
     link: HostLink = field(repr=False)
@@ -128,7 +128,9 @@ class HostLink:
         # Before the events are read, so that all of an agent that ended are read.
         code = self._process.poll()
         try:
-            self._count_silence()
+            now = time.monotonic()
+            self.silence += min(now - self._polled, _LONGEST_POLL_SECONDS)
+            self._polled = now
             events = self._reader.read()
             if events and not self._reader.is_flooded:
                 # One that writes without pause does nothing else.
@@ -149,11 +151,6 @@ class HostLink:
             # Its machine is lost, or it is stopped or hangs.
             what = "written events without pause" if self._reader.is_flooded else "not answered"
             self._lose(f"has {what} for {self._longest_silence:g} s, and was killed")
-
-    def _count_silence(self) -> None:
-        now = time.monotonic()
-        self.silence += min(now - self._polled, _LONGEST_POLL_SECONDS)
-        self._polled = now
 
     def _lose(self, what: str) -> None:
         """Kill the agent, and fail the job unless it failed or its hosts ended already."""
@@ -236,8 +233,7 @@ class HostLinks:
         """Return the progress of each channel on all hosts together."""
         found: dict[str, ChannelProgress] = {}
         for each in (each for link in self._links for each in link.progress):
-            before = found.get(each.channel)
-            found[each.channel] = _add(before, each) if before else each
+            found[each.channel] = _add(found[each.channel], each) if each.channel in found else each
         return list(found.values())
 
     def is_lost(self) -> bool:
@@ -277,7 +273,6 @@ class HostLinks:
 
 
 def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
-    """Return the progress of a channel on the hosts of both."""
     total = None if one.total is None or other.total is None else one.total + other.total
     epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
     verified = add_counts(one.verification, other.verification)

@@ -15,7 +15,7 @@ from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
 from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.state import Outcome
@@ -59,10 +59,8 @@ def _explain(termination: Termination, outcome: Outcome, *, was_signalled: bool,
         if is_spot:
             return Outcome("Interrupted", message=text)
         return _failed(f"{text}; to have such a job queued again, give it use_spot_instances=True and max_wait")
-    if reason is StopReason.USER:
-        return Outcome("Stopped", message=text)
-    if reason is StopReason.TIME_LIMIT:
-        return Outcome("MaxRuntimeExceeded", message=text)
+    if reason in ENDED_ON_PURPOSE:
+        return Outcome(ENDED_ON_PURPOSE[reason], message=text)
     if reason is StopReason.OUT_OF_MEMORY:
         return Outcome.failed("ClientError", Failure(text))
     # Unless the agent was told to end, too, the hosts ended by themselves.

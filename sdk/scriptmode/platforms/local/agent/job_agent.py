@@ -31,7 +31,7 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import JobEvent
@@ -57,10 +57,11 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.platforms.local.agent.host_link import LinkedHost
     from scriptmode.platforms.local.hosts.fleet import HostFleet
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 #: Interval of checking whether it is the turn of a queued job.
@@ -107,8 +108,8 @@ class Agent:
         if self._request.output.checkpoint_uri:
             record = folder.channels / "checkpoints.json"
             self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
-        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._log_to_user)
-        self._progress = progress.ProgressRecorder(folder, self._links.progress)
+        self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
+        self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
 
     def run(self) -> None:
         """Run the job to its end."""
@@ -119,7 +120,9 @@ class Agent:
             outcome = self._train()
             self._report_verification("Pipe", "FastFile")
             if outcome.secondary == "Completed":
-                self._warn_of_unread_pipes()
+                read = {each.channel for each in self._links.progress()}
+                for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
+                    self._log_to_host(host, text)
         self._end_processes()
         outcome = self._explain_end(outcome)
         if outcome.secondary == "Interrupted":
@@ -128,7 +131,7 @@ class Agent:
                 return
             outcome = requeued
         if self._hosts:
-            outcome = self._upload(self._find_model(outcome))
+            outcome = self._upload(outcome)
         self._end(outcome)
 
     @property
@@ -197,7 +200,7 @@ class Agent:
             return _client_error(f"the hosts cannot be prepared: {error}")
         self._enter("Downloading")
         self._links.send("stage")
-        restoring = self._tasks.start(self._restore_checkpoints) if self._checkpoints else None
+        restoring = self._tasks.start(self._delivery.restore_checkpoints) if self._checkpoints else None
         limit = self._request.limits.max_run
         deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
@@ -214,11 +217,6 @@ class Agent:
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
         return _client_error(f"Data download failed: {restoring.error}") if restoring and restoring.error else None
-
-    def _restore_checkpoints(self) -> None:
-        if self._checkpoints:
-            with full_disk.translate_full_disk_errors(self._disk):
-                self._checkpoints.restore()
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
@@ -293,9 +291,7 @@ class Agent:
     def _interrupt(self, reason: str) -> Outcome | None:
         """Copy the last checkpoints and queue the job again; return an outcome if that is impossible."""
         if self._hosts and self._delivery.checkpoints:
-            task = self._tasks.start(self._delivery.finish_checkpoints)
-            while not task.poll():
-                self._wait(supervision.POLL_SECONDS)
+            task = self._run_task(self._delivery.finish_checkpoints)
             for event in task.value or ():
                 self._add_event(*event)
             if task.error:
@@ -306,6 +302,12 @@ class Agent:
         self._fleet.release()
         self.leave_queue()
         return interruption.requeue(self._folder, self._request, reason)
+
+    def _run_task(self, work: Callable[[], Any]) -> ForkedTask:
+        task = self._tasks.start(work)
+        while not task.poll():
+            self._wait(supervision.POLL_SECONDS)
+        return task
 
     def _describe_failure(self, name: str, code: int) -> Outcome:
         if any(host.is_overdue for host in self._hosts):
@@ -318,22 +320,20 @@ class Agent:
             return disconnected
         return describe_host_failure(self._folder, self._sandboxes, name, code)
 
-    def _find_model(self, outcome: Outcome) -> Outcome:
-        """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
-        misplaced = self._links.misplaced() if outcome.secondary == "Completed" else ""
-        if misplaced and not self._delivery.has_model:
-            return _client_error(misplaced)
-        return outcome
-
     def _upload(self, outcome: Outcome) -> Outcome:
-        """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet."""
+        """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet.
+
+        A completed job whose hosts left their model in this machine's ``/opt/ml`` has failed, too.
+        """
+        message = ""
         if outcome.secondary == "Completed":
-            self._enter("Uploading")
+            if (misplaced := self._links.misplaced()) and not self._delivery.has_model:
+                outcome = _client_error(misplaced)
+            else:
+                self._enter("Uploading")
+                message = self._fleet.no_model_message
         with_model = outcome.secondary != "Failed"
-        message = self._fleet.no_model_message if outcome.secondary == "Completed" else ""
-        task = self._tasks.start(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
-        while not task.poll():
-            self._wait(supervision.POLL_SECONDS)
+        task = self._run_task(lambda: self._delivery.deliver(with_model=with_model, no_model_message=message))
         if task.error:
             self._log_to_user(f"artifacts were not delivered: {task.error}")
             if with_model:
@@ -361,23 +361,20 @@ class Agent:
 
     def _sync_logs(self) -> None:
         """Flush the hosts' logs to the disk, so that they are durable before the final state is."""
-        of_hosts = [self._folder.log(name) for name in self._sandboxes]
         with self._heartbeat.beating():
-            for log in of_hosts:
+            for name in self._sandboxes:
                 # A log that was replaced by something else does not prevent syncing the others.
                 with suppress(OSError):
-                    sync_file(log)
+                    sync_file(self._folder.log(name))
             with suppress(OSError):
-                sync_directory(of_hosts[0].parent)
+                sync_directory(self._folder.log("host").parent)
 
     def _enter(self, secondary: str, message: str = "", reason: str = "", failure: Failure | None = None) -> None:
         if self.is_deleted():
             raise _JobDeletedError
         self._heartbeat.beat()
-        before, self._state = (
-            self._state,
-            self._state.with_status(secondary, time.time(), message=message, reason=reason, failure=failure),
-        )
+        before = self._state
+        self._state = before.with_status(secondary, time.time(), message=message, reason=reason, failure=failure)
         if self._state.ended:
             self._states.record_last(self._state, self._wait)
         elif self._state is not before:
@@ -385,10 +382,11 @@ class Agent:
 
     def _record_progress(self) -> None:
         """Record in the status message how much of the current channel is staged, every `PROGRESS_SECONDS`."""
-        now = time.monotonic()
+        if time.monotonic() <= self._next_progress:
+            return
         here = next(reversed(self._links.progress()), None)
-        if here and here.done and now > self._next_progress:
-            self._next_progress = now + PROGRESS_SECONDS
+        if here and here.done:
+            self._next_progress = time.monotonic() + PROGRESS_SECONDS
             amount = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
             message = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
             self._state = self._state.with_message(message, time.time())
@@ -414,7 +412,6 @@ class Agent:
         self._links.poll()
 
     def _end_processes(self) -> None:
-        """Stop every process of the job and remove its mounts."""
         with self._heartbeat.beating():
             problems = [*self._links.end(self._wait_for_links), *self._fleet.remove_hosts()]
             if not self._children.kill_all():
@@ -428,7 +425,6 @@ class Agent:
             self._log(problem)
 
     def _record_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
-        """Record this process and those of the hosts' agents and the hosts."""
         own = process_tree.identify(os.getpid())
         try:
             self._folder.write_processes({**({"agent": own} if own else {}), **processes})
@@ -442,12 +438,6 @@ class Agent:
         for each in self._links.progress():
             if each.mode in modes and each.verified:
                 self._log_to_user(f"channel {each.channel!r}: {each.verified}")
-
-    def _warn_of_unread_pipes(self) -> None:
-        """Write a line to the log of every host for each Pipe mode channel that no host opened."""
-        read = {each.channel for each in self._links.progress()}
-        for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
-            self._log_to_host(host, text)
 
     def _add_event(self, reason: str, message: str, host: str = "") -> None:
         """Record an event. The next status may be the current one, with which nothing would be written."""

@@ -12,31 +12,18 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-class _Log(io.RawIOBase):
+class _Log(io.FileIO):
     """Stream to a descriptor; text that a full disk refuses is written later, or counted and dropped."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        super().__init__(descriptor, "w", closefd=False)
         self._sink, self._process = Sink(descriptor), os.getpid()
-
-    @property
-    def name(self) -> int:
-        """The descriptor, as for other streams without a file name."""
-        return self._descriptor
-
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        return self._descriptor
-
-    def writable(self) -> bool:
-        """Return whether the stream can be written: always."""
-        return True
 
     def write(self, content: Buffer, /) -> int:
         """Write or buffer all of ``content``; never raise ``OSError``."""
         if self._process != os.getpid():
             # In a forked child: the parent writes what is buffered, so the child begins with an empty buffer.
-            self._sink, self._process = Sink(self._descriptor), os.getpid()
+            self._sink, self._process = Sink(self.fileno()), os.getpid()
         data = bytes(content)
         self._sink.write(data)
         return len(data)

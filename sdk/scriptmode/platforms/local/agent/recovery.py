@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +48,6 @@ _AGENT_SECONDS = 0.5
 _WAKING_SECONDS = 10.0
 #: Seconds after its time limit and the grace period in which a working agent has ended a job for certain.
 _OVERDUE_SECONDS = 15.0
-#: The final secondary status of a job whose agent the engine ended on purpose.
-_OUTCOMES = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -101,8 +100,6 @@ def _with_location(folder: JobFolder, state: JobState, control: AgentControl, lo
 
 def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
     """Return the state with a note where the agent or the launcher of a host on this machine is stopped."""
-    from scriptmode_runtime.processes import process_tree
-
     for name, identity in folder.read_processes().items():
         if process_tree.is_stopped(identity):
             what = f"the {name}" if name.startswith("agent") else f"the launcher of {name}"
@@ -127,16 +124,11 @@ def request_stop(folder: JobFolder) -> None:
     is_silent = not state.ended and folder.silent_since() is not None
     if state.stoppable or is_silent:
         folder.request_stop()
-        stop_waiting_agent(folder)
+        control = find_control(folder)
+        if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
+            control.withdraw(folder)
     if is_silent:
         reconcile(folder)
-
-
-def stop_waiting_agent(folder: JobFolder) -> None:
-    """Remove the agent of a job from its engine's queue, after a stop was requested; raise `PlatformError`."""
-    control = find_control(folder)
-    if control.locate(folder, folder.read_state()).presence is Presence.WAITING:
-        control.withdraw(folder)
 
 
 def find_control(folder: JobFolder) -> AgentControl:
@@ -173,12 +165,11 @@ def is_agent_lost(state: JobState) -> bool:
 
 def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:
     """Return the state of a job whose agent does not answer; end an agent that should have ended the job by now."""
-    from scriptmode_runtime.processes import process_tree
-
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
-    age = format_duration(max(0.0, time.time() - since))
-    silence = f"the job's agent{process} has not answered since {_clock(since)}, for {age}"
+    age = format_duration(time.time() - since)
+    clock = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since))
+    silence = f"the job's agent{process} has not answered since {clock}, for {age}"
     overdue = _find_overdue(folder, state)
     if agent and overdue:
         if _answers_when_woken(folder, agent):
@@ -214,18 +205,15 @@ def _find_overdue(folder: JobFolder, state: JobState) -> Problem | None:
     trained = state.seconds_in("Training", now)
     if not trained:
         return None
-    trained += state.seconds_in("Stopping", now)
     job = folder.read_job()
     limit = job.request.limits.max_run
     # A working agent ends the job after the limit and the grace period.
-    overdue = trained - (limit + job.stop_grace)
+    overdue = trained + state.seconds_in("Stopping", now) - (limit + job.stop_grace)
     return Problem(f"MaxRuntimeInSeconds, {limit} s, had passed") if overdue > _OVERDUE_SECONDS else None
 
 
 def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
     """Send SIGCONT to an agent; return whether it works again. It then ends the job by itself."""
-    from scriptmode_runtime.processes import process_tree
-
     process_tree.send_signal(agent, signal.SIGCONT)
     process_tree.wait_until(
         lambda: folder.silent_since() is None or not process_tree.is_running(agent), _WAKING_SECONDS
@@ -235,16 +223,9 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
 
 def _kill_agent(folder: JobFolder) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
-    from scriptmode_runtime.processes import process_tree
-
     with suppress(PlatformError):
         find_control(folder).kill(folder)
-
-    def is_free() -> bool:
-        with folder.try_lock() as is_locked:
-            return is_locked is not False
-
-    return process_tree.wait_until(is_free, process_tree.KILL_SECONDS)
+    return process_tree.wait_until(lambda: not folder.has_agent(), process_tree.KILL_SECONDS)
 
 
 class ReconciledJob:
@@ -279,18 +260,14 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
         state = folder.read_state()
         if not is_locked or state.ended:
             state = with_stop_request(folder, state)
-            is_unrecorded = is_locked is None and not state.ended
-            return replace(state, note=_UNRECORDED.format(secondary=state.secondary)) if is_unrecorded else state
+            if is_locked is None and not state.ended:
+                state = replace(state, note=_UNRECORDED.format(secondary=state.secondary))
+            return state
         outcome = find_outcome(state)
         if outcome.secondary == "Stopped":
             state = with_stop_request(folder, state)
-        ended = state.with_status(
-            outcome.secondary,
-            time.time(),
-            message=outcome.message,
-            reason=outcome.reason,
-            failure=outcome.failure,
-        )
+        message, reason, failure = outcome.message, outcome.reason, outcome.failure
+        ended = state.with_status(outcome.secondary, time.time(), message=message, reason=reason, failure=failure)
         # A job whose record cannot be read has no known hosts.
         with suppress(PlatformError):
             hosts = folder.read_job().request.resources.hosts
@@ -304,7 +281,7 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
 def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> Outcome:
     """Stop the processes of a job whose agent is gone; return the job's outcome."""
     problem = end_orphans(folder)
-    if secondary := _OUTCOMES.get(termination.reason):
+    if secondary := ENDED_ON_PURPOSE.get(termination.reason):
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
     cause += (
@@ -333,7 +310,6 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     from scriptmode.data import mounts
     from scriptmode.platforms.local.agent import cleanup
     from scriptmode.platforms.local.outputs import packed_artifacts
-    from scriptmode_runtime.processes import process_tree
 
     processes = folder.read_processes()
 
@@ -356,7 +332,3 @@ def end_orphans(folder: JobFolder) -> Problem | None:
     with suppress(OSError, PlatformError):
         packed_artifacts.remove_drafts(folder.read_job().request, folder.output)
     return Problem(", and ".join(problems)) if problems else None
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import tempfile
 import time
 from contextlib import contextmanager, suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
-from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, JobNotFoundError, ScriptmodeError, UnreadableJobError
+from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import absent_engine
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -42,17 +41,17 @@ def delete_job(folder: JobFolder) -> None:
     with suppress(UnreadableJobError):
         if not folder.read_state().ended and (absent := absent_engine(folder)):
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
-    if not _is_free(folder):
+    if folder.has_agent():
         with suppress(ScriptmodeError):
             if recovery.find_control(folder).kill(folder):
-                process_tree.wait_until(lambda: _is_free(folder), _ENDING_SECONDS)
-    if _is_free(folder):
+                process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS)
+    if not folder.has_agent():
         with suppress(DataError):
             # The containers of a job are found by its request; without a readable one none are.
             recovery.end_orphans(folder)
     with _jobs_locked(folder):
         moved = _rename(folder)
-    if not process_tree.wait_until(lambda: _is_free(moved), _ENDING_SECONDS):
+    if not process_tree.wait_until(lambda: not moved.has_agent(), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that directory",
@@ -97,11 +96,29 @@ def _jobs_locked(folder: JobFolder) -> Iterator[None]:
 def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
     """Remove a job's directory under its new name, and what interrupted removals left."""
     mounts.detach(moved.hosts)
-    _remove(folder.name, moved.path)
+    deadline = time.monotonic() + _WRITING_SECONDS
+    while error := _try_remove(moved.path.parent):
+        # Killed processes may still finish their writes.
+        if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
+            raise DataError(
+                f"training job {folder.name} is deleted, but not all of its files: {error}",
+                advice=f"remove {moved.path.parent} as the user who owns what is left in it",
+            ) from error
+        time.sleep(_POLL_SECONDS)
     for left in folder.path.parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if _was_interrupted(left):
                 beneath.remove_tree(left)
+
+
+def _try_remove(path: Path) -> OSError | None:
+    try:
+        beneath.remove_tree(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error
+    return None
 
 
 def _was_interrupted(left: Path) -> bool:
@@ -109,16 +126,7 @@ def _was_interrupted(left: Path) -> bool:
     jobs = [JobFolder(path) for path in left.iterdir()]
     if not jobs:
         return time.time() - left.stat().st_mtime > _ENDING_SECONDS
-    return all(map(_is_free, jobs))
-
-
-def _is_free(folder: JobFolder) -> bool:
-    """Return whether no agent holds the job's lock; also true without a lock file."""
-    try:
-        with folder.try_lock() as is_locked:
-            return is_locked is not False
-    except (DataError, JobNotFoundError):
-        return True
+    return not any(job.has_agent() for job in jobs)
 
 
 def rename_for_removal(path: Path) -> Path:
@@ -149,26 +157,3 @@ def _step(folder: JobFolder, error: OSError) -> str:
     if error.errno == errno.EROFS:
         return "delete it where that file system can be written"
     return f"delete it as the user who owns {folder.path}"
-
-
-def _remove(name: str, path: Path) -> None:
-    """Remove the directory at ``path`` and its parent; retry while killed processes still finish their writes."""
-    deadline = time.monotonic() + _WRITING_SECONDS
-    while error := _try_remove(path.parent):
-        if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
-            raise DataError(
-                f"training job {name} is deleted, but not all of its files: {error}",
-                advice=f"remove {os.fspath(path.parent)} as the user who owns what is left in it",
-            ) from error
-        time.sleep(_POLL_SECONDS)
-
-
-def _try_remove(path: Path) -> OSError | None:
-    """Remove a directory; return the error where that was not possible."""
-    try:
-        beneath.remove_tree(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return error
-    return None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.platforms.local.store.state import Outcome
@@ -19,29 +20,13 @@ from scriptmode.platforms.local.system import full_disk
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scriptmode.platforms.local.hosts import StartedHost
     from scriptmode.platforms.local.store.job_store import JobFolder
 
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
 #: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
 FAILURE_GRACE_SECONDS = 1.5
-
-
-class SupervisedHost(Protocol):
-    """A host that was started."""
-
-    @property
-    def name(self) -> str:
-        """The host's name in the job, such as ``algo-1``."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""
 
 
 #: Seconds after its time limit when a host's agent ends its hosts by itself: the job's agent is stopped, or hangs.
@@ -77,9 +62,7 @@ class SupervisionHooks:
     clock: Callable[[], float] = time.monotonic
 
 
-def supervise(
-    hosts: Sequence[SupervisedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks
-) -> Outcome:
+def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks) -> Outcome:
     """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit."""
     deadline = hooks.clock() + max_runtime
     while True:
@@ -90,41 +73,34 @@ def supervise(
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            deadline = _terminate(hosts, FAILURE_GRACE_SECONDS, hooks)
-            # This may ask a scheduler that does not answer soon.
-            outcome = hooks.describe_failure(*failed)
-            _kill_after(deadline, hosts, hooks)
-            return outcome
+            described: Outcome = end_hosts(
+                hosts, FAILURE_GRACE_SECONDS, hooks, partial(hooks.describe_failure, *failed)
+            )
+            return described
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
-            end_hosts(hosts, stop_grace, hooks, "Stopping: a stop was requested")
+            end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, "Stopping: a stop was requested"))
             return Outcome("Stopped")
         left = deadline - hooks.clock()
         if left <= 0:
-            end_hosts(hosts, stop_grace, hooks, f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
+            message = f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s"
+            end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, message))
             return Outcome("MaxRuntimeExceeded")
         hooks.wait(min(POLL_SECONDS, left))
 
 
-def end_hosts(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks, message: str = "") -> None:
+def end_hosts(
+    hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], Any] = lambda: None
+) -> Any:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds.
 
-    Clients that follow the job are told the message after the first, because that may take a scheduler's answer.
+    Returns the result of ``meanwhile``, which may ask a scheduler that does not answer soon.
     """
-    deadline = _terminate(hosts, grace, hooks)
-    if message:
-        hooks.on_stopping(message)
-    _kill_after(deadline, hosts, hooks)
-
-
-def _terminate(hosts: Sequence[SupervisedHost], grace: float, hooks: SupervisionHooks) -> float:
     for host in hosts:
         host.terminate()
-    return hooks.clock() + grace
-
-
-def _kill_after(deadline: float, hosts: Sequence[SupervisedHost], hooks: SupervisionHooks) -> None:
+    deadline = hooks.clock() + grace
+    result = meanwhile()
     while any(host.poll() is None for host in hosts):
         left = deadline - hooks.clock()
         if left <= 0:
@@ -132,3 +108,4 @@ def _kill_after(deadline: float, hosts: Sequence[SupervisedHost], hooks: Supervi
         hooks.wait(min(POLL_SECONDS, left))
     for host in hosts:
         host.kill()
+    return result

@@ -72,7 +72,6 @@ class UsageSampler:
         return found
 
     def _find_process(self, host: Host) -> ProcessIdentity | None:
-        """Return the identity of a host's first process while it runs."""
         if host.name not in self._processes:
             pid = host.find_process()
             identity = process_tree.identify(pid) if pid else None

@@ -1,9 +1,8 @@
 """The hosts of a job: processes or containers of this machine, behind the protocols `Host`, `Fleet` and `Engine`.
 
-- `engine`: all that depends on the kind of the hosts, and the choice of the kind; `fleet`: the hosts of one job
-- `started_agent`: the start of a host's agent
+- `engine`: all that depends on the kind of the hosts, and the choice of the kind
+- `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
-- `requested_versions`: the warning of another TensorFlow or Python than a job names
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
 - `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds
@@ -38,12 +37,25 @@ class HostSettings:
     region: str = LOCAL_REGION
 
 
-class Host(Protocol):
-    """One machine of a training job: started once, ended once."""
+class StartedHost(Protocol):
+    """A host that was started, as the agents see it."""
 
     @property
     def name(self) -> str:
         """The host's name in the job, such as ``algo-1``."""
+
+    def poll(self) -> int | None:
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM to ``train``."""
+
+    def kill(self) -> None:
+        """Kill every process of the host (SIGKILL)."""
+
+
+class Host(StartedHost, Protocol):
+    """One machine of a training job: started once, ended once."""
 
     @property
     def pid(self) -> int:
@@ -58,12 +70,3 @@ class Host(Protocol):
 
     def start(self) -> None:
         """Start the host's ``train``; raise ``OSError`` if that is impossible."""
-
-    def poll(self) -> int | None:
-        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
-
-    def terminate(self) -> None:
-        """Send SIGTERM to ``train``."""
-
-    def kill(self) -> None:
-        """Kill every process of the host (SIGKILL)."""

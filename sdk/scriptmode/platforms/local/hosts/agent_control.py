@@ -23,6 +23,10 @@ class StopReason(Enum):
     UNKNOWN = "unknown"
 
 
+#: The final secondary status of a job whose agent was ended on purpose.
+ENDED_ON_PURPOSE = {StopReason.USER: "Stopped", StopReason.TIME_LIMIT: "MaxRuntimeExceeded"}
+
+
 @dataclass(frozen=True)
 class Termination:
     """The end of an agent, or the request to end: its reason, and a sentence about it for the user ("" without one)."""
@@ -60,19 +64,23 @@ class AgentLocation:
 
 
 class AgentControl(Protocol):
-    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder."""
+    """The part of an engine that concerns started agents. It has no state: what it needs is in the job's folder.
+
+    What only a scheduler does has a default.
+    """
 
     #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
-    pending_message: str
+    pending_message: str = ""
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
         """Return why the agent, which calls this, or its hosts ended or got SIGTERM without a request in the folder.
 
         ``None`` where the engine did not end them. ``was_signalled``: the agent itself got a signal, not only hosts.
         """
+        return None
 
     def requeue(self, folder: JobFolder) -> None:
         """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible."""

@@ -15,10 +15,11 @@ from scriptmode.core.spec.versions import version_numbers
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.platforms import planned_containers
-from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers, job_variables
+from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
+from scriptmode.platforms.local.hosts.engine import Engine
+from scriptmode.platforms.local.hosts.interpreter import warn_of_others
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
-from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 _GUARD_SECONDS = 3.0
 
 
-class ContainerEngine(LocalAgent):
-    """Engine of ``local`` and ``local_gpu``; implements `engine.Engine`."""
+class ContainerEngine(LocalAgent, Engine):
+    """Engine of ``local`` and ``local_gpu``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Fill in the image: the spec's, else the one that this project builds, with a warning of other versions."""
@@ -77,8 +78,7 @@ class ContainerEngine(LocalAgent):
     ) -> dict[str, PlannedHost]:
         """Return the environment of each host, without the secret."""
         request, _ = container_fleet.with_visible_source(job.request)
-        environment = container_fleet.container_environment(job.request, inherited)
-        variables = job_variables.with_job_variables(environment, job)
+        variables = container_fleet.container_environment(job, inherited)
         cluster = {"secret": planned_containers.HIDDEN, **container_fleet.requirements_settings(job.request)}
         return planned_containers.plan_container_hosts(request, variables, cluster)
 
@@ -142,13 +142,13 @@ def _image_of(spec: TrainingJobSpec, region: str) -> str:
 
     tensorflow = _nearest(algorithm.framework_version, TENSORFLOW_VERSIONS)
     image = default_image(tensorflow)
-    installed = Installed(f"the hosts run this project's image {image}", (tensorflow,), PYTHON_VERSION)
     with warnings.catch_warnings():
         # About an image that does not run.
         warnings.simplefilter("ignore")
         uri = _similar_image_of_aws(algorithm, region)
     named = f"{uri!r}, which is AWS's and is pulled with your AWS credentials" if uri else "..."
-    warn_of_others(algorithm, installed, f"For another image give image_uri={named}")
+    hosts, advice = f"the hosts run this project's image {image}", f"For another image give image_uri={named}"
+    warn_of_others(algorithm, hosts, (tensorflow,), PYTHON_VERSION, advice)
     return image
 
 
@@ -172,7 +172,6 @@ def _similar_image_of_aws(algorithm: Algorithm, region: str) -> str | None:
 
 
 def _find_image_of_aws(algorithm: Algorithm, python: str | None, instance_type: str, region: str) -> str:
-    """Return the URI of AWS's image of that TensorFlow and Python; raise `SpecError` where AWS has none."""
     return images.look_up_image(
         framework_version=str(algorithm.framework_version),
         py_version=python,

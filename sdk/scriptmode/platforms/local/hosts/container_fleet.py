@@ -22,11 +22,13 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.data.staging import StagingArea
 from scriptmode.errors import ContainerError, DataError
+from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
-from scriptmode.platforms.local.hosts.started_agent import fork_agent
+from scriptmode.platforms.local.hosts.job_variables import with_job_variables
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
@@ -41,14 +43,11 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.hosts.fleet import Serve
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import Serve, StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-#: The first network interface of a container on the job's network.
-NETWORK_INTERFACE = "eth0"
 #: Where a source archive of this machine is copied for the hosts.
 SOURCE_DIR = "input/source"
 #: The user's credentials, Region and endpoints, which containers get; SageMaker gives them those of the role.
@@ -72,8 +71,8 @@ _BEFORE_SHAPE = {"since!": float, "known!": [int]}
 _DIGEST_CHARACTERS = 8
 
 
-class ContainerFleet:
-    """Fleet of containers; implements `fleet.Fleet` and `fleet.HostFleet`."""
+class ContainerFleet(Fleet, HostFleet):
+    """Fleet of containers."""
 
     no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
@@ -89,15 +88,13 @@ class ContainerFleet:
         #: The lock of the image's environments, while the hosts use them.
         self._in_use: int | None = None
         self._umask = _READABLE
+        if os.geteuid():
+            # Other users, such as that of a container, can read only the FUSE mounts of root.
+            self.mount_obstacle = Problem("a user's own mounts are not to be seen in containers")
         self.sandboxes = {
-            name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
+            name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, planned_containers.INTERFACE)
             for name in job.request.resources.hosts
         }
-
-    @property
-    def mount_obstacle(self) -> Problem | None:
-        """Why containers cannot read FUSE mounts of the agent: other users can read only those of root."""
-        return None if os.geteuid() == 0 else Problem("a user's own mounts are not to be seen in containers")
 
     def prepare(self) -> None:
         """Create the network and the sandboxes; from now on a guard process removes them if this process dies."""
@@ -130,9 +127,9 @@ class ContainerFleet:
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
-        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
+        return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.engine)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
@@ -151,7 +148,7 @@ class ContainerFleet:
                     job=self._folder.label,
                     image=self._image,
                     network=self._docker_name("network"),
-                    environment=environments[name],
+                    environment=container_environment(self._job, self._inherited),
                     binds=(*self._binds(sandbox), *shared),
                     entrypoint=entry,
                     # `train` is the argument of the image's entry point, if the request sets neither.
@@ -165,13 +162,6 @@ class ContainerFleet:
             for name, sandbox in self.sandboxes.items()
         ]
 
-    def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
-        """Return the request's variables, and the credentials among the inherited variables.
-
-        Hosts without a network get no credentials.
-        """
-        return container_environment(self._job.request, self._inherited)
-
     def find_disconnected(self) -> Problem | None:
         """Return which containers were disconnected from the job's network."""
         network = self._docker_name("network")
@@ -179,9 +169,6 @@ class ContainerFleet:
         found = [name for name in self.sandboxes if self._docker_name(name) in gone]
         what = f"{', '.join(found)}: disconnected from the job's network, {network}"
         return Problem(what, "run the job again") if found else None
-
-    def find_misplaced_output(self) -> None:
-        """Return ``None``: every container has an ``/opt/ml`` of its own."""
 
     def release_machine(self) -> None:
         """Release the lock of the image's environments; no container uses them any more."""
@@ -201,9 +188,6 @@ class ContainerFleet:
         except ContainerError as error:
             return [str(error)]
         return []
-
-    def release(self) -> None:
-        """Skip: containers have their own ports, so none are reserved."""
 
     def _docker_name(self, what: str) -> str:
         """Return Docker's name for a container or the network, unique also if data directories share a job name."""
@@ -256,7 +240,6 @@ class ContainerFleet:
         return tuple(binds)
 
     def _file_systems(self, sandbox: Sandbox) -> dict[str, FileSystemInput]:
-        """Return the file systems of a host by the names of their channels."""
         return {
             channel.name: channel.source
             for channel in self._job.request.channels
@@ -264,14 +247,15 @@ class ContainerFleet:
         }
 
 
-def container_environment(job: JobRequest, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of every host, except for those of `job_variables`."""
+def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
+    request = job.request
     # As on SageMaker, which gives no credentials to containers without a network.
-    names = () if job.network.isolation else CREDENTIALS
+    names = () if request.network.isolation else CREDENTIALS
     own = {name: inherited[name] for name in names if name in inherited}
-    if job.resources.count > 1:
+    if request.resources.count > 1:
         own.update(_ON_SHARED_CORES)
-    return {**own, **job.environment}
+    return with_job_variables({**own, **request.environment}, job)
 
 
 def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
@@ -320,13 +304,11 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
 
 
 def _has_new_entries(folder: Path, owner: int) -> bool:
-    """Return whether a directory has an entry of another user than the owner."""
     with os.scandir(folder) as entries:
         return any(entry.stat(follow_symlinks=False).st_uid != owner for entry in entries)
 
 
 def _environments(folder: JobFolder) -> image_environments.ImageEnvironments:
-    """Return the environments of the data directory that holds a job."""
     return image_environments.ImageEnvironments(JobStore(folder.path.parent.parent).environments)
 
 

@@ -7,6 +7,7 @@ output is read from an attached stream, which Docker sends without delay and wit
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from contextlib import closing, contextmanager, suppress
@@ -19,12 +20,11 @@ from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
-from scriptmode.platforms.local.hosts.container_output import copy_output
 from scriptmode_runtime.processes import system
 from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
@@ -35,6 +35,8 @@ NOT_RUN = 125
 #: Time limit for reading the rest of a container's output after its removal; its processes are dead by then.
 _DRAIN_SECONDS = 2.0
 _POLL_SECONDS = 0.05
+#: Seconds for which a line without an end delays the other stream, as in the runtime's relay.
+_HOLD_SECONDS = 0.5
 #: The timeout that stands for none, because Docker's client requires one for each call.
 NO_LIMIT_SECONDS = 7 * 24 * 3600
 #: Fragments of Docker's messages, and the next step for each.
@@ -153,7 +155,6 @@ class ContainerHost:
 
 
 def _follow(container: Container, log: Path) -> dict[str, Any]:
-    """Run a container to its end; return its exit code and whether it ran out of memory."""
     with with_advice(), docker_client.docker_client("the container cannot be started") as client:
         identifier = create_container(client.api, container)
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
@@ -171,22 +172,89 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
     return {"code": state["ExitCode"], "out_of_memory": state["OOMKilled"]}
 
 
+class MergedStreams:
+    """The streams of one container, merged so that no line stands inside another.
+
+    A print is often several writes, between which Docker may send output of the other stream. That waits for the end of
+    the line, but at most for `_HOLD_SECONDS`.
+    """
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
+        #: The stream of the incomplete line in the log, and the output of the other one since then.
+        self._holder: int | None = None
+        self._waiting: list[tuple[int, bytes]] = []
+        self._deadline = 0.0
+
+    def add(self, stream: int, data: bytes) -> None:
+        """Write the next bytes of a stream, or keep them until the other stream's line has ended."""
+        if self._holder not in (None, stream):
+            if not self._waiting:
+                self._deadline = time.monotonic() + _HOLD_SECONDS
+            self._waiting.append((stream, data))
+            return
+        end = data.find(b"\n") + 1 if self._waiting else 0
+        if end:
+            self._write(data[:end])
+            self._resume()
+            data = data[end:]
+            if data:
+                self.add(stream, data)
+            return
+        self._write(data)
+        self._holder = None if data.endswith((b"\n", b"\r")) else stream
+
+    def remaining_seconds(self) -> float | None:
+        """Return how long the kept output still waits, or ``None`` where nothing is kept."""
+        return max(0.0, self._deadline - time.monotonic()) if self._waiting else None
+
+    def release(self) -> None:
+        """Write the kept output, on a new line."""
+        if self._waiting:
+            self._write(b"\n")
+            self._resume()
+
+    def _resume(self) -> None:
+        kept, self._waiting, self._holder = self._waiting, [], None
+        for stream, data in kept:
+            self.add(stream, data)
+
+
+def copy_output(attached: Any, write: Callable[[bytes], None]) -> None:
+    """Write the output of an attached container until its streams end. ``attached`` is Docker's socket."""
+    from docker.utils.socket import frames_iter
+
+    streams = MergedStreams(write)
+    frames = frames_iter(attached, tty=False)
+    readable = select.poll()
+    readable.register(attached, select.POLLIN)
+    while True:
+        seconds = streams.remaining_seconds()
+        if seconds is not None and not (seconds and readable.poll(seconds * 1000)):
+            streams.release()
+        frame = next(frames, None)
+        if frame is None:
+            break
+        streams.add(*frame)
+    streams.release()
+
+
 def create_container(api: Any, container: Container, user: str | None = None) -> str:
     """Create a container without starting it; return its ID. ``user`` defaults to the image's user."""
     from docker.types import DeviceRequest, LogConfig, Mount
 
     limits = container.limits
-    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if container.has_gpus else None
     host_config = api.create_host_config(
         mounts=[Mount(bind.target, bind.source, type="bind", read_only=bind.read_only) for bind in container.binds],
         network_mode=container.network,
         log_config=LogConfig(type="none"),
-        shm_size=limits.shm_size or _half_of_memory(),
+        # By default half of this machine's memory, Linux's own size of a tmpfs: a limit, not a reservation.
+        shm_size=limits.shm_size or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2,
         mem_limit=limits.memory,
         nano_cpus=limits.cpus and int(limits.cpus * 10**9),
         pids_limit=limits.pids,
         security_opt=["no-new-privileges"] if limits.no_new_privileges else None,
-        device_requests=gpus,
+        device_requests=[DeviceRequest(count=-1, capabilities=[["gpu"]])] if container.has_gpus else None,
     )
     known_as = api.create_endpoint_config(aliases=[container.hostname])
     has_network = container.network != "none"
@@ -203,11 +271,6 @@ def create_container(api: Any, container: Container, user: str | None = None) ->
         networking_config=api.create_networking_config({container.network: known_as}) if has_network else None,
     )
     return str(made["Id"])
-
-
-def _half_of_memory() -> int:
-    """Return half of this machine's memory, Linux's own default size of a tmpfs: a limit, not a reservation."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _remove_named(name: str) -> None:

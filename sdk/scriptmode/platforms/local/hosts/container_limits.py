@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -78,15 +79,18 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
             advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}",
         )
     asked: dict[str, tuple[str, object]] = {
-        name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))
+        **{name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))},
+        **{name: ("container_limits", value) for name, value in (given or {}).items()},
     }
-    asked.update({name: ("container_limits", value) for name, value in (given or {}).items()})
     known = [field.name for field in fields(ContainerLimits)]
     found: dict[str, Any] = {}
     for name, (owner, value) in asked.items():
         validate_keys(owner, [name], known)
-        where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
-        found[name] = _PARSERS[name](where, value)
+        try:
+            found[name] = _PARSERS[name](str(value))
+        except ValueError as error:
+            where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
+            raise SpecError(f"{where} is {value!r}", argument="container_limits", advice=str(error)) from error
     return ContainerLimits(**found)
 
 
@@ -100,58 +104,42 @@ def _entries(text: str) -> list[tuple[str, str]]:
     return entries
 
 
-def _cpus(where: str, value: object) -> float:
-    try:
-        number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
-    except ValueError:
-        number = 0.0
-    # The smallest unit of Docker is a hundredth of a CPU.
-    if not 0.01 <= number < float("inf"):  # noqa: PLR2004
-        raise SpecError(
-            f"{where} is {value!r}",
-            argument="container_limits",
-            advice="give the number of CPUs that a host may use, such as 2 or 0.5",
-        )
-    return number
+# The parsers of the limits raise ``ValueError`` with the advice.
 
 
-def _size(where: str, value: object, *, least: int = 1) -> int:
-    found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
+def _cpus(text: str) -> float:
+    with suppress(ValueError):
+        # The smallest unit of Docker is a hundredth of a CPU.
+        if 0.01 <= (number := float(text)) < float("inf"):  # noqa: PLR2004
+            return number
+    raise ValueError("give the number of CPUs that a host may use, such as 2 or 0.5")
+
+
+def _size(text: str, *, least: int = 1) -> int:
+    found = _SIZE.fullmatch(text)
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if size == 0:
-        raise SpecError(
-            f"{where} is {value!r}",
-            argument="container_limits",
-            advice="give a number of bytes, or a size such as '512m' or '8g'",
-        )
+        raise ValueError("give a number of bytes, or a size such as '512m' or '8g'")
     if size < least:
-        raise SpecError(
-            f"{where} is {value!r}", argument="container_limits", advice="a container needs 6m, TensorFlow about 1g"
-        )
+        raise ValueError("a container needs 6m, TensorFlow about 1g")
     return size
 
 
-def _pids(where: str, value: object) -> int:
-    is_number = isinstance(value, (int, str)) and not isinstance(value, bool) and re.fullmatch(r"\d{1,9}", str(value))
-    number = int(str(value)) if is_number else 0
+def _pids(text: str) -> int:
+    number = int(text) if re.fullmatch(r"\d{1,9}", text) else 0
     if number < _LEAST_PIDS:
-        raise SpecError(
-            f"{where} is {value!r}",
-            argument="container_limits",
-            advice=f"give the number of processes and threads that a host may have, {_LEAST_PIDS} or more; "
-            "TensorFlow needs some hundreds",
-        )
+        what = f"give the number of processes and threads that a host may have, {_LEAST_PIDS} or more"
+        raise ValueError(f"{what}; TensorFlow needs some hundreds")
     return number
 
 
-def _flag(where: str, value: object) -> bool:
-    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
-    if found is None:
-        raise SpecError(f"{where} is {value!r}", argument="container_limits", advice="give True or False")
-    return found
+def _flag(text: str) -> bool:
+    if text.lower() not in _BOOLEANS:
+        raise ValueError("give True or False")
+    return _BOOLEANS[text.lower()]
 
 
-_PARSERS: dict[str, Callable[[str, object], object]] = {
+_PARSERS: dict[str, Callable[[str], object]] = {
     "shm_size": _size,
     "memory": partial(_size, least=_LEAST_MEMORY),
     "cpus": _cpus,

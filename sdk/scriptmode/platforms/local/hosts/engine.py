@@ -39,11 +39,13 @@ class Engine(AgentControl, Protocol):
     def require_software(self, job: JobRequest) -> None:
         """Raise `PlatformError` where the hosts' software has to be made before a job can start."""
 
-    def settings(self, given: HostSettings) -> dict[str, object]:
+    def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002
         """Return the settings of this engine for the job's record; raise `SpecError` for wrong ones."""
+        return {}
 
-    def plan_script(self, job: Job, store: JobStore) -> str:
+    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002
         """Return what a scheduler would be given for a job, as text; "" for an engine without one."""
+        return ""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
         """Start a new job's agent, or submit it to where it will run; raise `PlatformError`.

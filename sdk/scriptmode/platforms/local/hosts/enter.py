@@ -1,13 +1,13 @@
 """Replace this process by a command in the environment of a running process, found by its variables.
 
-``python -c <this file> [--own] [--tied] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image
+``python -c <this file> [--tied] NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image
 with Python: the command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has
-all of ``NAME=VALUE``, and finds this interpreter first. With ``--own`` processes of other users, who may give theirs
-any variables, do not count: in a container every process is the job's. If it cannot be run, the exit code is a shell's:
-126 or 127.
+all of ``NAME=VALUE``, and finds this interpreter first. Processes of other users, who may give theirs any variables, do
+not count. If it cannot be run, the exit code is a shell's: 126 or 127.
 
 With ``--tied``, which a container needs, this process stays: each byte of its input is the number of a signal for the
-command, and the end of its input, when the client that wrote it is gone, ends the command.
+command, and the end of its input, when the client that wrote it is gone, ends the command. Every process of the
+container is the job's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-_OWN, _TIED = "--own", "--tied"
+_TIED = "--tied"
 #: Time for a command to end after SIGTERM before it is killed.
 _GRACE_SECONDS = 5.0
 _NOT_RUN, _NOT_FOUND = 126, 127
@@ -80,8 +80,8 @@ def _forward_signals(process: subprocess.Popen[bytes]) -> None:
 def main(words: list[str]) -> None:
     """Run the command; the process becomes it, or with ``--tied`` waits for it."""
     at = words.index("--")
-    wanted, command = [os.fsencode(word) for word in words[:at] if word not in (_OWN, _TIED)], words[at + 1 :]
-    found = find_process(wanted, is_own=_OWN in words[:at])
+    is_tied, command = _TIED in words[:at], words[at + 1 :]
+    found = find_process([os.fsencode(word) for word in words[:at] if word != _TIED], is_own=not is_tied)
     if found is None:
         sys.exit(
             "scriptmode: the script of this host does not run yet, or any more; try again, or see: scriptmode list"
@@ -93,7 +93,7 @@ def main(words: list[str]) -> None:
         directory = os.open(process / "cwd", os.O_RDONLY | os.O_DIRECTORY)
         enter_namespaces(process)
         os.fchdir(directory)
-        if _TIED in words[:at]:
+        if is_tied:
             sys.exit(run_tied(command, variables))
         os.execvpe(command[0], command, variables)  # noqa: S606 - no shell: the words are the user's
     except OSError as error:

@@ -37,24 +37,7 @@ def run_beside_process(
     `DataError` if the command cannot start.
     """
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    return _run((*on_machine, job.python, *_ISOLATED, _entering_program(), "--own", *wanted, "--", *command))
-
-
-def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> int:
-    """Run a command, without input, as the script of a host that is a container would start it.
-
-    Returns its exit code as a shell's; raises `DataError` or `ContainerError` if the command cannot start.
-    """
-    argv = ("python3", *_ISOLATED, _entering_program(), "--tied", f"SM_CURRENT_HOST={host}", "--", *command)
-    return _run_in_container(folder.label, host, argv)
-
-
-def _entering_program() -> str:
-    return Path(enter.__file__).read_text(encoding="utf-8")
-
-
-def _run(argv: Sequence[str]) -> int:
-    """Run a program with this process's standard streams."""
+    argv = (*on_machine, job.python, *_ISOLATED, _entering_program(), *wanted, "--", *command)
     try:
         process = subprocess.Popen(argv)
     except OSError as error:
@@ -71,15 +54,17 @@ def _run(argv: Sequence[str]) -> int:
         return code if code >= 0 else 128 - code
 
 
-def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
-    """Run a program in a container, without input; copy its output to this process's standard streams.
+def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> int:
+    """Run a command, without input, as the script of a host that is a container would start it.
 
-    Docker starts it apart from this process: its input carries the signals that it would get otherwise.
+    Docker starts it apart from this process: its input carries the signals that it would get otherwise. Returns its
+    exit code as a shell's; raises `DataError` or `ContainerError` if the command cannot start.
     """
+    argv = ["python3", *_ISOLATED, _entering_program(), "--tied", f"SM_CURRENT_HOST={host}", "--", *command]
     with docker_client.docker_client(f"the command cannot be run on {host}") as client:
-        for each in client.api.containers(filters={"label": f"{LABEL}={label}"}):
+        for each in client.api.containers(filters={"label": f"{LABEL}={folder.label}"}):
             if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
-                started = client.api.exec_create(each["Id"], list(argv), stdin=True)
+                started = client.api.exec_create(each["Id"], argv, stdin=True)
                 stream = client.api.exec_start(started, socket=True)
                 # The stream is a file over a socket, which stays open after it.
                 with closing(getattr(stream, "_sock", stream)), closing(stream), _forwarded_interrupts(stream):
@@ -90,7 +75,6 @@ def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
 
 
 def _frames(stream: Any) -> Iterator[tuple[int, bytes]]:
-    """Yield the parts of a program's output, each with its descriptor, 1 or 2."""
     from docker.utils.socket import frames_iter
 
     frames = frames_iter(stream, tty=False)
@@ -102,6 +86,10 @@ def _frames(stream: Any) -> Iterator[tuple[int, bytes]]:
         if frame is None:
             return
         yield frame
+
+
+def _entering_program() -> str:
+    return Path(enter.__file__).read_text(encoding="utf-8")
 
 
 @contextmanager

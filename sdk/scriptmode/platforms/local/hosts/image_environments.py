@@ -16,7 +16,8 @@ import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode.platforms.local.system.directory_lock import locked_directory, try_lock
+from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ _POLL_SECONDS = 0.05
 _DIGITS = 20
 _IN_USE, _SHARED = "in_use", "shared"
 _REMOVED = ".removed-"
-#: The unit of ``st_blocks``, in bytes. (stat(2))
-_BLOCK = 512
 
 
 class ImageEnvironments:
@@ -81,12 +80,7 @@ class ImageEnvironments:
     def remove_unused(self, unused_seconds: float, *, dry_run: bool = False) -> list[tuple[str, int]]:
         """Remove the directories of images that no job has used for ``unused_seconds``, unless ``dry_run``.
 
-        Returns:
-            The name of each, and the bytes that it had on disk.
-
-        Raises:
-            OSError: A directory cannot be removed.
-
+        Returns the name of each, and the bytes that it had on disk. Raises ``OSError``.
         """
         before = time.time() - unused_seconds
         found = []
@@ -101,7 +95,7 @@ class ImageEnvironments:
                 try:
                     if os.fstat(lock).st_mtime > before:
                         continue
-                    found.append((path.name, _disk_usage(path)))
+                    found.append((path.name, disk_usage(path)))
                     # No job ever finds a part of it.
                     moved = path if dry_run else path.rename(f"{self._folder}/{_REMOVED}{os.urandom(4).hex()}")
                 finally:
@@ -132,17 +126,10 @@ def release(lock: int) -> None:
 def _try_lock(path: Path, kind: int) -> int | None:
     """Lock the directory of an image; return the descriptor, ``None`` where another process has locked it."""
     descriptor = os.open(path / _IN_USE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _disk_usage(path: Path) -> int:
-    with beneath.Directory(path) as directory:
-        return sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
+    if try_lock(descriptor, kind):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _remove(path: Path) -> None:

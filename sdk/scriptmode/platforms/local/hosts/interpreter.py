@@ -1,4 +1,4 @@
-"""The Python interpreter that hosts run which are processes."""
+"""The Python interpreter of hosts that are processes, and the warning of versions that a job does not name."""
 
 from __future__ import annotations
 
@@ -9,15 +9,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.installation import install_command
+from scriptmode.core.machine.programs import ProgramResult, run_program
+from scriptmode.core.spec.versions import is_release_of, version_numbers
+from scriptmode.core.text.tracebacks import warn_caller
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.requested_versions import Installed, warn_of_others
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from scriptmode.core.spec.training_job import Algorithm
     from scriptmode.platforms.local.hosts import HostSettings
 
 #: The oldest interpreter that the runtime works with.
 _OLDEST_PYTHON = (3, 9)
+#: Time limit for an interpreter to import one module on a loaded machine.
+_START_SECONDS = 60.0
+_TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
+#: Prints the version of Python, and those of the distributions that are its arguments, if they are installed.
+_PRINT_VERSIONS = """
+import sys
+print("%d %d" % sys.version_info[:2])
+from importlib import metadata
+for name in sys.argv[1:]:
+    try:
+        print(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        pass
+"""
+_COMPATIBILITY = (
+    ". A script for TensorFlow 1 finds its API in tensorflow.compat.v1: import tensorflow.compat.v1 as tf, and call "
+    "tf.disable_v2_behavior()"
+)
 
 
 def find_interpreter(program: str | None) -> str:
@@ -33,20 +55,18 @@ def find_interpreter(program: str | None) -> str:
     python = str(Path(found).absolute())
     if python == sys.executable:
         return python
-    from scriptmode.platforms.local.hosts.process_host import check_import, python_version
-
-    try:
-        check_import(python, "scriptmode_runtime")
-    except ImportError as error:
-        version = python_version(python)
-        if (0, 0) < version < _OLDEST_PYTHON:
-            raise PlatformError(
-                "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
-                advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON),
-            ) from error
-        advice = f"install scriptmode for it: {install_command(python=python)}"
-        raise PlatformError(f"{python} cannot run training hosts: {error}", advice=advice) from error
-    return python
+    result = _run_python(python, "import scriptmode_runtime")
+    if not result.code:
+        return python
+    version, _ = _find_versions(python)
+    if (0, 0) < version < _OLDEST_PYTHON:
+        raise PlatformError(
+            "{} cannot run training hosts: it is Python {}.{}".format(python, *version),
+            advice="give Python {}.{} or later as python=...".format(*_OLDEST_PYTHON),
+        )
+    reason = result.errors.strip().rpartition("\n")[2] or f"exit code {result.code}"
+    advice = f"install scriptmode for it: {install_command(python=python)}"
+    raise PlatformError(f"{python} cannot run training hosts: {reason}", advice=advice)
 
 
 def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:
@@ -54,26 +74,57 @@ def compare_versions(algorithm: Algorithm, settings: HostSettings) -> None:
     if algorithm.framework_version is None and algorithm.py_version is None:
         return
     python = find_interpreter(settings.python)
-    found = Installed(f"the hosts run with {python}", _tensorflow_versions(python), _python_version(python))
-    warn_of_others(algorithm, found, "platform=LocalPlatform(python=...) selects another interpreter")
+    version, tensorflow = _find_versions(python)
+    advice = "platform=LocalPlatform(python=...) selects another interpreter"
+    warn_of_others(algorithm, f"the hosts run with {python}", tensorflow, version, advice)
 
 
-def _python_version(python: str) -> tuple[int, int]:
-    from scriptmode.platforms.local.hosts.process_host import python_version
+def warn_of_others(
+    algorithm: Algorithm, hosts: str, tensorflow: Sequence[str], python: tuple[int, int], advice: str
+) -> None:
+    """Warn once of the hosts' versions of TensorFlow and Python, if the job names others.
 
-    return sys.version_info[:2] if python == sys.executable else python_version(python)
+    ``hosts`` is a sentence such as ``the hosts run with /usr/bin/python3``.
+    """
+    others = tuple(_others(algorithm, tensorflow, python))
+    if not others:
+        return
+    named = " and ".join(name for name, _ in others)
+    has = " and ".join(found for _, found in others)
+    is_older = version_numbers(algorithm.framework_version or "2") < (2,)
+    is_present = any(version_numbers(each) >= (2,) for each in tensorflow)
+    note = _COMPATIBILITY if is_older and is_present else ""
+    warn_caller(f"{named}, but {hosts}, which has {has}{note}. {advice}")
 
 
-def _tensorflow_versions(python: str) -> list[str]:
-    from importlib import metadata
+def _others(algorithm: Algorithm, tensorflow: Sequence[str], python: tuple[int, int]) -> Iterator[tuple[str, str]]:
+    """Yield for each version that the hosts do not have its argument with the value, and what they have instead."""
+    wanted, wanted_python = algorithm.framework_version, algorithm.py_version
+    if wanted is not None and not any(is_release_of(each, wanted) for each in tensorflow):
+        found = f"TensorFlow {' and '.join(tensorflow)}" if tensorflow else "no TensorFlow"
+        yield f"framework_version is {wanted!r}", found
+    major, minor = python
+    if wanted_python is not None and wanted_python not in (f"py{major}", f"py{major}{minor}"):
+        yield f"py_version is {wanted_python!r}", f"Python {major}.{minor}"
 
-    names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
-    if python != sys.executable:
-        from scriptmode.platforms.local.hosts.process_host import versions
 
-        return versions(python, names)
-    found = []
-    for name in names:
-        with suppress(metadata.PackageNotFoundError):
-            found.append(metadata.version(name))
-    return found
+def _find_versions(python: str) -> tuple[tuple[int, int], list[str]]:
+    """Return the versions of an interpreter, zeros if it cannot be run, and of every TensorFlow that it has."""
+    if python == sys.executable:
+        from importlib import metadata
+
+        found = []
+        for name in _TENSORFLOW:
+            with suppress(metadata.PackageNotFoundError):
+                found.append(metadata.version(name))
+        return sys.version_info[:2], found
+    words = _run_python(python, _PRINT_VERSIONS, *_TENSORFLOW).output.split()
+    return (int(words[0]), int(words[1])) if words else (0, 0), words[2:]
+
+
+def _run_python(python: str, program: str, *arguments: str) -> ProgramResult:
+    """Run a program to its end; the result of an interpreter that cannot be run has the reason as its error output."""
+    try:
+        return run_program((python, "-c", program, *arguments), _START_SECONDS)
+    except OSError as error:  # TimeoutError is one
+        return ProgramResult(1, "", str(error))

@@ -101,7 +101,6 @@ def remove_job_containers(
 
 
 def _remove_found(client: Any, job: str) -> int:
-    """Remove the containers and networks that exist now; return their number."""
     mine = {"label": f"{LABEL}={job}"}
     found = client.api.containers(all=True, filters=mine)
     for each in found:

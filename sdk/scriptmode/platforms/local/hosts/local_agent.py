@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
+from scriptmode.platforms.local.hosts.agent_control import AgentControl, AgentLocation, Presence
 from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
-    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
+    from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
 #: Seconds in which an agent is ready on a loaded machine.
@@ -27,26 +26,17 @@ _START_SECONDS = 60.0
 AGENT_MODULE = "scriptmode.platforms.local.agent"
 
 
-class LocalAgent:
-    """Control of the agents whose hosts are on this machine; implements `agent_control.AgentControl`."""
-
-    pending_message = ""
+class LocalAgent(AgentControl):
+    """Control of the agents whose hosts are on this machine."""
 
     def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent reads the job itself
         """Start the agent as a detached process, which inherits the held lock; raise `PlatformError`."""
         start_agent(AGENT_MODULE, folder.path, lock, folder.agent_log)
 
-    def plan_script(self, job: Job, store: JobStore) -> str:  # noqa: ARG002 - no scheduler starts the agent
-        """Return "": `launch` submits nothing."""
-        return ""
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:  # noqa: ARG002 - the lock is enough
         """Return whether a process holds the job's lock, which the kernel releases when the agent ends."""
         with folder.try_lock() as is_locked:
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
-
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> None:
-        """Return None: no scheduler ends these agents and hosts, so a user sent the signal."""
 
     def requeue(self, folder: JobFolder) -> None:
         """Raise `PlatformError`, because nothing but its user interrupts an agent of this machine."""
@@ -54,12 +44,6 @@ class LocalAgent:
             f"training job {folder.name} cannot be requeued, because its agent is a process of this machine",
             advice=f"start it again: scriptmode rerun {folder.name}",
         )
-
-    def report_failure(self, folder: JobFolder, reason: str) -> None:
-        """Skip: there is no scheduler that shows the job."""
-
-    def withdraw(self, folder: JobFolder) -> None:
-        """Skip: an agent of this machine never waits to be started."""
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the process; return whether it is known."""
@@ -83,39 +67,25 @@ class AgentWithoutEngine(LocalAgent):
 
 
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
-    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`."""
+    """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
+
+    Its first process ends when the agent is ready, so none of its processes is a child of this one afterwards.
+    """
+    argv, none = (sys.executable, "-m", module, str(folder), str(lock)), subprocess.DEVNULL
     try:
-        _start_detached((sys.executable, "-m", module, str(folder), str(lock)), log=log, keep=lock)
+        with regular_files.open_to_append(log) as out:
+            process = subprocess.Popen(
+                argv, cwd="/", stdin=none, stdout=out, stderr=out, start_new_session=True, pass_fds=(lock,)
+            )
+        try:
+            if code := process.wait(_START_SECONDS):
+                raise ChildProcessError(f"it ended with exit code {code}")
+        except subprocess.TimeoutExpired as error:
+            process_tree.stop_group(process)
+            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
     except OSError as error:
         tail = host_logs.last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {error}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
-
-
-def _start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
-    """Run a program that forks into the background; raise ``OSError`` if it does not start.
-
-    The program's first process ends when the program is ready, so none of its processes is a child of this one
-    afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
-    """
-    with (
-        regular_files.open_to_append(log) as output,
-        subprocess.Popen(
-            argv,
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-            pass_fds=(keep,),
-        ) as process,
-    ):
-        try:
-            code = process.wait(_START_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            process_tree.stop_group(process)
-            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
-    if code:
-        raise ChildProcessError(f"it ended with exit code {code}")

@@ -8,6 +8,7 @@ from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import SpecError, invalid
 from scriptmode.platforms.local.hosts import interpreter
+from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import DEFAULT_PORTS
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-class ProcessEngine(LocalAgent):
-    """Engine of ``local_process``; implements `engine.Engine`."""
+class ProcessEngine(LocalAgent, Engine):
+    """Engine of ``local_process``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
         """Return the spec as it is; warn if the interpreter has another TensorFlow, or is another Python."""
@@ -60,17 +61,10 @@ class ProcessEngine(LocalAgent):
             argument = "instance_groups" if job.resources.instance_groups else "instance_count"
             yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
 
-    def require_software(self, job: JobRequest) -> None:
-        """Skip: whatever the interpreter has is used."""
-
-    def settings(self, given: HostSettings) -> dict[str, object]:  # noqa: ARG002 - the interpreter is the job's
-        """Return no settings."""
-        return {}
-
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, with ports that are not chosen yet."""
         from scriptmode.platforms import planned_containers
-        from scriptmode.platforms.local.hosts import host_identity, job_variables, process_fleet
+        from scriptmode.platforms.local.hosts import host_identity, process_fleet
         from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 
         folder = JobFolder(store.jobs / job.request.name)
@@ -86,9 +80,7 @@ class ProcessEngine(LocalAgent):
                 types[name],
                 str(sandbox.base),
                 sandbox.config_files(job.request, content),
-                job_variables.with_job_variables(
-                    process_fleet.process_environment(job.request, sandbox, inherited), job
-                ),
+                process_fleet.process_environment(job, sandbox, inherited),
                 job.python,
                 limitation=str(refusal or ""),
             )

@@ -6,15 +6,15 @@ import os
 import secrets
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.staging import StagingArea
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
+from scriptmode.platforms.local.hosts.job_variables import with_job_variables
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
-from scriptmode.platforms.local.hosts.started_agent import fork_agent
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.hosts.fleet import Serve
-    from scriptmode.platforms.local.hosts.started_agent import StartedAgent
+    from scriptmode.platforms.local.hosts.fleet import Serve, StartedAgent
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -37,14 +36,12 @@ FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
 FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
 
 
-class ProcessFleet:
-    """Fleet of processes; implements `fleet.Fleet` and `fleet.HostFleet`."""
+class ProcessFleet(Fleet, HostFleet):
+    """Fleet of processes."""
 
     no_model_message = (
         "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
     )
-    mount_obstacle = None
-    mounts_file_systems = False
 
     def __init__(
         self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str], *, only: str = ""
@@ -73,25 +70,18 @@ class ProcessFleet:
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
-    def has_image(self) -> bool:
-        """Return whether the image is on this machine: always, as processes need none."""
-        return True
-
-    def pull_image(self) -> None:
-        """Skip: processes need no image."""
-
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Fork one agent for all hosts."""
-        return [fork_agent(self.sandboxes, partial(serve, self), self._tasks)]
+        return [fork_agent(self, serve, self._tasks)]
 
-    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self) -> Sequence[Host]:
         """Create the hosts, not started."""
         self._created = time.time()
         self._hosts = [
             ProcessHost(
                 name=name,
                 argv=self._command(),
-                env=environments[name],
+                env=self.environment(sandbox),
                 cwd=Path("/"),
                 log=self._folder.log(name),
                 base=sandbox.base,
@@ -118,16 +108,13 @@ class ProcessFleet:
         return (str(self._store.environments),) if has_own_program else ()
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
-        """Return this process's variables, except for those of other jobs, and the request's."""
-        variables = process_environment(self._job.request, sandbox, self._inherited)
+        """Return a host's variables."""
+        variables = process_environment(self._job, sandbox, self._inherited)
         if not self._job.request.algorithm.container_entry_point:
             return variables
         # An entry point finds the job's `python` and `train`.
         search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
         return {**variables, "PATH": os.pathsep.join(search)}
-
-    def find_disconnected(self) -> None:
-        """Return ``None``: processes of one machine reach each other."""
 
     def find_misplaced_output(self) -> Problem | None:
         """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
@@ -141,13 +128,6 @@ class ProcessFleet:
                         return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
         return None
 
-    def release_machine(self) -> None:
-        """Skip: processes share nothing that is released before the job ends."""
-
-    def remove_hosts(self) -> list[str]:
-        """Skip: the agents kill every process below them."""
-        return []
-
     def release(self) -> None:
         """Release the ports, and remove directories that killed launchers left outside the job's directory."""
         self._ports.release()
@@ -160,18 +140,12 @@ def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
         scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
 
 
-def process_environment(job: JobRequest, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return a host's variables, except for those of `job_variables`: the inherited ones and the request's.
-
-    Inherited variables that belong to another job are left out.
-    """
+def process_environment(job: Job, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return a host's variables: the inherited ones, except for those of other jobs, the request's and the job's."""
     own = {
         name: value
         for name, value in inherited.items()
         if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
     }
-    return {
-        **own,
-        **{name: sandbox.map_paths(value) for name, value in job.environment.items()},
-        BASE_DIR_VARIABLE: str(sandbox.base),
-    }
+    given = {name: sandbox.map_paths(value) for name, value in job.request.environment.items()}
+    return with_job_variables({**own, **given, BASE_DIR_VARIABLE: str(sandbox.base)}, job)

@@ -1,4 +1,4 @@
-"""A training host that is a process of this machine; detached processes; questions to an interpreter."""
+"""A training host that is a process of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.data import regular_files
 from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode.platforms.local.store import host_logs
@@ -19,18 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.text.messages import Problem
-
-#: Time limit for an interpreter to import one module on a loaded machine.
-START_SECONDS = 60.0
-_VERSIONS = """
-import sys
-from importlib import metadata
-for name in sys.argv[1:]:
-    try:
-        print(metadata.version(name))
-    except metadata.PackageNotFoundError:
-        pass
-"""
 
 
 @dataclass
@@ -131,30 +118,3 @@ def run_to_end(argv: Sequence[str], *, env: Mapping[str, str], cwd: str, log: Pa
     finally:
         process_tree.stop_group(process)
     return process.returncode
-
-
-def versions(python: str, names: Sequence[str]) -> list[str]:
-    """Return the versions of the distributions ``names`` that the interpreter ``python`` has, in their order."""
-    return _run((python, "-c", _VERSIONS, *names)).output.split()
-
-
-def python_version(python: str) -> tuple[int, int]:
-    """Return the major and minor version of the interpreter ``python``; zeros if it cannot be run."""
-    words = _run((python, "-c", "import sys; print('%d %d' % sys.version_info[:2])")).output.split()
-    return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
-
-
-def check_import(python: str, module: str) -> None:
-    """Raise ``ImportError`` if the interpreter ``python`` cannot import ``module``."""
-    result = _run((python, "-c", f"import {module}"))
-    if result.code:
-        lines = result.errors.strip().splitlines()
-        raise ImportError(lines[-1] if lines else f"exit code {result.code}")
-
-
-def _run(argv: Sequence[str]) -> ProgramResult:
-    """Run a program to its end; the result of one that cannot be run has the reason as its error output."""
-    try:
-        return run_program(argv, START_SECONDS)
-    except OSError as error:  # TimeoutError is one
-        return ProgramResult(1, "", str(error))

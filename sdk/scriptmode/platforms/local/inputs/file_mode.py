@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import problem_of
-from scriptmode.data import file_uris, listing, sharding, staging
+from scriptmode.data import file_uris, integrity, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
+from scriptmode.data.shared_counters import NamedCounters, SharedCounters
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.opt_ml import channel_hosts
 
@@ -26,22 +28,37 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.data.channel_source import ChannelSource
-    from scriptmode.data.shared_counters import NamedCounters
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import ChannelHost, Sandbox
 
 
-class Progress(Protocol):
-    """What is told of the copying, by the index of a channel."""
+class StagingProgress:
+    """Number of staged bytes of each channel in shared memory: the child that stages writes it, its parent reads it."""
 
-    #: For each channel what its objects were compared with.
-    verification: Sequence[NamedCounters]
+    def __init__(self, job: JobRequest) -> None:
+        self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
+        # For each channel the bytes staged and their total.
+        self._numbers = SharedCounters(max(1, 2 * len(self._channels)))
+        #: For each channel what its objects were compared with.
+        self.verification: Sequence[NamedCounters] = [NamedCounters(integrity.RESULTS) for _ in self._channels]
 
     def report(self, channel: int, done: int, total: int) -> None:
-        """Set the bytes that are copied, and their total."""
+        """Set the progress of a channel, the bytes that are copied and their total."""
+        self._numbers[2 * channel], self._numbers[2 * channel + 1] = done, total
 
     def repeat(self, channel: int, first: int) -> None:
         """Set the progress of a channel whose copies are those of ``first``."""
+        self.report(channel, self._numbers[2 * first], self._numbers[2 * first + 1])
+        for name, count in self.verification[first].counts().items():
+            self.verification[channel].add(name, count)
+
+    def progress(self) -> list[ChannelProgress]:
+        """Return the progress of every channel whose staging began."""
+        found = []
+        for index, (name, mode) in enumerate(self._channels):
+            done, total = self._numbers[2 * index], self._numbers[2 * index + 1]
+            found.append(ChannelProgress(name, mode, done, total, verification=self.verification[index].counts()))
+        return [each for each in found if each.total]
 
 
 def stage_channels(
@@ -50,15 +67,15 @@ def stage_channels(
     stores: Stores,
     area: staging.StagingArea,
     *,
-    progress: Progress,
+    progress: StagingProgress,
     modes: Collection[str] = ("File",),
 ) -> None:
     """Copy the channels of these input modes to each of ``sandboxes``, the job's or those of one machine.
 
     ``area`` gets the copies. Raises `DataError` naming channel, URI and cause.
     """
-    copies: dict[tuple[str, str, bool], tuple[Path, list[str]]] = {}
-    first: dict[tuple[str, str, bool], int] = {}
+    #: For each kind of copies the first channel that has them, their directory and their names.
+    copies: dict[tuple[str, str, bool], tuple[int, Path, list[str]]] = {}
     for number, channel in enumerate(job.channels):
         source = source_of(job, channel)
         hosts = channel_hosts(job, channel, sandboxes)
@@ -69,16 +86,38 @@ def stage_channels(
         key = source.data_type, source.uri, is_shard
         stores.on_verification = progress.verification[number].add
         with add_channel_to_errors(source):
-            if first.setdefault(key, number) != number:
-                progress.repeat(number, first[key])
+            if key in copies:
+                progress.repeat(number, copies[key][0])
             else:
                 copy = area.folder / str(len(copies))
                 found = _entries(source, stores, copy, hosts[0] if is_shard else None)
                 if area.links_files and file_uris.is_file(source.uri):
-                    copies[key] = copy, staging.link(found, copy)
+                    copies[key] = number, copy, staging.link(found, copy)
                 else:
-                    copies[key] = copy, staging.fetch(found, copy, partial(progress.report, number), stores=stores)
-            _distribute(source, hosts, *copies[key], is_shard=is_shard)
+                    report = partial(progress.report, number)
+                    copies[key] = number, copy, staging.fetch(found, copy, report, stores=stores)
+            _distribute(source, hosts, *copies[key][1:], is_shard=is_shard)
+
+
+@dataclass(frozen=True, eq=False)
+class HostChannel:
+    """A channel of one host, the ``index``-th of the ``count`` hosts that the channel is for."""
+
+    host: str
+    path: Path
+    source: ChannelSource
+    index: int
+    count: int
+
+
+def channels_in_mode(job: JobRequest, sandboxes: Sequence[Sandbox], mode: str) -> list[HostChannel]:
+    """Return every channel in an input mode for every host that it is for."""
+    return [
+        HostChannel(sandbox.host, sandbox.channel(source.name), source, index, count)
+        for channel in job.channels
+        if (source := source_of(job, channel)) and source.mode == mode
+        for sandbox, index, count in channel_hosts(job, channel, sandboxes)
+    ]
 
 
 @contextmanager

@@ -23,8 +23,6 @@ MESSAGE_CHARACTERS = 600
 _POLL_SECONDS = 0.005
 #: Reads of the pipe in one poll.
 _READS = 4
-#: Sentences that are kept; the first one fails the job.
-_MOST_SENTENCES = 100
 
 
 class FuseMount:
@@ -41,12 +39,13 @@ class FuseMount:
         self.is_up = False
         #: Why the mount failed or disappeared; readers then get errors without a reason.
         self.error: Problem | None = None
-        #: A sentence for each read that failed so far; the reader got EIO.
+        #: A sentence for the first read that failed, if one did; the reader got EIO.
         self.unreadable: list[str] = []
         mount_point.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._output = bytearray()
+        #: The beginning of a message whose end has not arrived.
+        self._rest = b""
 
         def tell(what: str) -> None:
             line = json.dumps(what[:MESSAGE_CHARACTERS], ensure_ascii=False) + "\n"
@@ -75,12 +74,11 @@ class FuseMount:
         with suppress(BlockingIOError):
             # More than a pipe holds; a script may read what is unreadable again and again without pause.
             for _ in range(_READS):
-                self._output += os.read(self._pipe, 65536)
-        *lines, rest = bytes(self._output).split(b"\n")
-        self._output = bytearray(rest)
+                self._rest += os.read(self._pipe, 65536)
+        *lines, self._rest = self._rest.split(b"\n")
         for line in lines:
             if message := json.loads(line):
-                self.unreadable += [message] if len(self.unreadable) < _MOST_SENTENCES else []
+                self.unreadable = self.unreadable or [message]
             else:
                 self.is_up = True
         if ended:
@@ -105,7 +103,6 @@ class FuseMount:
         return self.error is not None
 
     def _ended(self) -> Problem | None:
-        """Return why the child ended; None while it runs."""
         try:
             if not self._task.poll():
                 return None

@@ -5,19 +5,17 @@ Where mounts are impossible, FastFile channels are copied and read-only file sys
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.service_values import ChannelProgress, add_counts
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.data import integrity, listing, mounts
-from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.shared_counters import NamedCounters
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
+from scriptmode.platforms.local.inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import channel_hosts
@@ -28,24 +26,12 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.text.messages import Problem
-    from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
     #: Writes a line to a host's log, given the host's name and the line.
     Say = Callable[[str, str], None]
-
-
-@dataclass(frozen=True, eq=False)
-class MountedChannel:
-    """A channel in FastFile mode of one host, the ``index``-th of the ``count`` hosts that the channel is for."""
-
-    host: str
-    path: Path
-    source: ChannelSource
-    index: int
-    count: int
 
 
 class ChannelMounts:
@@ -57,10 +43,15 @@ class ChannelMounts:
         """Find the channels to mount; ``folders``: those of file systems by ID, None if the hosts mount them."""
         self._folders = folders or {}
         self._tasks = tasks
-        self._mounts: dict[MountedChannel, FuseMount] = {}
-        self._verification: dict[MountedChannel, NamedCounters] = {}
-        self._fast, systems = _mounted_channels(job, sandboxes)
-        self._systems = [] if folders is None else systems
+        self._mounts: dict[HostChannel, FuseMount] = {}
+        self._verification: dict[HostChannel, NamedCounters] = {}
+        self._fast = channels_in_mode(job, sandboxes, "FastFile")
+        self._systems = [
+            (sandbox.host, sandbox.channel(channel.name), channel.source)
+            for channel in job.channels
+            if isinstance(channel.source, FileSystemInput) and folders is not None
+            for sandbox, _, _ in channel_hosts(job, channel, sandboxes)
+        ]
 
     @property
     def pids(self) -> list[int]:
@@ -88,14 +79,9 @@ class ChannelMounts:
         return frozenset({"File"})
 
     def progress(self) -> list[ChannelProgress]:
-        """Return what the objects were compared with of each channel of which some were read."""
-        found: dict[str, ChannelProgress] = {}
-        for mounted, counters in self._verification.items():
-            if counts := counters.counts():
-                name = mounted.source.name
-                before = found.get(name, ChannelProgress(name, "FastFile", 0))
-                found[name] = replace(before, verification=add_counts(before.verification, counts))
-        return list(found.values())
+        """Return what the objects were compared with of each channel of each host that read some."""
+        counted = ((mounted.source.name, counters.counts()) for mounted, counters in self._verification.items())
+        return [ChannelProgress(name, "FastFile", 0, verification=counts) for name, counts in counted if counts]
 
     def is_ready_or_failed(self) -> bool:
         """Return whether every mount is in place, or one has failed."""
@@ -123,24 +109,7 @@ class ChannelMounts:
         return problems
 
 
-def _mounted_channels(
-    job: JobRequest, sandboxes: Sequence[Sandbox]
-) -> tuple[list[MountedChannel], list[tuple[str, Path, FileSystemInput]]]:
-    """Return the channels in FastFile mode, and host, path and source of file systems, for every host that gets one."""
-    fast: list[MountedChannel] = []
-    systems: list[tuple[str, Path, FileSystemInput]] = []
-    for channel in job.channels:
-        source = source_of(job, channel)
-        for sandbox, index, count in channel_hosts(job, channel, sandboxes):
-            path = sandbox.channel(channel.name)
-            if isinstance(channel.source, FileSystemInput):
-                systems.append((sandbox.host, path, channel.source))
-            elif source and source.mode == "FastFile":
-                fast.append(MountedChannel(sandbox.host, path, source, index, count))
-    return fast, systems
-
-
-def _objects(mounted: MountedChannel, opened: Stores, spool: Path, counters: NamedCounters) -> ObjectTree:
+def _objects(mounted: HostChannel, opened: Stores, spool: Path, counters: NamedCounters) -> ObjectTree:
     opened.on_verification = counters.add
     with add_channel_to_errors(mounted.source):
         entries = listing.entries(

@@ -2,65 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.service_values import ChannelProgress, add_counts
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.data import framing, listing, pipes, prefetch
-from scriptmode.data.channel_source import source_of
-from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
-from scriptmode.platforms.opt_ml import channel_hosts
+from scriptmode.platforms.local.inputs.file_mode import HostChannel, add_channel_to_errors, channels_in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.object_store import Buffer
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
 
-@dataclass(frozen=True)
-class PipeStream:
-    """One channel's stream to one host, the ``index``-th of the ``count`` that the channel is for."""
-
-    host: str
-    source: ChannelSource
-    path: Path
-    index: int
-    count: int
-
-    def stream(
-        self, epoch: int, opened: Stores, spool: Path, waiting: Callable[[], None]
-    ) -> Generator[Buffer, None, None]:
-        """Yield the bytes of an epoch; ``waiting`` is called repeatedly while no data arrives."""
-        pieces = listing.pieces(
-            self.source, opened.store_of, epoch=epoch, host=self.index, count=self.count, spool=spool
-        )
-        yield from framing.frame(
-            prefetch.prefetch(opened.store_of, pieces, waiting=waiting),
-            is_gzipped=self.source.is_gzipped,
-            is_wrapped=self.source.is_wrapped,
-            spool=spool,
-            manifest=self.source.uri if self.source.attribute_names else None,
-        )
-
-
 class PipeProducers:
     """The producers of a job; the process that creates them must have no threads, because it forks."""
 
-    def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, tasks: Tasks) -> None:
+    def __init__(
+        self, job: JobRequest, sandboxes: Sequence[Sandbox], stores: Stores, spool: Path, tasks: Tasks
+    ) -> None:
+        streams = channels_in_mode(job, sandboxes, "Pipe")
         self._stores = stores
         self._streams = {stream: pipes.PipeCounters() for stream in streams}
         self._spool = spool
         self._tasks = tasks
-        self._fifos: dict[PipeStream, pipes.Fifos] = {}
-        self._producers: dict[PipeStream, ForkedTask] = {}
+        self._fifos: dict[HostChannel, pipes.Fifos] = {}
+        self._producers: dict[HostChannel, ForkedTask] = {}
 
     @property
     def pids(self) -> list[int]:
@@ -94,39 +68,40 @@ class PipeProducers:
         return None
 
     def progress(self) -> list[ChannelProgress]:
-        """Return the number of bytes streamed of each channel that at least one host opened."""
-        found: dict[str, ChannelProgress] = {}
-        for stream, counters in self._streams.items():
-            if counters.opened:
-                name = stream.source.name
-                before = found.get(name, ChannelProgress(name, "Pipe", 0, epoch=0))
-                epoch = max(before.epoch or 0, counters.opened - 1)
-                verified = add_counts(before.verification, counters.verification.counts())
-                found[name] = replace(before, done=before.done + counters.sent, epoch=epoch, verification=verified)
-        return list(found.values())
+        """Return the number of bytes streamed of each channel to each host that opened it."""
+        return [
+            ChannelProgress(
+                stream.source.name,
+                "Pipe",
+                counters.sent,
+                epoch=counters.opened - 1,
+                verification=counters.verification.counts(),
+            )
+            for stream, counters in self._streams.items()
+            if counters.opened
+        ]
 
-    def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:
+    def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
         self._stores.on_verification = counters.verification.add
         with add_channel_to_errors(stream.source):
-            open_epoch = partial(stream.stream, opened=self._stores, spool=self._spool)
-            pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), counters)
+            pipes.feed(self._fifos[stream], partial(self._stream, stream), counters)
 
-
-def pipe_streams(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
-    """Return every channel in Pipe mode for every host that it is for."""
-    found = []
-    for channel in job.channels:
-        source = source_of(job, channel)
-        if source is None or source.mode != "Pipe":
-            continue
-        for sandbox, index, count in channel_hosts(job, channel, sandboxes):
-            found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, count))
-    return found
+    def _stream(self, stream: HostChannel, epoch: int, waiting: Callable[[], None]) -> Generator[Buffer, None, None]:
+        """Yield the bytes of an epoch; ``waiting`` is called repeatedly while no data arrives."""
+        source, store_of, spool = stream.source, self._stores.store_of, self._spool
+        pieces = listing.pieces(source, store_of, epoch=epoch, host=stream.index, count=stream.count, spool=spool)
+        yield from framing.frame(
+            prefetch.prefetch(store_of, pieces, waiting=waiting),
+            is_gzipped=source.is_gzipped,
+            is_wrapped=source.is_wrapped,
+            spool=spool,
+            manifest=source.uri if source.attribute_names else None,
+        )
 
 
 def unread_warnings(job: JobRequest, sandboxes: Sequence[Sandbox], read: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield a host and a line for its log for each of its channels that no host opened; ``read`` has those opened."""
-    for stream in pipe_streams(job, sandboxes):
+    for stream in channels_in_mode(job, sandboxes, "Pipe"):
         if stream.source.name not in read:
             fifo = pipes.fifo(stream.path, 0)
             message = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"

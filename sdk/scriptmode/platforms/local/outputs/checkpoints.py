@@ -53,14 +53,13 @@ class CheckpointSync:
 
     def __init__(self, output: Output, sandboxes: Sequence[Sandbox], record: Path) -> None:
         self._uri = (output.checkpoint_uri or "").rstrip("/")
-        self._folders = {sandbox.host: sandbox.checkpoints(output) for sandbox in sandboxes}
         self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
         self._path = checkpoints_path(output)
         self._record = record
 
     def restore(self) -> None:
         """Copy the checkpoints of an earlier job, if any, to every host; raise `PlatformError`."""
-        first, *others = self._folders.values()
+        first, *others = (sandbox.base / self._path for sandbox in self._sandboxes.values())
         if file_uris.is_file(self._uri):
             source = file_uris.file_path(self._uri)
             if source.is_dir():
@@ -92,7 +91,11 @@ class CheckpointSync:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
-                problem = self._copy(_common(before, seen))
+                unchanged = {
+                    host: {name: mine for name, mine in files.items() if before.get(host, {}).get(name) == mine}
+                    for host, files in seen.items()
+                }
+                problem = self._copy(unchanged)
             except (OSError, ValueError) as error:
                 problem = problem_of(error)
             if problem and problem != logged:
@@ -103,8 +106,9 @@ class CheckpointSync:
     def finish(self, say: Callable[[str], None]) -> None:
         """Copy the remaining files after the hosts ended; raise `DataError`."""
         trees = self._trees()
-        for note in (note for tree in trees.values() for note in tree.notes):
-            say(note)
+        for tree in trees.values():
+            for note in tree.notes:
+                say(note)
         now = _signatures(trees)
         if problem := self._copy(now):
             raise DataError(problem.text, advice=problem.advice)
@@ -116,26 +120,21 @@ class CheckpointSync:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
     def _copy(self, files: Signatures) -> Problem | None:
-        """Copy the changed files, the oldest first; return why a file was not copied."""
         kept = self._read()
+        # In the order of the hosts, of which the first owns a name of two.
         changed = [
             (signature[1], host, name, signature)
-            for host, own in files.items()
-            for name, signature in own.items()
-            if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
+            for host in self._sandboxes
+            for name, signature in files[host].items()
+            if kept.signatures.get(host, {}).get(name) != signature and kept.owners.setdefault(name, host) == host
         ]
         problem: Problem | None = None
         entries, copied = ChangedDirectories(), []
-        # The oldest first, because a file that names others is written after them. The first host owns a name of two.
-        by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
-        for _, host, name, _ in by_host:
-            kept.owners.setdefault(name, host)
+        # The oldest first, because a file that names others is written after them.
         for _, host, name, signature in sorted(changed):
-            if kept.owners[name] != host:
-                continue
             try:
                 self._put(host, name, entries)
-            except FileNotFoundError:
+            except FileNotFoundError:  # noqa: PERF203 - the others are copied nevertheless
                 # Removed by a script that keeps only the newest checkpoints.
                 continue
             except (PlatformError, OSError, ValueError) as error:
@@ -165,7 +164,6 @@ class CheckpointSync:
             packed_artifacts.deliver_file(file, self._uri, name, entries)
 
     def _trees(self) -> dict[str, packed_artifacts.ArtifactTree]:
-        """Return the checkpoint files of each host."""
         return {
             host: packed_artifacts.collect_files("checkpoints", [sandbox], self._path)
             for host, sandbox in self._sandboxes.items()
@@ -186,17 +184,11 @@ class CheckpointSync:
 
 def _signatures(trees: Mapping[str, packed_artifacts.ArtifactTree]) -> Signatures:
     """Return the size and modification time (ns) of every host's files, by their names."""
-    found: Signatures = {host: {} for host in trees}
-    for host, tree in trees.items():
-        for name, file in tree.files.items():
-            if not file.is_directory:
-                found[host][name] = [file.status.st_size, file.status.st_mtime_ns]
-    return found
-
-
-def _common(before: Signatures, now: Signatures) -> Signatures:
-    """Return the files that are the same in both."""
     return {
-        host: {name: mine for name, mine in files.items() if before.get(host, {}).get(name) == mine}
-        for host, files in now.items()
+        host: {
+            name: [file.status.st_size, file.status.st_mtime_ns]
+            for name, file in tree.files.items()
+            if not file.is_directory
+        }
+        for host, tree in trees.items()
     }

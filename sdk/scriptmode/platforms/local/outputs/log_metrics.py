@@ -63,7 +63,6 @@ def parse_metrics(events: Iterable[LogEvent], algorithm: Algorithm) -> list[Metr
 
 
 def _position(line: str) -> tuple[int | None, int | None]:
-    """Return the first step and the first epoch that a line names."""
     named: dict[bool, int] = {}
     for match in _POSITION.finditer(line[:_SEARCHED]):
         named.setdefault(match["unit"].lower() == "epoch", int(match["number"]))

@@ -6,7 +6,6 @@ import os
 import re
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
@@ -28,13 +27,10 @@ _MOST_ENTRIES, _MOST_BYTES, _MOST_NAMES = 10_000, 1024 * 1024, 3
 
 
 def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> str:
-    """Return a line for the log; "" where nothing suggests that the script meant to save a model.
+    """Return a line for the log of a completed job; "" where nothing suggests that the script meant to save a model.
 
-    Args:
-        job: A completed job without files in its model directories.
-        sandbox: Its first host.
-        message: The beginning of the line. It is all of it for a source that names a place for its model, and for an
-            image with a program of its own.
+    ``sandbox`` is the first host's. ``message`` is the beginning of the line, and all of it for a source that names a
+    place for its model, and for an image with a program of its own.
     """
     paths = list(islice(_working_files(sandbox), _MOST_ENTRIES))
     models = sorted((path for path in paths if path.endswith(_MODELS)), key=lambda path: (path.count("/"), path))
@@ -44,13 +40,13 @@ def describe_missing_model(job: JobRequest, sandbox: Sandbox, message: str) -> s
     if models:
         names = ", ".join(map(repr, models[:_MOST_NAMES])) + (", ..." if len(models) > _MOST_NAMES else "")
         parts.append(f"its working directory, which is not kept, has {names}")
-    if _has_files(job.model_dir):
+    uri = job.model_dir
+    if file_uris.is_file(uri) and any(names for _, _, names in os.walk(file_uris.file_path(uri))):
         parts.append(f"model_dir, {job.model_dir}, has files")
     return "; ".join(parts)
 
 
 def _working_files(sandbox: Sandbox) -> Iterator[str]:
-    """Yield the paths of the files in the script's working directory."""
     with suppress(OSError), sandbox.tree(contract.CODE_DIR) as directory:
         for entry in directory.walk(failed=lambda *_: None):
             if not entry.is_directory:
@@ -63,8 +59,3 @@ def _names_place(sandbox: Sandbox, path: str) -> bool:
             return bool(_PLACE.search(file.read(_MOST_BYTES)))
     except OSError:
         return False
-
-
-def _has_files(uri: str) -> bool:
-    """Return whether a directory of this machine has files; False for one elsewhere."""
-    return file_uris.is_file(uri) and any(names for _, _, names in os.walk(Path(file_uris.file_path(uri))))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import tarfile
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.text.messages import Problem
@@ -105,9 +106,8 @@ def publish_artifacts(
     sync_delivered(entries, base)
     for packed in copied:
         packed.unlink()
-    if not with_model:
-        return ""
-    return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+    model = f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+    return model if with_model else ""
 
 
 def _require_few(tree: ArtifactTree, archive: str) -> None:
@@ -148,9 +148,8 @@ def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> Artifac
         found = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
         for name in sorted(found):
             file = _followed(HostFile(sandbox, os.path.join(root, name), found[name]))  # noqa: PTH118
-            taken = next(
-                (part for part in _paths(name) if part in tree.files and not tree.files[part].is_directory), name
-            )
+            paths = (name, *map(str, PurePath(name).parents))
+            taken = next((part for part in paths if part in tree.files and not tree.files[part].is_directory), name)
             if isinstance(file, Problem):
                 left_out(name, file.text)
             elif taken not in tree.files:
@@ -167,32 +166,25 @@ def pack_archive(tree: ArtifactTree, archive: Path) -> None:
     # Opening a FIFO of that name would wait for a reader.
     draft.unlink(missing_ok=True)
     try:
-        _pack(tree, draft)
+        with tarfile.open(draft, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
+            for name, file in tree.files.items():
+                _add_member(tar, name, file)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
     draft.replace(archive)
 
 
-def _pack(tree: ArtifactTree, archive: Path) -> None:
-    with tarfile.open(archive, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
-        for name, file in tree.files.items():
-            if file.is_directory:
-                member = _member(name, file.status)
-                member.type = tarfile.DIRTYPE
-                tar.addfile(member)
-                continue
-            with file.open() as opened:
-                status = os.fstat(opened.fileno())
-                member = _member(name, status)
-                member.size = status.st_size
-                tar.addfile(member, opened)
-
-
-def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
+def _add_member(tar: tarfile.TarFile, name: str, file: HostFile) -> None:
     member = tarfile.TarInfo(name)
-    member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
-    return member
+    with nullcontext() if file.is_directory else file.open() as opened:
+        status = os.fstat(opened.fileno()) if opened else file.status
+        member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
+        if opened:
+            member.size = status.st_size
+        else:
+            member.type = tarfile.DIRTYPE
+        tar.addfile(member, opened)
 
 
 def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectories) -> bool:
@@ -256,7 +248,6 @@ def s3_client() -> S3:
 def _entries(
     sandbox: Sandbox, root: str, note: Callable[[str], None], left_out: Callable[[str, str], None]
 ) -> Iterator[Entry]:
-    """Yield every directory, file and link below a directory of the host."""
     is_noted = False
     try:
         with sandbox.tree(root) as directory:
@@ -270,12 +261,6 @@ def _entries(
         return
     except NotADirectoryError:
         note(f"{root}: files of {sandbox.host} are left out: the directory was replaced by a link or a file")
-
-
-def _paths(name: str) -> Iterator[str]:
-    """Yield a path below the tree and each of its parents."""
-    yield name
-    yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
 
 
 def _followed(file: HostFile) -> HostFile | Problem:

@@ -1,4 +1,4 @@
-"""Locks of directories that several processes change, and descriptors of locks that an agent inherits."""
+"""Locks of files and of directories that several processes change, and descriptors that an agent inherits."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def locked_directory(path: Path, *, shared: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file, unless another process has locked it; return whether it is locked now."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def above_streams(descriptor: int) -> int:

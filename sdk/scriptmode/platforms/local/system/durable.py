@@ -19,14 +19,19 @@ _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 def sync_file(path: Path) -> None:
-    """Flush a file's content to the disk; raise ``OSError``."""
-    _sync(path, os.O_RDONLY)
+    """Flush a file's content, or a directory's entries, to the disk; raise ``OSError``."""
+    # With O_NONBLOCK, opening a FIFO of that name does not wait for a writer; fsync then refuses it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:
     """Flush a directory's entries to the disk, if its file system can; raise ``OSError``."""
     try:
-        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+        sync_file(path)
     except OSError as error:
         if error.errno not in _NO_DIRECTORY_SYNC:
             raise
@@ -91,12 +96,3 @@ class ChangedDirectories:
         while self._changed:
             sync_directory(next(iter(self._changed)))
             self._changed.pop(next(iter(self._changed)))
-
-
-def _sync(path: Path, flags: int) -> None:
-    # With O_NONBLOCK, opening a FIFO of that name does not wait for a writer; fsync then refuses it.
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -191,7 +191,6 @@ def _run_child(parent: int, run: Callable[[], None]) -> None:
 
 
 def _work(work: Callable[[], Any], pipe: int, *, stays: bool) -> None:
-    """Write the result of the work to ``pipe``."""
     try:
         answer = {"value": work()}
     except (ScriptmodeError, OSError) as error:

@@ -13,6 +13,7 @@ from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError, ScriptmodeError
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 RESERVED_BYTES = 64 * 1024
 #: Space of a job's files before it runs: the reserve, the request, the state, directories.
 JOB_BYTES = 2 * RESERVED_BYTES
+
+
+#: The unit of ``st_blocks``, in bytes. (stat(2))
+_BLOCK = 512
 
 
 class FullDiskError(DataError):
@@ -62,15 +67,25 @@ def describe_full_disk(path: Path) -> str:
     return f"the disk of {str(path)!r} is full{free}"
 
 
+def disk_usage(path: Path) -> int:
+    """Return the bytes on disk of a file or of everything in a directory; what cannot be read counts as nothing."""
+    total = 0
+    with suppress(OSError):
+        total = path.lstat().st_blocks * _BLOCK
+        with beneath.Directory(path) as directory:
+            total += sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
+    return total
+
+
 @contextmanager
-def translate_full_disk_errors(path: Path, advice: str = "") -> Iterator[None]:
+def translate_full_disk_errors(path: Path) -> Iterator[None]:
     """Raise `FullDiskError` instead of an error that a full disk caused; ``path`` is on that disk."""
     try:
         yield
     except (ScriptmodeError, OSError) as error:
         if isinstance(error, FullDiskError) or not is_full(error):
             raise
-        raise full_disk_error(error, path, advice) from error
+        raise full_disk_error(error, path) from error
 
 
 def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskError:
@@ -100,7 +115,11 @@ class Reserve:
         Raises ``OSError``, `FileNotFoundError` if nothing was reserved.
         """
         try:
-            self._overwrite(content)
+            with self._path.open("r+b") as file:
+                file.write(content)
+                file.truncate()
+                file.flush()
+                os.fsync(file.fileno())
         except FileNotFoundError:
             raise
         except OSError:
@@ -114,10 +133,3 @@ class Reserve:
     def release(self) -> None:
         """Free the space."""
         self._path.unlink(missing_ok=True)
-
-    def _overwrite(self, content: bytes) -> None:
-        with self._path.open("r+b") as file:
-            file.write(content)
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())

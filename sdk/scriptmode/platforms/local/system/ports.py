@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import socket
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import make_private
 from scriptmode.errors import DataError
+from scriptmode.platforms.local.system.directory_lock import try_lock
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -58,16 +58,11 @@ class Ports:
 
     def _take(self, first: int) -> bool:
         lock = os.open(self._folder / str(first), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            return False
-        if not all(_free(port) for port in range(first, first + len(ROLES))):
-            os.close(lock)
-            return False
-        self._locks.append(lock)
-        return True
+        if try_lock(lock) and all(_free(port) for port in range(first, first + len(ROLES))):
+            self._locks.append(lock)
+            return True
+        os.close(lock)
+        return False
 
 
 def max_hosts() -> int:
@@ -92,14 +87,10 @@ def _ephemeral_start() -> int:
 
 
 def _free(port: int) -> bool:
-    """Return whether the port is free on all interfaces."""
     # TensorFlow's servers bind all interfaces.
-    everywhere = [(socket.AF_INET, "0.0.0.0"), *([(socket.AF_INET6, "::")] if _has_ipv6() else [])]  # noqa: S104
-    return all(_bindable(family, address, port) for family, address in everywhere)
-
-
-def _has_ipv6() -> bool:
-    return _bindable(socket.AF_INET6, "::1", 0)
+    has_ipv6 = _bindable(socket.AF_INET6, "::1", 0)
+    is_free = _bindable(socket.AF_INET, "0.0.0.0", port)  # noqa: S104
+    return is_free and (not has_ipv6 or _bindable(socket.AF_INET6, "::", port))
 
 
 def _bindable(family: socket.AddressFamily, address: str, port: int) -> bool:
