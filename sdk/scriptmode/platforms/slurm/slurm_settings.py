@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +69,7 @@ class SlurmSettings:
 
     def to_json(self) -> dict[str, object]:
         """Return the settings for the job's record."""
-        return {
-            "options": dict(self.options),
-            "setup": list(self.setup),
-            "interface": self.interface,
-            "container_runtime": self.container_runtime,
-            "partitions": {name: dict(options) for name, options in self.partitions.items()},
-        }
+        return {**asdict(self), "setup": list(self.setup)}
 
 
 def settings_from_json(content: Mapping[str, Any]) -> SlurmSettings:
@@ -153,9 +147,9 @@ def _read_file(path: Path) -> tuple[_Owner, Mapping[str, object]]:
     except OSError as error:
         what = f"config file {str(path)!r} cannot be read: {error.strerror}"
         raise ConfigError(what, advice="make it readable") from error
-    advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if document is None:
         return owner, {}
+    advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if not isinstance(document, dict):
         raise ConfigError(f"{path} holds {document!r}", advice=advice)
     for key in document:
@@ -242,9 +236,8 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
     for partition, options in value.items():
         if not isinstance(partition, str) or not isinstance(options, dict):
             raise owner.refuse("partitions", f"has {partition!r}: {options!r}", example)
-        inner = _Owner(
-            f"{owner.prefix}partitions[{partition!r}]", f"{owner.prefix}partitions[{partition!r}]: ", owner.error
-        )
+        name = f"{owner.prefix}partitions[{partition!r}]"
+        inner = _Owner(name, f"{name}: ", owner.error)
         found[partition] = {}
         for given_name, option in options.items():
             name = sbatch_options.long_name(given_name)
