@@ -50,8 +50,3 @@ class ObjectiveReader:
         """Close the logs."""
         for reader, _ in self._readers:
             reader.close()
-
-
-def definition_regex(definitions: list[dict[str, str]], name: str) -> str | None:
-    """Return the regular expression of a metric; None where it is not defined."""
-    return next((each["Regex"] for each in definitions if each["Name"] == name), None)

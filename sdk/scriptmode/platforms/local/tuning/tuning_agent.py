@@ -34,7 +34,7 @@ from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definition_regex
+from scriptmode.platforms.local.tuning.objective import ObjectiveReader
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
@@ -61,6 +61,7 @@ class TuningAgent:
         self._folder = folder
         self._record = folder.read_record()
         self._state = folder.read_state()
+        self._trials = self._state.trials
         self._request = self._record.request
         self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
         self._platform = _create_platform(self._record.platform)
@@ -70,7 +71,7 @@ class TuningAgent:
         self._search = Search(folder.name, self._config, seed)
         definitions = self._request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self._objective = tuning.objective_of(self._request)["MetricName"]
-        self._regex = str(definition_regex(definitions, self._objective))
+        self._regex = next(each["Regex"] for each in definitions if each["Name"] == self._objective)
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True
@@ -89,10 +90,6 @@ class TuningAgent:
             self._stop_jobs()
             return
         self._end()
-
-    @property
-    def _trials(self) -> list[Trial]:
-        return self._state.trials
 
     def _running(self) -> list[tuple[int, Trial]]:
         return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
@@ -170,10 +167,10 @@ class TuningAgent:
         """Stop the training jobs where no more may run."""
         if self._state.status == "Stopping":
             return
-        fruitless = [each for each in self._trials if each.has_ended and not self._has_objective(each)]
+        ended = sum(each.has_ended for each in self._trials)
         if self._is_limited():
             reason = "a stop was requested, or the time limit passed"
-        elif len(fruitless) >= _FRUITLESS_JOBS and not any(map(self._has_objective, self._trials)):
+        elif ended >= _FRUITLESS_JOBS and not self._has_any_objective():
             reason = self._describe_fruitless()
         else:
             return
@@ -186,9 +183,8 @@ class TuningAgent:
         most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
         return self._folder.is_stop_requested or bool(most and time.time() - self._state.created > most)
 
-    @staticmethod
-    def _has_objective(trial: Trial) -> bool:
-        return trial.status != FAILED and trial.objective is not None
+    def _has_any_objective(self) -> bool:
+        return any(each.objective_status == "Succeeded" for each in self._trials)
 
     def _describe_fruitless(self) -> str:
         failed = next((each for each in self._trials if each.status == FAILED), None)
@@ -258,7 +254,7 @@ class TuningAgent:
         return request
 
     def _end(self) -> None:
-        if any(map(self._has_objective, self._trials)) or self._is_limited():
+        if self._has_any_objective() or self._is_limited():
             self._finish(STOPPED if self._state.status == "Stopping" else COMPLETED)
         else:
             self._finish(FAILED, self._describe_fruitless())
@@ -309,8 +305,8 @@ def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
         return LocalPlatform(**arguments)
     from scriptmode.platforms.slurm.slurm_platform import Slurm
 
-    others = {name: value for name, value in arguments.items() if name != "slurm"}
-    return Slurm(**others, **arguments["slurm"])
+    others = dict(arguments)
+    return Slurm(**others.pop("slurm"), **others)
 
 
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:
