@@ -89,9 +89,6 @@ class _Owner:
     def refuse(self, setting: str, what: str, advice: str) -> SpecError:
         return self.error(f"{self.prefix}{setting} {what}", argument=setting, advice=advice)
 
-    def unknown(self, setting: str, advice: str) -> SpecError:
-        return self.error(f"{self.name} has no option {setting!r}", argument=setting, advice=advice)
-
 
 _ARGUMENTS = _Owner("Slurm(...)")
 _VARIABLE = _Owner(SETTINGS_VARIABLE, f"{SETTINGS_VARIABLE}: ")
@@ -181,7 +178,7 @@ def _require_option(owner: _Owner, name: str) -> None:
     """Raise `SpecError` for an option that users cannot set; what is not an option at all is refused by sbatch."""
     if name in ("data_dir", "python", "stop_grace", "file_systems"):
         advice = "set SCRIPTMODE_DATA_DIR" if name == "data_dir" else f"give it as an argument: Slurm({name}=...)"
-        raise owner.unknown(name, advice)
+        raise owner.error(f"{owner.name} has no option {name!r}", argument=name, advice=advice)
     if not _NAME.fullmatch(name):
         raise owner.refuse(name, "is not the name of an option", "write it as in sbatch(1), with '_' for '-'")
     if refused := sbatch_options.refused_name(name):
