@@ -27,20 +27,23 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
+from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
+from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning.objective import ObjectiveReader
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from scriptmode.platforms.local.store.job_store import JobFolder
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -52,6 +55,41 @@ def training_job_name(tuning_job: str, identity: str, number: int) -> str:
     """Return the name of a training job, in the service's form; ``identity`` differs between tuning jobs of a name."""
     digest = hashlib.sha256(f"{identity} {number}".encode()).hexdigest()[:8]
     return f"{tuning_job}-{number + 1:03d}-{digest}"
+
+
+class ObjectiveReader:
+    """Reader of the objective of one training job: of the first host whose log has values.
+
+    Values of several hosts have no common order, and hosts that train together report the same.
+    """
+
+    def __init__(self, folder: JobFolder, name: str, regex: str) -> None:
+        hosts = folder.read_job().request.resources.hosts
+        self._readers = {LogReader(folder.log(host)): Definition(name, regex) for host in hosts}
+        #: The last value, None while there is none.
+        self.last: float | None = None
+
+    def read(self, *, final: bool) -> list[float]:
+        """Return the values since the last call; with ``final`` the log is complete."""
+        for reader, definition in self._readers.items():
+            found: list[float] = []
+            with suppress(OSError):
+                for line, _ in reader.lines(final=final):
+                    found += definition.values(line)
+            if found:
+                self.last = found[-1]
+                self._close_all_but(reader)
+                return found
+        return []
+
+    def close(self) -> None:
+        """Close the logs."""
+        self._close_all_but(None)
+
+    def _close_all_but(self, kept: LogReader | None) -> None:
+        for reader in [each for each in self._readers if each is not kept]:
+            del self._readers[reader]
+            reader.close()
 
 
 class TuningAgent:
@@ -116,11 +154,9 @@ class TuningAgent:
             try:
                 # Before the log is read, so that the log of a job that ended is complete.
                 description = self._platform.describe(trial.name)
-            except JobNotFoundError:
-                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": "it was deleted"})
-                continue
             except ScriptmodeError as error:
-                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": str(error)})
+                reason = "it was deleted" if isinstance(error, JobNotFoundError) else str(error)
+                self._end_trial(number, trial, {"TrainingJobStatus": FAILED, "FailureReason": reason})
                 continue
             has_ended = description["TrainingJobStatus"] in ENDED
             is_bad = self._report(number, trial, final=has_ended)
@@ -145,11 +181,9 @@ class TuningAgent:
         return self._search.stops_early and self._search.report(number, values)
 
     def _end_trial(self, number: int, trial: Trial, description: dict[str, Any]) -> None:
-        reader = self._readers.pop(number, None)
-        if reader is not None:
-            # Of a number and NaN neither is the best one.
-            trial.objective = reader.last if reader.last is not None and math.isfinite(reader.last) else None
-            reader.close()
+        last = self._readers[number].last if number in self._readers else None
+        # Of a number and NaN neither is the best one.
+        trial.objective = last if last is not None and math.isfinite(last) else None
         trial.status = description["TrainingJobStatus"]
         trial.failure = description.get("FailureReason", "")
         ended = description.get("TrainingEndTime") or description.get("LastModifiedTime")
@@ -255,13 +289,10 @@ class TuningAgent:
 
     def _end(self) -> None:
         if self._has_any_objective() or self._is_limited():
-            self._finish(STOPPED if self._state.status == "Stopping" else COMPLETED)
+            self._state.status = STOPPED if self._state.status == "Stopping" else COMPLETED
         else:
-            self._finish(FAILED, self._describe_fruitless())
-
-    def _finish(self, status: str, failure: str = "") -> None:
-        self._state.status, self._state.failure, self._state.ended = status, failure, time.time()
-        self._is_saved = False
+            self._state.status, self._state.failure = FAILED, self._describe_fruitless()
+        self._state.ended, self._is_saved = time.time(), False
         while not self._save():
             SYSTEM.sleep(_POLL_SECONDS)
 

@@ -44,9 +44,6 @@ class LocalTuning:
 
     A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
     whose agent was killed starts an agent again, which continues it.
-
-    Args:
-        platform: The platform that runs the training jobs.
     """
 
     def __init__(self, platform: LocalPlatform) -> None:
@@ -124,7 +121,6 @@ class LocalTuning:
         Raises:
             JobNotFoundError: There is no such tuning job.
             DataError: It has not ended, or its directory cannot be removed.
-
         """
         folder = self._store.find(name)
         deadline = time.monotonic() + _ENDING_SECONDS
