@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.data import integrity
-from scriptmode.data.shared_counters import NamedCounters, SharedCounters
+from scriptmode.data.shared_counters import NamedCounters, create_counters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ class StagingProgress:
     def __init__(self, job: JobRequest) -> None:
         self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
         # For each channel the bytes staged and their total.
-        self._numbers = SharedCounters(max(1, 2 * len(self._channels)))
+        self._numbers = create_counters(max(1, 2 * len(self._channels)))
         #: For each channel what its objects were compared with.
         self.verification: Sequence[NamedCounters] = [NamedCounters(integrity.RESULTS) for _ in self._channels]
 
