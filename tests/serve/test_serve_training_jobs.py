@@ -193,6 +193,7 @@ def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tm
         path.write_text("{")
         code, message = code_of(api.sagemaker.describe_training_job, **job)
         assert (code, message) == ("ValidationException", f"{expected}StopTrainingJob stops it.")
+        assert code_of(api.sagemaker.update_training_job, **job) == (code, message)
         assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceInUse"
         api.sagemaker.stop_training_job(**job)
         until(lambda: not (tmp_path / "data" / "jobs" / name / "hosts").exists())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import getpass
+import io
 import os
 import re
 import socket
@@ -19,7 +20,7 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
 #: Seconds without output: compiling and pushing may be silent for minutes.
 _LONG_SECONDS = 3600
@@ -51,7 +52,11 @@ def open_client() -> Any:
         ) from error
     host = _host()
     try:
-        _check_socket(host)
+        if host.startswith(_SOCKET):
+            # If no process listened there, docker's client would leave its own socket open.
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(_SECONDS)
+                connection.connect(host[len(_SOCKET) :])
     except OSError as error:
         raise _unreachable(host, error) from error
     try:
@@ -165,7 +170,7 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
     steps: list[str] = []
     with docker_client(f"building {image or wanted.target} failed") as client:
         answers = client.api.build(
-            fileobj=_file(wanted.context),
+            fileobj=io.BytesIO(wanted.context),
             custom_context=True,
             tag=image or None,
             rm=True,
@@ -186,18 +191,13 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
             _read_progress(answers, f"building {image or wanted.target} failed", follow)
         finally:
             if wanted.discarded:
-                _remove_step_images(client, steps, wanted.discarded, on_line)
+                # Later images depend on earlier ones.
+                for identifier in reversed(dict.fromkeys(steps)):
+                    _remove_labelled(client, identifier, wanted.discarded, on_line)
 
 
-def _remove_step_images(client: Any, steps: Sequence[str], label: str, on_line: OnLine) -> None:
-    """Remove the images of a build's steps that have a label, in reverse order: later images depend on earlier ones."""
-    for identifier in reversed(dict.fromkeys(steps)):
-        if problem := _remove_labelled(client, identifier, label):
-            on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
-
-
-def _remove_labelled(client: Any, identifier: str, label: str) -> Problem | None:
-    """Remove an image if it has a label; return why that failed."""
+def _remove_labelled(client: Any, identifier: str, label: str, on_line: OnLine) -> None:
+    """Remove the image of a build's step if it has a label."""
     from docker.errors import APIError, ImageNotFound
 
     try:
@@ -205,10 +205,10 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> Problem | None
         if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
             client.api.remove_image(identifier, noprune=True)
     except ImageNotFound:
-        return None
+        pass
     except APIError as error:
-        return Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
-    return None
+        problem = Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
+        on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
 
 
 def tag(image: str, name: str) -> None:
@@ -245,7 +245,9 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
     # Read to the end, even after an error: otherwise the client leaves the stream open.
     for answer in answers:
         problem = _COLOUR.sub("", str(answer.get("error", problem))).strip()
-        for line in _lines(answer):
+        # The progress of layers, which changes all the time, is omitted.
+        text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
+        for line in filter(str.strip, _COLOUR.sub("", str(text)).splitlines()):
             on_line(line)
             if found := _STEP.match(line):
                 step = found.group(1)
@@ -255,18 +257,6 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
     if problem:
         where = f" at {step!r}" if step else ""
         raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {problem}", _advice(problem, *last))), *last)))
-
-
-def _lines(answer: Mapping[str, Any]) -> list[str]:
-    # The progress of layers, which changes all the time, is omitted.
-    text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
-    return [line for line in _COLOUR.sub("", str(text)).splitlines() if line.strip()]
-
-
-def _file(content: bytes) -> Any:
-    import io
-
-    return io.BytesIO(content)
 
 
 def _host() -> str:
@@ -284,25 +274,18 @@ def _host() -> str:
     return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
 
 
-def _check_socket(host: str) -> None:
-    """Raise ``OSError`` if no process listens at a local socket: docker's client would leave its own socket open."""
-    if not host.startswith(_SOCKET):
-        return
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(_SECONDS)
-        connection.connect(host[len(_SOCKET) :])
-
-
 def _unreachable(host: str, error: BaseException, subject: str = "") -> ContainerError:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
     if isinstance(cause, PermissionError):
-        return ContainerError(
-            f"{subject}this user, {_user()}, may not use the Docker daemon at {host}",
-            advice="add the user to the group that owns the socket "
-            f"(sudo usermod -aG docker {_user()}), and log in again",
-        )
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):
+            # A user id without a name.
+            user = "$USER"
+        advice = f"add the user to the group that owns the socket (sudo usermod -aG docker {user}), and log in again"
+        return ContainerError(f"{subject}this user, {user}, may not use the Docker daemon at {host}", advice=advice)
     advice = (
         "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
     )
@@ -312,14 +295,6 @@ def _unreachable(host: str, error: BaseException, subject: str = "") -> Containe
         return ContainerError(f"{subject}no Docker daemon answers at {host}", advice=advice)
     what = f"{subject}the Docker daemon at {host} cannot be used: {error}"
     return ContainerError(what, advice="check DOCKER_HOST, or unset it")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        # A user id without a name.
-        return "$USER"
 
 
 def _advice(*texts: str) -> str:

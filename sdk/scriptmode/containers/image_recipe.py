@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import tarfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,15 +30,8 @@ PYTHON_VERSION = (3, 11)
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (
-    "Dockerfile",
-    "difference.sh",
-    "environment.sh",
-    "normalise.sh",
-    "runtime.sh",
-    "sbom.py",
-    "horovod/build_wheel.sh",
-    "horovod/in_image.sh",
-    "settings/use.sh",
+    *("Dockerfile", "difference.sh", "environment.sh", "normalise.sh", "runtime.sh", "sbom.py"),
+    *("horovod/build_wheel.sh", "horovod/in_image.sh", "settings/use.sh"),
 )
 _DIGEST_CHARACTERS = 12
 
@@ -61,12 +53,8 @@ class Recipe:
     @property
     def arguments(self) -> dict[str, str]:
         """The Dockerfile's arguments."""
-        return {
-            "BASE": self.base,
-            "DEVELOPMENT_BASE": self.development_base,
-            "TENSORFLOW": self.tensorflow,
-            "VARIANT": self.variant,
-        }
+        bases = {"BASE": self.base, "DEVELOPMENT_BASE": self.development_base}
+        return {**bases, "TENSORFLOW": self.tensorflow, "VARIANT": self.variant}
 
     @cached_property
     def digest(self) -> str:
@@ -140,9 +128,8 @@ def recipe_directory() -> Path:
 def _version(wanted: str | None) -> str:
     if wanted is None:
         return TENSORFLOW_VERSIONS[-1]
-    for version in TENSORFLOW_VERSIONS:
-        if version == wanted or version.rpartition(".")[0] == wanted:
-            return version
+    if found := [version for version in TENSORFLOW_VERSIONS if wanted in (version, version.rpartition(".")[0])]:
+        return found[0]
     raise SpecError(
         f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
         argument="tensorflow",
@@ -153,11 +140,5 @@ def _version(wanted: str | None) -> str:
 def _runtime() -> dict[str, bytes]:
     """Return the runtime's files without compiled ones, which are compiled again for the image."""
     top = Path(contract.__file__).parent
-    files = {}
-    for directory, below, names in os.walk(top):
-        below[:] = [name for name in below if name != "__pycache__"]
-        for name in names:
-            path = Path(directory, name)
-            if path.suffix not in (".so", ".pyc"):
-                files[f"{top.name}/{path.relative_to(top).as_posix()}"] = path.read_bytes()
-    return files
+    paths = [path for path in top.rglob("*") if "__pycache__" not in path.parts and path.suffix not in (".so", ".pyc")]
+    return {path.relative_to(top.parent).as_posix(): path.read_bytes() for path in paths if path.is_file()}

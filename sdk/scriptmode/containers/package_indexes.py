@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scriptmode.core.machine.programs import run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 #: pip's options for the location of packages and the connection to it (pip documentation, "Configuration").
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "proxy", "timeout", "retries")
@@ -22,7 +22,7 @@ _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trust
 _APT_OPTIONS = ("Acquire::http::", "Acquire::https::", "Acquire::Check-", "Acquire::Retries", "Acquire::ForceIPv4")
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT_SECONDS = 30.0
-_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+_AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 #: A URL with a user's name or password in it. (RFC 3986, "userinfo")
 _USER_INFORMATION = re.compile(rb"://[^/\s\"]*@")
 
@@ -31,8 +31,10 @@ def index_settings(environ: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files that ``settings/use.sh`` of the recipe reads. Settings that are not set are left out."""
     found = {"pip.conf": _pip(environ), **_apt()}
     written = {name: text.encode() for name, text in found.items() if text}
+    candidates = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile)
+    authorities = next((Path(path) for path in candidates if path and os.path.isfile(path)), _AUTHORITIES)  # noqa: PTH113
     with suppress(OSError):
-        written["ca-certificates.crt"] = Path(_authorities(environ)).read_bytes()
+        written["ca-certificates.crt"] = authorities.read_bytes()
         if "apt.conf" in written:
             written["apt.conf"] += b'Acquire::https::CaInfo "/settings/ca-certificates.crt";\n'
     return written
@@ -48,11 +50,6 @@ def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if value and name.lower() in _PROXIES}
 
 
-def _authorities(environ: Mapping[str, str]) -> str:
-    candidates = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile, _AUTHORITIES)
-    return next((path for path in candidates if path and os.path.isfile(path)), _AUTHORITIES)  # noqa: PTH113
-
-
 def _pip(environ: Mapping[str, str]) -> str:
     """Return a pip configuration with this machine's indexes, without directories, which a build cannot read."""
     options: dict[str, str] = {}
@@ -63,14 +60,12 @@ def _pip(environ: Mapping[str, str]) -> str:
         for section in ("global", "install"):
             if parsed.has_section(section):
                 options.update(parsed.items(section))
-    options.update({name: environ[variable] for name in _PIP_OPTIONS if (variable := _variable(name)) in environ})
-    kept = {name: _reachable(options[name].split()) for name in _PIP_OPTIONS if name in options}
-    lines = [f"{name} = {' '.join(words)}" for name, words in kept.items() if words]
+    lines = []
+    for name in _PIP_OPTIONS:
+        value = environ.get(f"PIP_{name.upper().replace('-', '_')}", options.get(name, ""))
+        if words := [word for word in value.split() if not word.startswith(("/", "~", ".", "file:"))]:
+            lines.append(f"{name} = {' '.join(words)}")
     return "\n".join(("[global]", *lines, "")) if lines else ""
-
-
-def _variable(option: str) -> str:
-    return f"PIP_{option.upper().replace('-', '_')}"
 
 
 def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -83,10 +78,6 @@ def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
     yield Path(sys.prefix) / "pip.conf"
     if environ.get("PIP_CONFIG_FILE"):
         yield Path(environ["PIP_CONFIG_FILE"])
-
-
-def _reachable(words: Iterable[str]) -> list[str]:
-    return [word for word in words if not word.startswith(("/", "~", ".", "file:"))]
 
 
 def _apt() -> dict[str, str]:

@@ -158,12 +158,16 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
     found = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
     base, development_base = (found[name] for name in names)
     settings = package_indexes.index_settings(os.environ)
+    # The annotations of the OCI image specification; an image that no registry gave has no digest.
+    labels = {**wanted.labels, "org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
+    if base.digest:
+        labels["org.opencontainers.image.base.digest"] = base.digest
     # By identifier, so that every stage has the same base even if the name moves meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
     whole = docker_client.Build(
         wanted.context(settings),
         arguments={**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
-        labels={**wanted.labels, **_base_labels(base)},
+        labels=labels,
         discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
     if refresh and whole.discarded:
@@ -173,15 +177,6 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
         # The builder then uses the newest stage of its cache: only these packages are installed again.
         docker_client.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
     docker_client.build(whole, wanted.name, on_line=on_line)
-
-
-def _base_labels(base: docker_client.Image) -> dict[str, str]:
-    """Return labels that name the base: the annotations of the OCI image specification, and Docker's identifier.
-
-    An image that no registry gave has no digest.
-    """
-    labels = {"org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
-    return {**labels, "org.opencontainers.image.base.digest": base.digest} if base.digest else labels
 
 
 def push_image(

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import mounts
 from scriptmode.data.file_prefetch import Prefetcher
 from scriptmode.data.fuse_protocol import Name, Node
-from scriptmode.data.fuse_server import Server
 from scriptmode.data.layout import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
-    from scriptmode.data.fuse_server import OpenFile, Tree
+    from scriptmode.data.file_prefetch import PrefetchedFile
     from scriptmode.data.object_store import ObjectStore, StoredObject
 
 FILE_MODE = stat.S_IFREG | 0o444
 DIRECTORY_MODE = stat.S_IFDIR | 0o555
-#: Seconds that a thread keeps the interpreter lock: readers wait for the thread that answers the kernel.
-SWITCH_SECONDS = 0.0005
 
 
 class ObjectTree:
@@ -65,22 +59,10 @@ class ObjectTree:
         found += [Name(name, number, DIRECTORY_MODE if number % 2 else FILE_MODE) for name, number in own.items()]
         return found
 
-    def open(self, number: int) -> OpenFile:
+    def open(self, number: int) -> PrefetchedFile:
         """Open an object."""
         return self._prefetcher.open(self._layout.item(number))
 
     def count(self) -> int:
         """Return the number of objects."""
         return len(self._layout)
-
-
-def mount(tree: Tree, mount_point: Path, report: Callable[[str], None], ready: Callable[[], None]) -> None:
-    """Mount ``tree`` at an empty directory and serve it until it is unmounted, on the threads of this process.
-
-    ``ready`` is called once it is mounted; ``report`` gets a sentence for each object that could not be read. Raises
-    `DataError` where mounting is not possible.
-    """
-    sys.setswitchinterval(SWITCH_SECONDS)
-    device = mounts.attach(mount_point)
-    ready()
-    Server(device, tree, report).serve()

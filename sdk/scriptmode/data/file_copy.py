@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
-from functools import partial
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris, regular_files
@@ -17,6 +16,7 @@ from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 #: Bytes that the kernel copies before it checks whether the process was killed.
@@ -79,25 +79,27 @@ def _copied(path: Path, folder: Path) -> Iterator[Path]:
             with source:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as writer:
-                    copy_descriptor(source.fileno(), writer.fileno(), partial(_read, source.fileno()))
+                    copy_descriptor(source.fileno(), writer.fileno())
             yield target
-
-
-def _read(descriptor: int, start: int) -> bytes:
-    return os.pread(descriptor, READ_BYTES, start)
 
 
 def copy_regular_file(source: Path, target: Path) -> None:
     """Copy a regular file's bytes; file systems that can share blocks do. Raise ``OSError`` for a FIFO or a device."""
     with regular_files.open_regular(source) as reader, target.open("wb") as writer:
-        copy_descriptor(reader.fileno(), writer.fileno(), partial(_read, reader.fileno()))
+        copy_descriptor(reader.fileno(), writer.fileno())
 
 
-def copy_descriptor(source: int, target: int, read: Callable[[int], bytes]) -> None:
-    """Copy an open file's bytes; ``read`` returns some of them from an offset on, where the kernel does not copy."""
+def copy_descriptor(
+    source: int, target: int, translated: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Copy an open file's bytes; ``translated`` translates the errors of reading where the kernel does not copy."""
     done = 0
     with suppress(AttributeError, OSError):
         while copied := os.copy_file_range(source, target, COPY_CHUNK, done, done):
             done += copied
-    while rest := read(done):
+    while True:
+        with translated():
+            rest = os.pread(source, READ_BYTES, done)
+        if not rest:
+            return
         done += os.pwrite(target, rest, done)

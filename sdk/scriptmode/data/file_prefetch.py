@@ -23,7 +23,7 @@ import time
 from collections import OrderedDict, deque
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, Union
 
 from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES
@@ -31,11 +31,12 @@ from scriptmode.data.object_store import CHUNK_BYTES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.data.fuse_server import Content
     from scriptmode.data.integrity import ObjectCheck
     from scriptmode.data.object_store import Buffer, ObjectStore, StoredObject
     from scriptmode.errors import DataError
 
+#: The result of a read: consecutive bytes in one or more buffers, or an error.
+Content = Union["Sequence[Buffer]", BaseException]
 MIB = 1024 * 1024
 #: Bytes of the pending and ready chunks of all open files together.
 BUDGET_BYTES = 128 * MIB
@@ -109,16 +110,10 @@ class Prefetcher:
         pool = self._prefetches if ahead else self._needed
         return PendingChunk(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
 
-    def object_check(self, item: StoredObject) -> ObjectCheck | None:
-        """Return the check of an object that is read in chunks; None where its store has no checksums."""
+    def verifying_store(self, item: StoredObject) -> Verifying | None:
+        """Return the store of an object if it has checksums."""
         store = self._store_of(item.uri)
-        return store.object_check(item) if isinstance(store, Verifying) else None
-
-    def count_in_parts(self, item: StoredObject) -> None:
-        """Count an object that cannot be compared with its checksum, if its store has checksums."""
-        store = self._store_of(item.uri)
-        if isinstance(store, Verifying):
-            store.count_in_parts()
+        return store if isinstance(store, Verifying) else None
 
     def reserve(self, size: int, file: PrefetchedFile) -> bool:
         """Return whether the budget has ``size`` more bytes for ``file``; idle files lose their chunks for it."""
@@ -178,8 +173,9 @@ class PrefetchedFile:
     def close(self) -> None:
         """Drop all chunks, and count the object if it was not compared with its checksum."""
         self.drop()
-        if self._was_read and not self._was_compared and self._item not in self._prefetcher.damaged:
-            self._prefetcher.count_in_parts(self._item)
+        is_unknown = self._was_read and not self._was_compared and self._item not in self._prefetcher.damaged
+        if is_unknown and (store := self._prefetcher.verifying_store(self._item)):
+            store.count_in_parts()
 
     def drop(self) -> None:
         """Drop all chunks; reads that wait for one still get it."""
@@ -202,7 +198,8 @@ class PrefetchedFile:
 
     def _is_sequential(self, start: int) -> bool:
         """Return whether a read goes through the chunks; drop them first where a new sequence starts."""
-        if any(_failed(chunk) for chunk in self._chunks):
+        ended = (chunk.data for chunk in self._chunks if chunk.data.done())
+        if any(data.cancelled() or data.exception() for data in ended):
             # A read after a failed one asks the store again.
             self.drop()
         if self._chunks and self._chunks[0].start <= start <= self._chunks[-1].end:
@@ -211,8 +208,8 @@ class PrefetchedFile:
             return False
         self.drop()
         self._sequence_start = start
-        if start == 0:
-            self._check = self._prefetcher.object_check(self._item)
+        if start == 0 and (store := self._prefetcher.verifying_store(self._item)):
+            self._check = store.object_check(self._item)
         return True
 
     def _covering(self, start: int, end: int) -> list[PendingChunk]:
@@ -253,10 +250,6 @@ class PrefetchedFile:
 
     def _account(self) -> None:
         self._prefetcher.account(self, self._chunks[-1].end - self._chunks[0].start if self._chunks else 0)
-
-
-def _failed(chunk: PendingChunk) -> bool:
-    return chunk.data.done() and (chunk.data.cancelled() or chunk.data.exception() is not None)
 
 
 def _fetch(

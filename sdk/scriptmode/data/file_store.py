@@ -120,8 +120,11 @@ def _folder(path: str) -> tuple[int, int]:
 def _entries(folder: str) -> Iterator[StoredObject | str]:
     """Yield a directory's files and the paths of its directories, in the order of an S3 listing."""
     with translated(f"{file_uris.SCHEME}{folder}", folder), os.scandir(folder) as entries:
-        # S3 compares whole keys: a directory's files are where its name with a slash is.
-        found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _is_data(entry)) for entry in entries)
+        # S3 compares whole keys: a directory's files are where its name with a slash is. Data is a file, or a link to
+        # one or (an error when it is read) to nothing.
+        found = sorted(
+            (os.fsencode(entry.name + "/" * entry.is_dir()), entry.is_file() or entry.is_symlink()) for entry in entries
+        )
     for start in range(0, len(found), PAGE):
         page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", is_data) for name, is_data in found[start : start + PAGE]]
         files = {path: _stored(path)[1] for path, is_data in page if is_data and not path.endswith("/")}
@@ -130,11 +133,6 @@ def _entries(folder: str) -> Iterator[StoredObject | str]:
                 yield path[:-1]
             elif path in files:
                 yield files[path]
-
-
-def _is_data(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is data: a file, or a link to one or (an error when it is read) to nothing."""
-    return entry.is_file() or entry.is_symlink()
 
 
 def _stored(path: str) -> tuple[int, StoredObject]:
@@ -157,12 +155,9 @@ def translated(uri: str, path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        is_link = Path(path).is_symlink()
-        missing = (
-            f"the link leads to {str(Path(path).readlink())!r}, which does not exist"
-            if is_link
-            else "there is no such file"
-        )
+        missing = "there is no such file"
+        if Path(path).is_symlink():
+            missing = f"the link leads to {str(Path(path).readlink())!r}, which does not exist"
         raise DataNotFoundError(f"{uri}: {missing}", advice="correct the URI") from error
     except PermissionError as error:
         raise DataAccessError(

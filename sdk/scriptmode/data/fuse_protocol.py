@@ -82,14 +82,6 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Read(NamedTuple):
-    """The body of READ, READDIR and READDIRPLUS."""
-
-    handle: int
-    offset: int
-    size: int
-
-
 class Node(NamedTuple):
     """A file or directory: its number and its fields of stat(2)."""
 
@@ -121,9 +113,10 @@ def parse_name(body: bytes) -> bytes:
     return body.partition(b"\0")[0]
 
 
-def parse_read(body: bytes) -> Read:
-    """Parse the body of READ, READDIR and READDIRPLUS."""
-    return Read(*_READ.unpack_from(body))
+def parse_read(body: bytes) -> tuple[int, int, int]:
+    """Parse the body of READ, READDIR and READDIRPLUS: a handle, an offset and a size."""
+    handle, offset, size = _READ.unpack_from(body)
+    return handle, offset, size
 
 
 def parse_number(body: bytes) -> int:

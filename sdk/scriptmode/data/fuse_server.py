@@ -9,64 +9,49 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Callable, Protocol, Union
+from typing import TYPE_CHECKING, Callable, TypeVar
 
-from scriptmode.data import fuse_protocol
-from scriptmode.data.fuse_protocol import Name, Node, Operation, Request
+from scriptmode.data import fuse_protocol, mounts
+from scriptmode.data.fuse_protocol import Operation, Request
 from scriptmode.errors import DataError, ScriptmodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scriptmode.data.fast_file import ObjectTree
+    from scriptmode.data.file_prefetch import Content, PrefetchedFile
+    from scriptmode.data.fuse_protocol import Name
     from scriptmode.data.object_store import Buffer
 
-#: The result of a read: consecutive bytes in one or more buffers, or an error.
-Content = Union["Sequence[Buffer]", BaseException]
+_Opened = TypeVar("_Opened")
+#: Seconds that a thread keeps the interpreter lock: readers wait for the thread that answers the kernel.
+SWITCH_SECONDS = 0.0005
 
 
-class OpenFile(Protocol):
-    """An open file. The server calls it from one thread."""
+def mount(tree: ObjectTree, mount_point: Path, report: Callable[[str], None], ready: Callable[[], None]) -> None:
+    """Mount ``tree`` at an empty directory and serve it until it is unmounted, on the threads of this process.
 
-    def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
-        """Call ``answer`` once, on any thread, with the bytes (fewer only at the end) or the error."""
-
-    def close(self) -> None:
-        """Close the file; reads may still be pending."""
-
-
-class Tree(Protocol):
-    """The content of a mount, which never changes. Called from one thread.
-
-    A reader gets its ``OSError``, or EIO for `DataError`.
+    ``ready`` is called once it is mounted; ``report`` gets a sentence for each object that could not be read. Raises
+    `DataError` where mounting is not possible.
     """
-
-    def lookup(self, directory: int, name: bytes) -> Node | None:
-        """Return the node of that name in a directory."""
-
-    def node(self, number: int) -> Node:
-        """Return a node that was looked up."""
-
-    def names(self, directory: int) -> Sequence[Name]:
-        """Return a directory's entries, in the order of its listing."""
-
-    def open(self, number: int) -> OpenFile:
-        """Open a file."""
-
-    def count(self) -> int:
-        """Return the number of files."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    device = mounts.attach(mount_point)
+    ready()
+    Server(device, tree, report).serve()
 
 
 class Server:
     """The server of ``tree`` over a descriptor of /dev/fuse; ``report`` is called once for each different error."""
 
-    def __init__(self, device: int, tree: Tree, report: Callable[[str], None]) -> None:
+    def __init__(self, device: int, tree: ObjectTree, report: Callable[[str], None]) -> None:
         self._device = device
         self._tree = tree
         self._report = report
         self._reported: set[str] = set()
-        self._files: dict[int, OpenFile] = {}
+        self._files: dict[int, PrefetchedFile] = {}
         self._directories: dict[int, Sequence[Name]] = {}
         self._handles = 0
         #: Reads that are pending, and the calling threads.
@@ -76,10 +61,11 @@ class Server:
             Operation.INIT: self._init,
             Operation.LOOKUP: self._lookup,
             Operation.GETATTR: lambda request: fuse_protocol.render_attributes(tree.node(request.number)),
-            Operation.OPEN: self._open,
+            Operation.OPEN: lambda request: self._add(self._files, tree.open(request.number)),
             Operation.READ: self._read,
             Operation.RELEASE: self._release,
-            Operation.OPENDIR: self._open_directory,
+            # Kept, because a large directory is read in many parts.
+            Operation.OPENDIR: lambda request: self._add(self._directories, tree.names(request.number)),
             Operation.READDIR: self._list,
             Operation.READDIRPLUS: self._list,
             Operation.RELEASEDIR: self._release_directory,
@@ -128,10 +114,9 @@ class Server:
         node = self._tree.lookup(request.number, fuse_protocol.parse_name(request.body))
         return fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
 
-    def _open(self, request: Request) -> bytes:
-        opened = self._tree.open(request.number)
+    def _add(self, table: dict[int, _Opened], opened: _Opened) -> bytes:
         self._handles += 1
-        self._files[self._handles] = opened
+        table[self._handles] = opened
         return fuse_protocol.render_opened(self._handles)
 
     def _release(self, request: Request) -> bytes:
@@ -139,7 +124,7 @@ class Server:
         return b""
 
     def _read(self, request: Request) -> None:
-        body = fuse_protocol.parse_read(request.body)
+        handle, offset, size = fuse_protocol.parse_read(request.body)
         with self._lock:
             self._waiting[request.unique] = request.pid
 
@@ -156,26 +141,20 @@ class Server:
                 self._report_once(error)
                 self._refuse(request.unique, errno.EIO)
 
-        self._files[body.handle].read(body.offset, body.size, answer)
-
-    def _open_directory(self, request: Request) -> bytes:
-        # Kept, because a large directory is read in many parts.
-        self._handles += 1
-        self._directories[self._handles] = self._tree.names(request.number)
-        return fuse_protocol.render_opened(self._handles)
+        self._files[handle].read(offset, size, answer)
 
     def _release_directory(self, request: Request) -> bytes:
         self._directories.pop(fuse_protocol.parse_number(request.body))
         return b""
 
     def _list(self, request: Request) -> bytes:
-        body = fuse_protocol.parse_read(request.body)
-        names = self._directories[body.handle]
+        handle, start, size = fuse_protocol.parse_read(request.body)
+        names = self._directories[handle]
         with_nodes = request.operation == Operation.READDIRPLUS
         answer = bytearray()
-        for offset in range(body.offset, len(names)):
+        for offset in range(start, len(names)):
             record = fuse_protocol.render_directory_entry(names[offset], offset + 1)
-            room = body.size - len(answer) - len(record)
+            room = size - len(answer) - len(record)
             if room < (fuse_protocol.ENTRY_BYTES if with_nodes else 0):
                 break
             if with_nodes:

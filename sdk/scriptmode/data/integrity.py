@@ -21,6 +21,7 @@ import base64
 import hashlib
 import re
 import zlib
+from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
@@ -55,47 +56,38 @@ class Checksum(NamedTuple):
     value: str
 
 
-class Digest(Protocol):
-    """Computes a checksum of bytes that come in order."""
+class Digest:
+    """Computes a checksum of bytes that come in order, by an algorithm that `checksum` named."""
 
-    def update(self, data: Buffer, /) -> None:
+    def __init__(self, algorithm: str) -> None:
+        self._algorithm = algorithm
+        self._crc_function = _crc_function(algorithm)
+        self._crc = 0
+        # Detects damage; no secret depends on it.
+        self._hash = None if self._crc_function else hashlib.new(algorithm, usedforsecurity=False)
+
+    def update(self, data: Buffer) -> None:
         """Add more bytes."""
+        if self._crc_function:
+            self._crc = self._crc_function(data, self._crc)
+        elif self._hash:
+            self._hash.update(data)
 
     def value(self) -> str:
         """Return the checksum so far, written as `Checksum.value`."""
-
-
-class _Crc:
-    def __init__(self, function: CrcFunction, size: int) -> None:
-        self._function = function
-        self._size = size
-        self._crc = 0
-
-    def update(self, data: Buffer, /) -> None:
-        self._crc = self._function(data, self._crc)
-
-    def value(self) -> str:
-        return base64.b64encode(self._crc.to_bytes(self._size, "big")).decode()
-
-
-class _Hash:
-    def __init__(self, algorithm: str) -> None:
-        self._algorithm = algorithm
-        # Detects damage; no secret depends on it.
-        self._hash = hashlib.new(algorithm, usedforsecurity=False)
-
-    def update(self, data: Buffer, /) -> None:
-        self._hash.update(data)
-
-    def value(self) -> str:
-        return self._hash.hexdigest() if self._algorithm == MD5 else base64.b64encode(self._hash.digest()).decode()
+        if self._algorithm == MD5 and self._hash:
+            return self._hash.hexdigest()
+        size = _CRC_BYTES.get(self._algorithm, 0)
+        return base64.b64encode(self._hash.digest() if self._hash else self._crc.to_bytes(size, "big")).decode()
 
 
 @cache
 def _crc_function(algorithm: str) -> CrcFunction | None:
-    """Return the function of a CRC; ``None`` where it is not installed."""
+    """Return the function of a CRC; ``None`` where it is not installed, and for hashes."""
     if algorithm == "crc32":
         return zlib.crc32
+    if algorithm not in _CRC_BYTES:
+        return None
     try:
         # The standard library has no other CRC, and Python is too slow for one.
         from awscrt import checksums
@@ -105,15 +97,9 @@ def _crc_function(algorithm: str) -> CrcFunction | None:
     return function
 
 
-def digest(algorithm: str) -> Digest:
-    """Return a new digest of an algorithm that `checksum` named."""
-    function = _crc_function(algorithm) if algorithm in _CRC_BYTES else None
-    return _Hash(algorithm) if function is None else _Crc(function, _CRC_BYTES[algorithm])
-
-
 def digest_of(algorithm: str, content: Iterable[Buffer]) -> str:
     """Return the checksum of bytes that come in order."""
-    computed = digest(algorithm)
+    computed = Digest(algorithm)
     for data in content:
         computed.update(data)
     return computed.value()
@@ -210,7 +196,7 @@ class Verifier:
                 return
             if stored == expected:
                 raise _damaged(item, expected, found, "")
-            passed_on, compared = digest(expected.algorithm), digest(stored.algorithm)
+            passed_on, compared = Digest(expected.algorithm), Digest(stored.algorithm)
             for data in content():
                 passed_on.update(data)
                 compared.update(data)
@@ -226,6 +212,7 @@ class Verifier:
         return checksum(headers, item.version)
 
 
+@dataclass
 class ObjectCheck:
     """The comparison of an object that is read in chunks, which may come in any order.
 
@@ -233,27 +220,20 @@ class ObjectCheck:
     kept ones after it. ``ask`` returns the checksum, ``content`` reads the object once more.
     """
 
-    def __init__(
-        self,
-        item: StoredObject,
-        verifier: Verifier,
-        ask: Callable[[], Checksum | None],
-        content: Callable[[], Iterable[Buffer]],
-    ) -> None:
-        self._item = item
-        self._verifier = verifier
-        self._ask = ask
-        self._content = content
-        self._adding = Lock()
-        self._expected: Checksum | None = None
-        self._digest: Digest | None = None
-        self._offset = 0
-        self._kept: dict[int, Sequence[Buffer]] = {}
-        self._ended = False
-        #: Whether the result was counted: the object came to its end, or cannot be compared.
-        self.is_counted = False
-        #: Set where the object differs from its checksum.
-        self.error: DataError | None = None
+    item: StoredObject
+    verifier: Verifier
+    ask: Callable[[], Checksum | None]
+    content: Callable[[], Iterable[Buffer]]
+    #: Whether the result was counted: the object came to its end, or cannot be compared.
+    is_counted: bool = False
+    #: Set where the object differs from its checksum.
+    error: DataError | None = None
+    _adding: Lock = field(default_factory=Lock)
+    _expected: Checksum | None = None
+    _digest: Digest | None = None
+    _offset: int = 0
+    _kept: dict[int, Sequence[Buffer]] = field(default_factory=dict)
+    _ended: bool = False
 
     def add(self, start: int, data: Sequence[Buffer]) -> None:
         """Add the buffers of a chunk; raise `DataError` where it completes the object and the checksum differs."""
@@ -261,11 +241,11 @@ class ObjectCheck:
             if self._ended:
                 return
             if self._expected is None:
-                self._expected = self._ask()
+                self._expected = self.ask()
                 if self._expected is None:
                     self._ended = self.is_counted = True
                     return
-                self._digest = digest(self._expected.algorithm)
+                self._digest = Digest(self._expected.algorithm)
             self._kept[start] = data
             self._advance(self._expected)
 
@@ -279,10 +259,10 @@ class ObjectCheck:
             for buffer in data:
                 self._digest.update(buffer)
                 self._offset += len(buffer)
-        if self._digest is not None and self._offset == self._item.size:
+        if self._digest is not None and self._offset == self.item.size:
             self._ended = self.is_counted = True
             try:
-                self._verifier.require_end(self._item, expected, self._digest.value(), self._content)
+                self.verifier.require_end(self.item, expected, self._digest.value(), self.content)
             except DataError as error:
                 self.error = error
                 raise

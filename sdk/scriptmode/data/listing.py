@@ -60,7 +60,9 @@ def pieces(
         yield from _of_augmented_manifest(source, store_of, shard)
     elif source.data_type == "ManifestFile":
         prefix, found = _manifest_names(source, store_of, shard)
-        yield from _look_up_all(lambda name: _find(source, store_of, prefix + name), found, prefix)
+        yield from _look_up(
+            lambda name: _find(source, store_of, prefix + name), found, is_slow=not file_uris.is_file(prefix)
+        )
     else:
         yield from _of_prefix(source, store_of, shard)
 
@@ -108,7 +110,7 @@ def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], 
         stored = _find(source, store_of, prefix + name)
         return Entry(stored, channel_name(_key_prefix(prefix, stored), _key(stored.uri)))
 
-    return _look_up_all(entry, found, prefix)
+    return _look_up(entry, found, is_slow=not file_uris.is_file(prefix))
 
 
 def _manifest_names(
@@ -139,11 +141,12 @@ def _of_augmented_manifest(
     )
 
     def of_line(line: Any) -> list[Piece]:
-        return augmented_manifests.AugmentedManifestLine(source.uri, *line).pieces(names, store_of)
+        number, text = line
+        return augmented_manifests.line_pieces(source.uri, number, text, names, store_of)
 
     lines = shard_records(found, shard)
-    each = _in_order(of_line, lines) if augmented_manifests.has_references(names) else map(of_line, lines)
-    return itertools.chain.from_iterable(each)
+    has_references = any(name.endswith(augmented_manifests.REFERENCE) for name in names)
+    return itertools.chain.from_iterable(_look_up(of_line, lines, is_slow=has_references))
 
 
 def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: str) -> StoredObject:
@@ -154,12 +157,10 @@ def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: st
         raise type(error)(what, argument=error.argument, advice=error.advice) from error
 
 
-def _look_up_all(look: Callable[[str], _Found], names: Iterable[str], prefix: str) -> Iterator[_Found]:
+def _look_up(look: Callable[[_Given], _Found], given: Iterable[_Given], *, is_slow: bool) -> Iterator[_Found]:
     # A file is found sooner than a thread is started.
-    return map(look, names) if file_uris.is_file(prefix) else _in_order(look, names)
-
-
-def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
+    if not is_slow:
+        return map(look, given)
     from scriptmode.data.prefetch import ordered_prefetch
 
     return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)

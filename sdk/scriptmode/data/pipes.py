@@ -12,11 +12,10 @@ import os
 import select
 import stat
 from contextlib import closing, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.data import integrity
-from scriptmode.data.shared_counters import NamedCounters, SharedCounters
+from scriptmode.data.shared_counters import NamedCounters, create_counters
 from scriptmode.errors import DataError
 from scriptmode_runtime.files import beneath
 
@@ -40,30 +39,24 @@ class PipeCounters:
     """Counters of a channel's opened FIFOs and written bytes, for the process that forked its producer."""
 
     def __init__(self) -> None:
-        self._numbers = SharedCounters(2)
+        self._numbers = create_counters(2)
         #: What the objects were compared with.
         self.verification = NamedCounters(integrity.RESULTS)
-        #: The producer's own copy: the shared counter is written and never read back.
-        self._sent = 0
 
     @property
     def opened(self) -> int:
         """Number of FIFOs that a reader opened."""
         return self._numbers[0]
 
-    def add_opened(self) -> None:
-        """Count one more opened FIFO; called by the producer only."""
-        self._numbers[0] += 1
-
     @property
     def sent(self) -> int:
         """Bytes that were written into FIFOs."""
         return self._numbers[1]
 
-    def add_sent(self, count: int) -> None:
-        """Count written bytes; called by the producer only, once for each buffer."""
-        self._sent += count
-        self._numbers[1] = self._sent
+    def add(self, *, opened: int = 0, sent: int = 0) -> None:
+        """Count opened FIFOs and written bytes; called by the producer only."""
+        self._numbers[0] += opened
+        self._numbers[1] += sent
 
 
 def fifo(channel: Path, epoch: int) -> Path:
@@ -118,8 +111,8 @@ def feed(fifos: Fifos, stream: Stream, counters: PipeCounters) -> NoReturn:
     for epoch in itertools.count():
         fifos.create(epoch + 1)
         pipe = fifos.open(epoch)
-        counters.add_opened()
-        _send(pipe, partial(stream, epoch), counters)
+        counters.add(opened=1)
+        _send(pipe, stream, epoch, counters)
         os.close(pipe)
         fifos.remove(epoch)
     raise AssertionError
@@ -129,16 +122,14 @@ class _ReaderGoneError(Exception):
     """The reader closed its end."""
 
 
-def _send(
-    pipe: int, stream: Callable[[Callable[[], None]], Generator[Buffer, None, None]], counters: PipeCounters
-) -> None:
+def _send(pipe: int, stream: Stream, epoch: int, counters: PipeCounters) -> None:
     with suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
     try:
-        with closing(stream(lambda: _require_reader(pipe))) as buffers:
+        with closing(stream(epoch, lambda: _require_reader(pipe))) as buffers:
             for buffer in buffers:
                 _write(pipe, buffer)
-                counters.add_sent(len(buffer))
+                counters.add(sent=len(buffer))
     except _ReaderGoneError:
         pass
     except Exception:

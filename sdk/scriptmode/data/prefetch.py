@@ -30,10 +30,10 @@ from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES, Chunk, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator
 
     from scriptmode.data.integrity import ObjectCheck
-    from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
+    from scriptmode.data.object_store import ObjectStore, Piece
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -63,19 +63,16 @@ def prefetch(
 
     def read(chunk: _PendingChunk) -> list[Chunk]:
         piece = chunk.piece
-        if isinstance(piece, Literal):
-            return [Chunk(piece.data, ends=True, uri=piece.uri)]
-        if chunk.start == chunk.end:
-            return [Chunk(b"", ends=True, uri=piece.uri)]
-        store = store_of(piece.uri)
-        data = store.read(piece, chunk.start, chunk.end)
+        if isinstance(piece, Literal) or chunk.start == chunk.end:
+            return [Chunk(piece.data if isinstance(piece, Literal) else b"", ends=True, uri=piece.uri)]
+        data = store_of(piece.uri).read(piece, chunk.start, chunk.end)
         if chunk.check is not None:
-            chunk.check.add(store, chunk.start, data)
+            chunk.check.add(chunk.start, data)
         *buffers, last = data
         found = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
         return [*found, Chunk(last, chunk.end == piece.size, piece.uri)]
 
-    chunks = _chunks_of(pieces)
+    chunks = _chunks_of(pieces, store_of)
     found = ordered_prefetch(chunks, read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
     with closing(found):
         for each in found:
@@ -106,32 +103,14 @@ def ordered_prefetch(
         window.close()
 
 
-class _SharedCheck:
-    """The comparison of one piece with its checksum, where its store has checksums; shared by the piece's chunks."""
-
-    def __init__(self, piece: StoredObject) -> None:
-        self._piece = piece
-        self._creating = Lock()
-        self._check: ObjectCheck | None = None
-
-    def add(self, store: ObjectStore, start: int, data: Sequence[Buffer]) -> None:
-        """Add a chunk; raise `DataError` with the last one if the checksum of all is not the object's."""
-        if not isinstance(store, Verifying):
-            return
-        with self._creating:
-            if self._check is None:
-                self._check = store.object_check(self._piece)
-        self._check.add(start, data)
-
-
 class _PendingChunk(NamedTuple):
     """A range of a piece."""
 
     piece: Piece
     start: int
     end: int
-    #: Shared by the chunks of one piece.
-    check: _SharedCheck | None = None
+    #: Shared by the chunks of one piece; None where its store has no checksums.
+    check: ObjectCheck | None = None
 
 
 def _cost(chunk: _PendingChunk) -> int:
@@ -175,8 +154,7 @@ class _PrefetchWindow(Generic[_Item, _Result]):
 
     def results(self, waiting: Callable[[], None]) -> Iterator[_Result]:
         """Yield results in order as they become ready; each is released when the next one is asked for."""
-        pending = self._wait_for_first(waiting)
-        while pending is not None:
+        while (pending := self._wait_for_first(waiting)) is not None:
             if pending.error is not None:
                 raise pending.error
             yield pending.result[0]
@@ -184,7 +162,6 @@ class _PrefetchWindow(Generic[_Item, _Result]):
             with self._has_budget:
                 self._budget += pending.cost
                 self._has_budget.notify()
-            pending = self._wait_for_first(waiting)
 
     def run_worker(self) -> None:
         """Schedule and read one chunk after another until scheduling stops."""
@@ -271,7 +248,7 @@ class _PrefetchWindow(Generic[_Item, _Result]):
             close()
 
 
-def _chunks_of(pieces: Iterable[Piece]) -> Iterator[_PendingChunk]:
+def _chunks_of(pieces: Iterable[Piece], store_of: Callable[[str], ObjectStore]) -> Iterator[_PendingChunk]:
     iterator = iter(pieces)
     try:
         for piece in iterator:
@@ -280,7 +257,8 @@ def _chunks_of(pieces: Iterable[Piece]) -> Iterator[_PendingChunk]:
                 # The store itself verifies an object that is read as a whole.
                 yield _PendingChunk(piece, 0, size)
                 continue
-            check = _SharedCheck(piece)
+            store = store_of(piece.uri)
+            check = store.object_check(piece) if isinstance(store, Verifying) else None
             for start in range(0, size, CHUNK_BYTES):
                 yield _PendingChunk(piece, start, min(start + CHUNK_BYTES, size), check)
     finally:

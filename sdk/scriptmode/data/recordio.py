@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import contextmanager
 from struct import Struct
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
 
@@ -42,9 +42,11 @@ def wrap(chunks: Iterable[Chunk], spool: Path) -> Iterator[Buffer]:
     record: _Record | None = None
     try:
         for chunk in chunks:
-            if record is None and chunk.ends and _is_one_part(data := _searchable(chunk.data)):
-                yield from _record_of_one(data)
-                continue
+            if record is None and chunk.ends and len(chunk.data) <= LONGEST:
+                data = _searchable(chunk.data)
+                if _find_magic(data) < 0:
+                    yield from _record_of_one(data)
+                    continue
             record = record or _Record(chunk.uri, spool)
             yield from record.add(chunk.data)
             if chunk.ends:
@@ -66,10 +68,6 @@ def _record_of_one(data: bytes | bytearray) -> Iterator[Buffer]:
         yield padding
 
 
-def _is_one_part(data: bytes | bytearray) -> bool:
-    return len(data) <= LONGEST and _find_magic(data) < 0
-
-
 def _searchable(data: Buffer) -> bytes | bytearray:
     return bytes(data) if isinstance(data, memoryview) or not hasattr(data, "find") else data
 
@@ -88,7 +86,9 @@ class _Record:
     def __init__(self, uri: str, spool: Path) -> None:
         self._uri = uri
         self._spool = spool
-        self._part = _Part(uri, spool)
+        #: A part, whose length is not known yet: first in memory, then in a file.
+        self._part = self._new_part()
+        self._length = 0
         #: The incomplete word at the end of the last chunk: the magic may lie across two chunks.
         self._word = b""
         self._was_split = False
@@ -108,9 +108,8 @@ class _Record:
 
     def end(self) -> Iterator[Buffer]:
         """Yield the last part."""
-        self._part.add(self._word)
-        yield from self._part.written(LAST if self._was_split else WHOLE)
-        self.close()
+        self._add_to_part(self._word)
+        yield from self._written(LAST if self._was_split else WHOLE)
 
     def close(self) -> None:
         """Remove the file of a part that was not yielded."""
@@ -119,66 +118,36 @@ class _Record:
     def _words(self, data: bytes | bytearray, end: int = _WORD) -> Iterator[Buffer]:
         start = 0
         while (at := _find_magic(data, start)) >= 0:
-            self._part.add(memoryview(data)[start:at])
-            yield from self._part.written(MIDDLE if self._was_split else FIRST)
-            self.close()
-            self._part = _Part(self._uri, self._spool)
+            self._add_to_part(memoryview(data)[start:at])
+            yield from self._written(MIDDLE if self._was_split else FIRST)
+            self._part, self._length = self._new_part(), 0
             self._was_split = True
             start = at + _WORD
-        self._part.add(memoryview(data)[start:end])
+        self._add_to_part(memoryview(data)[start:end])
 
+    def _new_part(self) -> tempfile.SpooledTemporaryFile[bytes]:
+        return tempfile.SpooledTemporaryFile(IN_MEMORY, dir=str(self._spool))
 
-class _Part:
-    """Data whose length is not known yet: first in memory, then in a file."""
-
-    def __init__(self, uri: str, spool: Path) -> None:
-        self._uri = uri
-        self._spool = spool
-        self._length = 0
-        self._memory = bytearray()
-        self._file: IO[bytes] | None = None
-
-    def add(self, data: Buffer) -> None:
-        """Add data."""
+    def _add_to_part(self, data: Buffer) -> None:
         self._length += len(data)
         if self._length > LONGEST:
             raise DataError(
                 f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes",
                 advice="upload smaller objects, or leave RecordWrapperType out",
             )
-        if len(self._memory) + len(data) > IN_MEMORY:
-            self._spill()
-        self._memory += data
+        with self._full():
+            self._part.write(data)
 
-    def written(self, flag: int) -> Iterator[Buffer]:
+    def _written(self, flag: int) -> Iterator[Buffer]:
         """Yield the part as a record."""
         yield _HEADER.pack(int.from_bytes(MAGIC, "little"), flag << 29 | self._length)
-        if self._file is not None:
-            self._file.seek(0)
-            while block := self._read(self._file):
+        with self._full():
+            self._part.seek(0)
+            while block := self._part.read(_READ):
                 yield block
-        if self._memory:
-            yield self._memory
         if padding := bytes(-self._length % _WORD):
             yield padding
-
-    def close(self) -> None:
-        """Remove the file."""
-        if self._file is not None:
-            self._file.close()
-
-    def _read(self, file: IO[bytes]) -> bytes:
-        with self._full():
-            return file.read(_READ)
-
-    def _spill(self) -> None:
-        with self._full():
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._spool, buffering=0)  # noqa: SIM115 - close() does
-            view = memoryview(self._memory)
-            while view:
-                view = view[self._file.write(view) :]
-        self._memory = bytearray()
+        self.close()
 
     @contextmanager
     def _full(self) -> Iterator[None]:

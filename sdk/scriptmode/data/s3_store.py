@@ -100,7 +100,7 @@ class S3Store:
         """
         content = self.read_unverified(item, start, end)
         if (start, end) == (0, item.size):
-            expected = self._verifier.checksum(item, thorough=self._is_thorough(item))
+            expected = self._checksum(item)
 
             def read_again() -> None:
                 nonlocal content
@@ -138,18 +138,16 @@ class S3Store:
             for start in range(0, item.size, CHUNK_BYTES):
                 yield from self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
-        def ask() -> Checksum | None:
-            return self._verifier.checksum(item, thorough=self._is_thorough(item))
-
-        return ObjectCheck(item, self._verifier, ask, chunks)
+        return ObjectCheck(item, self._verifier, lambda: self._checksum(item), chunks)
 
     def count_in_parts(self) -> None:
         """Count an object that was not read as a whole, or not in order."""
         self._on_verification(IN_PARTS)
 
-    def _is_thorough(self, item: StoredObject) -> bool:
-        """Return whether a stream's bytes are compared at any cost: not over TLS, which authenticates each record."""
-        return not self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
+    def _checksum(self, item: StoredObject) -> Checksum | None:
+        """Return what a stream is compared with: at any cost, but not over TLS, which authenticates each record."""
+        is_encrypted = self._bucket(parse_s3_uri(item.uri).bucket).is_encrypted
+        return self._verifier.checksum(item, thorough=not is_encrypted)
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
@@ -215,13 +213,11 @@ class S3Store:
     def _retry(
         self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0, began: float | None = None
     ) -> _T:
-        """Call ``action`` until it succeeds; raise its last error after a time without progress.
+        """Call ``action`` until it succeeds; raise its last error after a time without progress, as the module has it.
 
-        The time is the constructor's ``retry_seconds``, `RETRY_SECONDS` by default, and at most `FIRST_RETRY_SECONDS`
-        as long as S3 has not answered this store. Only transient errors are retried, with exponential backoff and
-        jitter. ``progress`` returns the bytes that have come since ``began``, by default now: when `LEAST_RATE` per
-        second came, the time limit and the backoff start again. A thread whose result is not needed any more stops
-        retrying (`cancellation`).
+        ``progress`` returns the bytes that have come since ``began``, by default now: when `LEAST_RATE` per second
+        came, the time limit and the backoff start again. A thread whose result is not needed any more stops retrying
+        (`cancellation`).
         """
         backoff, before, attempts = FIRST_BACKOFF, 0, 0
         began = time.monotonic() if began is None else began
@@ -238,7 +234,10 @@ class S3Store:
                     raise
                 waited = time.monotonic() - began
                 if waited + backoff > limit:
-                    raise _after_retries(error, attempts, waited) from error.__cause__
+                    if attempts == 1:
+                        raise
+                    suffix = f"(tried {attempts} times, {waited:.0f} s without progress)"
+                    raise with_suffix(error, suffix) from error.__cause__
                 # Jitter: threads that were throttled together must not come back together.
                 sleep_unless_cancelled(backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
                 backoff = min(backoff * 2, LONGEST_BACKOFF)
@@ -261,13 +260,6 @@ class S3Store:
 
 def _s3_object(item: StoredObject) -> S3Object:
     return S3Object(parse_s3_uri(item.uri), item.size, item.version)
-
-
-def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:
-    """Return an error that also has the number of attempts, and the seconds without progress."""
-    if attempts == 1:
-        return error
-    return with_suffix(error, f"(tried {attempts} times, {seconds:.0f} s without progress)")
 
 
 @dataclass

@@ -56,7 +56,9 @@ def shard_records(records: Iterable[Any], shard: Shard) -> Iterator[Any]:
 
 
 def _shuffled(records: Iterable[Any], shard: Shard) -> Iterator[Any]:
-    with _temporary(shard.spool) as file:
+    with _translate_full_disk(shard.spool):
+        file = tempfile.TemporaryFile(dir=shard.spool, buffering=1024 * 1024)  # noqa: SIM115 - closed below
+    with file:
         offsets = _write(records, file, shard.spool)
         # A string as the seed: two integers would have to be combined, and some pairs would give the same seed.
         random.Random(f"{shard.seed} {shard.epoch}").shuffle(offsets)  # noqa: S311 - no secret
@@ -84,14 +86,6 @@ def _read(descriptor: int, offset: int) -> bytes:
     if length <= len(begin) - _LENGTH.size:
         return begin[_LENGTH.size : _LENGTH.size + length]
     return os.pread(descriptor, length, offset + _LENGTH.size)
-
-
-@contextmanager
-def _temporary(spool: Path) -> Iterator[IO[bytes]]:
-    with _translate_full_disk(spool):
-        file = tempfile.TemporaryFile(dir=spool, buffering=1024 * 1024)  # noqa: SIM115 - closed below
-    with file:
-        yield file
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-import struct
+from struct import calcsize
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -11,18 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class SharedCounters:
-    """Counters in memory shared with the processes forked afterwards; each is written by one process."""
-
-    def __init__(self, count: int) -> None:
-        self._layout = struct.Struct("q")
-        self._memory = mmap.mmap(-1, count * self._layout.size)
-
-    def __getitem__(self, index: int) -> int:
-        return int(self._layout.unpack_from(self._memory, index * self._layout.size)[0])
-
-    def __setitem__(self, index: int, number: int) -> None:
-        self._layout.pack_into(self._memory, index * self._layout.size, number)
+def create_counters(count: int) -> memoryview:
+    """Return counters in memory shared with the processes forked afterwards; each is written by one process."""
+    return memoryview(mmap.mmap(-1, count * calcsize("q"))).cast("q")
 
 
 class NamedCounters:
@@ -30,7 +21,7 @@ class NamedCounters:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self._numbers = SharedCounters(len(self._names))
+        self._numbers = create_counters(len(self._names))
         self._adding = Lock()
 
     def add(self, name: str, count: int = 1) -> None:

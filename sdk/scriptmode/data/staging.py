@@ -178,7 +178,8 @@ def _fill(stores: Stores, chunk: _Chunk, descriptor: int) -> None:
     file, start, end = chunk
     item = file.item
     if file_uris.is_file(item.uri):
-        _copy(item, descriptor)
+        with open_unchanged(item) as source:
+            copy_descriptor(source, descriptor, partial(translated, item.uri, path_of(item)))
     elif item.size:
         store = cast("S3Store", stores.store_of(item.uri))
         _download(store, item, descriptor, start, end)
@@ -214,17 +215,6 @@ def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
         advice = "check that directory's disk, or set SCRIPTMODE_DATA_DIR to another directory"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}", advice=advice)
-
-
-def _copy(item: StoredObject, descriptor: int) -> None:
-    """Copy a file's bytes; file systems that can share blocks do."""
-    with open_unchanged(item) as source:
-        copy_descriptor(source, descriptor, partial(_read, item, source))
-
-
-def _read(item: StoredObject, source: int, start: int) -> bytes:
-    with translated(item.uri, path_of(item)):
-        return os.pread(source, READ_BYTES, start)
 
 
 def _content(descriptor: int) -> Iterator[bytes]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from ctypes import CDLL
 from threading import Lock
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, cast
 
 from scriptmode.data import file_uris
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
     from scriptmode.data.object_store import ObjectStore
+    from scriptmode.data.s3_store import S3Store
 
 
 class Stores:
@@ -31,33 +32,25 @@ class Stores:
         """Return the store of a ``file://`` or ``s3://`` URI."""
         is_file = file_uris.is_file(uri)
         with self._opening:
-            store = self._opened.get(is_file)
-            if store is None:
-                store = self._opened[is_file] = self._open(is_file=is_file)
-        return store
+            if is_file not in self._opened:
+                # Imported on use: a job without S3 loads no S3 client.
+                if is_file:
+                    from scriptmode.data.file_store import FileStore
+
+                    self._opened[is_file] = FileStore()
+                else:
+                    from scriptmode.data.s3_store import S3Store
+
+                    # The attribute is set later.
+                    on_verification = lambda result: self.on_verification(result)  # noqa: E731, PLW0108
+                    self._opened[is_file] = S3Store(on_verification=on_verification)
+            return self._opened[is_file]
 
     def prepare(self, uri: str) -> None:
         """Load the client of a URI's store for children that are forked afterwards; they raise its errors."""
         if not file_uris.is_file(uri):
-            from scriptmode.data.s3_store import S3Store
-
-            with self._opening, suppress(PlatformError):
-                store = self._opened.setdefault(False, S3Store(on_verification=self._count))
-                if isinstance(store, S3Store):
-                    store.prepare(uri)
-
-    def _open(self, *, is_file: bool) -> ObjectStore:
-        # Imported on use: a job without S3 loads no S3 client.
-        if is_file:
-            from scriptmode.data.file_store import FileStore
-
-            return FileStore()
-        from scriptmode.data.s3_store import S3Store
-
-        return S3Store(on_verification=self._count)
-
-    def _count(self, result: str) -> None:
-        self.on_verification(result)
+            with suppress(PlatformError):
+                cast("S3Store", self.store_of(uri)).prepare(uri)
 
 
 def _share_arena() -> None:

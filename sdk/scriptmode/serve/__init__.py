@@ -6,10 +6,9 @@ application      the WSGI application: which service a request is for, its limit
 wsgi             requests and answers in WSGI's terms
 aws_json         AWS JSON 1.1: requests, answers and errors
 training_jobs    the operations on training jobs
-job_updates      what UpdateTrainingJob changed
 request_mapping  from a request for SageMaker's instance types and images to one for hosts of this machine, and back
 tuning_operations  the operations on tuning jobs
-tag_operations   the operations on tags; job_tags: the tags of jobs
+tag_operations   the operations on tags
 other_services   S3, STS, IAM and the rest, which moto has
 seaweedfs        S3 on disk: the program SeaweedFS
 s3_proxy         S3 of another server

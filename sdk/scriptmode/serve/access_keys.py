@@ -35,11 +35,7 @@ def random_key() -> AccessKey:
 
 
 class AccessKeys:
-    """The access keys of one data directory, in a file that only its user can read.
-
-    Args:
-        data_dir: The data directory. Default: this user's.
-    """
+    """The access keys of one data directory, by default this user's, in a file that only its user can read."""
 
     def __init__(self, data_dir: Path | None = None) -> None:
         self._data_dir = data_dir = data_dir or default_data_dir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.serve import aws_json
@@ -21,14 +22,9 @@ if TYPE_CHECKING:
 
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
-    "CreateTrainingJob": "TrainingJobName",
-    "StopTrainingJob": "TrainingJobName",
-    "UpdateTrainingJob": "TrainingJobName",
-    "DeleteTrainingJob": "TrainingJobName",
-    "RerunTrainingJob": "TrainingJobName",
-    "CreateHyperParameterTuningJob": "HyperParameterTuningJobName",
-    "StopHyperParameterTuningJob": "HyperParameterTuningJobName",
-    "DeleteHyperParameterTuningJob": "HyperParameterTuningJobName",
+    f"{verb}{kind}": f"{kind}Name"
+    for verb in ("Create", "Stop", "Update", "Delete", "Rerun")
+    for kind in ("TrainingJob", "HyperParameterTuningJob")
 }
 
 
@@ -41,51 +37,45 @@ def _sandboxed(start_response: StartResponse) -> StartResponse:
     return lambda status, headers, *rest: start_response(status, [*headers, policy], *rest)
 
 
+@dataclass(frozen=True)
 class Application:
     """The services of one server.
 
-    Args:
+    Attributes:
         services: Operations by the prefix of the header ``X-Amz-Target``, then by their names.
         others: What answers all other requests.
         guard: What a request must meet before it is read.
         report: Called with one line for each change, and with the traceback of an unexpected error.
     """
 
-    def __init__(
-        self,
-        services: Mapping[str, Mapping[str, Operation]],
-        others: Service,
-        guard: Guard,
-        report: Callable[[str], None],
-    ) -> None:
-        self._services = services
-        self._others = others
-        self._guard = guard
-        self._report = report
+    services: Mapping[str, Mapping[str, Operation]]
+    others: Service
+    guard: Guard
+    report: Callable[[str], None]
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Call the operation of one request, and return the body of its answer."""
         service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
         try:
             if is_for_page(environ):
-                self._guard.check_sender(environ)
+                self.guard.check_sender(environ)
                 return respond_with_page(start_response)
-            self._guard.check(environ)
-            if service in self._services:
+            self.guard.check(environ)
+            if service in self.services:
                 return respond(start_response, self._call(service, operation, environ))
-            return self._others(environ, _sandboxed(start_response))
+            return self.others(environ, _sandboxed(start_response))
         except NotServedError:
-            return self._others(environ, _sandboxed(start_response))
+            return self.others(environ, _sandboxed(start_response))
         except ApiError as error:
             refusal = error
         except Exception:  # noqa: BLE001 - one request must not end the server
-            self._report(traceback.format_exc())
+            self.report(traceback.format_exc())
             refusal = ApiError("InternalFailure", "The log of scriptmode serve has the cause.", 500)
         content, kind = render_error(environ, refusal)
         return respond(start_response, content, status=refusal.status, content_type=kind)
 
     def _call(self, service: str, operation: str, environ: Environ) -> bytes:
-        operations = self._services[service]
+        operations = self.services[service]
         if operation not in operations:
             raise ApiError(
                 "UnknownOperationException",
@@ -96,5 +86,5 @@ class Application:
         content = aws_json.render(operations[operation](arguments))
         if operation in _REPORTED:
             name = arguments.get(_REPORTED[operation])
-            self._report(f"{operation} {name} ({(time.monotonic() - started) * 1000:.0f} ms)")
+            self.report(f"{operation} {name} ({(time.monotonic() - started) * 1000:.0f} ms)")
         return content

@@ -49,11 +49,6 @@ def render(content: object) -> bytes:
     return json.dumps(content, separators=(",", ":"), default=_encode).encode()
 
 
-def render_error(error: ApiError) -> bytes:
-    """Render an error."""
-    return render({"__type": error.code, "message": error.message, "Message": error.message})
-
-
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 

@@ -41,12 +41,7 @@ class _RefusedError(Error):  # type: ignore[misc]
 
 
 class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
-    """A request as it arrives.
-
-    Args:
-        check: Called with the headers of a request that has a body; raises `ApiError` to refuse it.
-        adjustments: waitress's settings.
-    """
+    """A request as it arrives; ``check`` gets its headers if it has a body, and raises `ApiError` to refuse it."""
 
     def __init__(self, check: Callable[[Environ], None], adjustments: Any) -> None:
         super().__init__(adjustments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -25,29 +26,24 @@ _NAMESPACE = "http://monitoring.amazonaws.com/doc/2010-08-01/"
 _CBOR, _XML, _JSON = CBOR_TYPE, "text/xml", "application/x-amz-json-1.0"
 
 
+@dataclass(frozen=True)
 class CloudWatch:
-    """The WSGI application of GetMetricData for training jobs; everything else is another service's.
+    """The WSGI application of GetMetricData for training jobs; ``others`` answers all other requests."""
 
-    Args:
-        metrics: The metrics of training jobs.
-        others: What answers all other requests.
-    """
-
-    def __init__(self, metrics: JobMetrics, others: Service) -> None:
-        self._metrics = metrics
-        self._others = others
+    metrics: JobMetrics
+    others: Service
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Call the operation of one request, and return the body of its answer."""
         kind = _protocol(environ)
         if kind is None:
-            return self._others(environ, start_response)
+            return self.others(environ, start_response)
         body = read_body(environ)
         status = 200
         try:
-            content = _render(self._metrics.get_metric_data(_parse(kind, body)), kind)
+            content = _render(self.metrics.get_metric_data(_parse(kind, body)), kind)
         except NotServedError:
-            return self._others(environ, start_response)
+            return self.others(environ, start_response)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
             (content, kind), status = render_error(environ, refused), refused.status

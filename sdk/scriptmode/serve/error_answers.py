@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from scriptmode.serve.aws_json import ApiError
     from scriptmode.serve.wsgi import Environ
 
-_XML = "text/xml"
 _SERVER_ERROR = 500
 #: AWS's codes for the same error, in the query protocol (IAM, "Common Errors") and of S3 (its "Error responses").
 _CODES = {
@@ -39,8 +38,9 @@ def render_error(environ: Environ, error: ApiError) -> tuple[bytes, str]:
     if environ.get("CONTENT_TYPE", "").startswith(FORM):
         root, blamed = ET.Element("ErrorResponse"), "Sender" if error.status < _SERVER_ERROR else "Receiver"
         add_texts(ET.SubElement(root, "Error"), Type=blamed, Code=in_query, Message=error.message)
-        return encode(root), _XML
-    return aws_json.render_error(error), aws_json.CONTENT_TYPE
+        return encode(root), "text/xml"
+    content = {"__type": error.code, "message": error.message, "Message": error.message}
+    return aws_json.render(content), aws_json.CONTENT_TYPE
 
 
 def render_s3_error(code: str, message: str) -> bytes:

@@ -61,9 +61,7 @@ class Guard:
         """Raise `ApiError` for a request that is not answered."""
         self.check_sender(environ)
         keys = self._keys()
-        # The last key may be deleted while the server runs.
-        needs_signature = bool(keys) or not self._is_loopback
-        if needs_signature and not (self._is_s3_checked and is_for_s3(environ)):
+        if self._needs_signature(environ, keys):
             check_signature(environ, keys, time.time())
 
     def check_headers(self, environ: Environ) -> None:
@@ -73,9 +71,13 @@ class Guard:
         is_s3 = is_for_s3(environ)
         if not is_s3 and int(environ.get("CONTENT_LENGTH") or 0) > LARGEST_BODY:
             raise too_large_error(environ)
-        if (keys or not self._is_loopback) and not (self._is_s3_checked and is_s3):
+        if self._needs_signature(environ, keys):
             # Only the signature of a request for S3 has nothing of the body.
             (check_signature(environ, keys, time.time()) if is_s3 else find_signature(environ, keys))
+
+    def _needs_signature(self, environ: Environ, keys: Mapping[str, str]) -> bool:
+        # The last key may be deleted while the server runs.
+        return bool(keys or not self._is_loopback) and not (self._is_s3_checked and is_for_s3(environ))
 
     def check_sender(self, environ: Environ) -> None:
         """Raise `ApiError` for a request of another site's page, or one too many; needs no signature."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import threading
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
-from scriptmode.serve.log_times import times_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_times import LogWatch
 
@@ -45,22 +43,16 @@ class MetricValue(NamedTuple):
 
 
 class _JobValues:
-    """The values of one job's metrics, as far as its logs were read."""
+    """The values of one job's metrics by their names, as far as its logs were read."""
 
-    def __init__(self, definitions: Sequence[Definition]) -> None:
-        self.definitions = definitions
+    def __init__(self, job: JobRequest) -> None:
+        self.definitions = [Definition(name, regex) for name, regex in job.algorithm.metric_definitions]
         self.offsets: dict[str, int] = {}
-        #: By the metric's name.
-        self.values: dict[str, list[MetricValue]] = {each.name: [] for each in definitions}
+        self.values: dict[str, list[MetricValue]] = {each.name: [] for each in self.definitions}
 
 
 class JobMetrics:
-    """The metrics of the training jobs of a platform.
-
-    Args:
-        platform: The platform that has the jobs.
-        watch: The times of the lines of their logs.
-    """
+    """The metrics of the training jobs of a platform."""
 
     def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
         self._platform = platform
@@ -71,7 +63,8 @@ class JobMetrics:
     def get_metric_data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to GetMetricData; raise `NotServedError` for metrics that are not of training jobs."""
         queries = arguments.get("MetricDataQueries") or []
-        if any("MetricStat" in query and _namespace(query) != NAMESPACE for query in queries):
+        asked = [query["MetricStat"].get("Metric", {}) for query in queries if "MetricStat" in query]
+        if any(metric.get("Namespace") != NAMESPACE for metric in asked):
             raise NotServedError
         if any(name not in arguments for name in ("MetricDataQueries", "StartTime", "EndTime")):
             raise _invalid("MetricDataQueries, StartTime and EndTime are required.")
@@ -138,29 +131,19 @@ class JobMetrics:
         description = self._platform.describe(name)
         with self._lock:
             key = name, description.created
-            known = self._known.pop(key, None) or _JobValues(_definitions(description))
+            known = self._known.pop(key, None) or _JobValues(description.job)
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
                 self._known.pop(next(iter(self._known)))
             if known.definitions:
-                for host, location in self._platform.log_locations(name).items():
-                    path = Path(location)
-                    times, length = self._watch.times(path, times_file(self._platform, name, host))
-                    log = LogFile(path, times, length, description.has_ended)
+                for host, times, length in self._watch.times(name):
+                    log = LogFile(times.log, times, length, description.has_ended)
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
                         for each in known.definitions:
                             found = each.values(line.text)
                             known.values[each.name] += (MetricValue(line.time / 1000, value, host) for value in found)
             return {metric: list(values) for metric, values in known.values.items()}
-
-
-def _definitions(description: JobDescription) -> list[Definition]:
-    return [Definition(name, regex) for name, regex in description.job.algorithm.metric_definitions]
-
-
-def _namespace(query: Mapping[str, Any]) -> object:
-    return query["MetricStat"].get("Metric", {}).get("Namespace")
 
 
 def _invalid(message: str) -> ApiError:

@@ -8,7 +8,6 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
@@ -16,7 +15,6 @@ from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
-from scriptmode.serve.log_times import times_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,13 +44,7 @@ class _Stream:
 
 
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs; other groups are another service's.
-
-    Args:
-        platform: The platform that has the jobs.
-        watch: The times of the lines of their logs.
-        clock: The monotonic clock.
-    """
+    """The operations of CloudWatch Logs on the log group of training jobs; other groups are another service's."""
 
     def __init__(self, platform: LocalPlatform, watch: LogWatch, clock: Callable[[], float] = time.monotonic) -> None:
         self._platform = platform
@@ -73,7 +65,10 @@ class Logs:
         rows = [self._describe(stream) for stream in self._streams(prefix)]
         key = "lastEventTimestamp" if by_time else "logStreamName"
         rows.sort(key=lambda row: (row[key], row["logStreamName"]), reverse=bool(arguments.get("descending")))
-        start = _number(arguments.get("nextToken", "0"))
+        token = arguments.get("nextToken", "0")
+        if not isinstance(token, str) or not token.isdecimal():
+            raise _invalid_token()
+        start = int(token)
         end = start + _limit(arguments, _STREAMS)
         return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
 
@@ -104,7 +99,7 @@ class Logs:
         else:
             parsed = _TOKEN.fullmatch(str(token))
             if parsed is None:
-                raise _invalid("The specified nextToken is invalid.")
+                raise _invalid_token()
             is_forwards, offset = parsed[1] == "f", min(int(parsed[2]), last)
         if not is_forwards:
             end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
@@ -142,8 +137,8 @@ class Logs:
                 used += len(line.text) + _EVENT_BYTES
                 events.append(_filtered_event(stream, line))
         searched = [{"logStreamName": stream.name, "searchedCompletely": not more} for stream in streams]
-        token = {"nextToken": _render_offsets(offsets)} if more else {}
-        return {"events": events, "searchedLogStreams": searched, **token}
+        token = base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
+        return {"events": events, "searchedLogStreams": searched, **({"nextToken": token} if more else {})}
 
     def _streams(self, prefix: str) -> list[_Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
@@ -167,11 +162,9 @@ class Logs:
         try:
             # Before the logs are measured: what a job that has ended wrote is complete.
             description = self._platform.describe(job)
-            for host, location in self._platform.log_locations(job).items():
-                path = Path(location)
-                times, length = self._watch.times(path, times_file(self._platform, job, host))
-                created = round(description.created.timestamp() * 1000) if description.created else 0
-                log = LogFile(path, times, length, description.has_ended)
+            created = round(description.created.timestamp() * 1000) if description.created else 0
+            for host, times, length in self._watch.times(job):
+                log = LogFile(times.log, times, length, description.has_ended)
                 if length:
                     found.append(_Stream(f"{job}/{host}-{created}", created, log))
         except (JobNotFoundError, FileNotFoundError):
@@ -227,16 +220,6 @@ def _limit(arguments: Mapping[str, Any], most: int) -> int:
     return limit
 
 
-def _number(token: object) -> int:
-    if not isinstance(token, str) or not token.isdecimal():
-        raise _invalid("The specified nextToken is invalid.")
-    return int(token)
-
-
-def _render_offsets(offsets: Mapping[str, int]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
-
-
 def _parse_offsets(token: object) -> dict[str, int]:
     if token is None:
         return {}
@@ -244,7 +227,11 @@ def _parse_offsets(token: object) -> dict[str, int]:
         found = json.loads(base64.urlsafe_b64decode(str(token)))
         return {str(name): int(offset) for name, offset in found.items()}
     except (ValueError, AttributeError, TypeError) as error:
-        raise _invalid("The specified nextToken is invalid.") from error
+        raise _invalid_token() from error
+
+
+def _invalid_token() -> ApiError:
+    return _invalid("The specified nextToken is invalid.")
 
 
 def _invalid(message: str) -> ApiError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,8 @@ class LogFile:
                 if not content or not (is_whole or self.is_complete):
                     return
                 end = offset + len(content)
-                yield self._line(offset, end, content)
+                text = content.decode("utf-8", "replace").rstrip("\n")
+                yield Line(offset, end, self.times.time_of(end), text)
                 offset = end
 
     def start_at(self, moment: int) -> int:
@@ -68,48 +70,32 @@ class LogFile:
 
     def start_of_page(self, end: int, limit: int) -> int:
         """Return where a page begins whose last line ends at the offset ``end``."""
+        start = max(0, end - MOST_BYTES)
         with open_regular(self.path) as file:
-            start = max(0, end - MOST_BYTES)
-            found, position = 0, end
-            while position > start:
-                size = min(_CHUNK, position - start)
-                position -= size
-                for index in reversed(list(_line_feeds(file, position, size))):
-                    if index + 1 == end:
-                        continue
-                    found += 1
-                    if found == limit:
-                        return index + 1
-            return 0 if start == 0 else _next_line(file, start, end)
+            beginnings = (feed + 1 for feed in _line_feeds(file, start, end) if feed + 1 != end)
+            found = next(itertools.islice(beginnings, limit - 1, None), None)
+            if found is not None or start == 0:
+                return found or 0
+            file.seek(start)
+            next_line = start + len(file.readline())
+        return next_line if next_line < end else start
 
     def end(self) -> int:
         """Return the offset after the last line."""
         if self.is_complete:
             return self.length
         with open_regular(self.path) as file:
-            position = self.length
-            while position > 0:
-                size = min(_CHUNK, position)
-                position -= size
-                if feeds := list(_line_feeds(file, position, size)):
-                    return feeds[-1] + 1
-        return 0
-
-    def _line(self, start: int, end: int, content: bytes) -> Line:
-        text = content.decode("utf-8", "replace").rstrip("\n")
-        return Line(start, end, self.times.time_of(end), text)
+            return next(_line_feeds(file, 0, self.length), -1) + 1
 
 
-def _line_feeds(file: BinaryIO, position: int, size: int) -> Iterator[int]:
-    file.seek(position)
-    content = file.read(size)
-    at = content.find(b"\n")
-    while at >= 0:
-        yield position + at
-        at = content.find(b"\n", at + 1)
-
-
-def _next_line(file: BinaryIO, start: int, end: int) -> int:
-    file.seek(start)
-    found = start + len(file.readline())
-    return found if found < end else start
+def _line_feeds(file: BinaryIO, start: int, end: int) -> Iterator[int]:
+    """Yield the offsets of the line feeds from ``start`` up to ``end``, the last one first."""
+    while end > start:
+        position = max(start, end - _CHUNK)
+        file.seek(position)
+        content = file.read(end - position)
+        at = content.rfind(b"\n")
+        while at >= 0:
+            yield position + at
+            at = content.rfind(b"\n", 0, at)
+        end = position

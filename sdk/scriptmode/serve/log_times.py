@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.service_values import ENDED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scriptmode.platforms.local import LocalPlatform
 
 _PAIR = struct.Struct("<QQ")
@@ -30,12 +32,7 @@ _LOG_SECONDS, _JOB_SECONDS = 0.25, 1.0
 
 @dataclass
 class LogTimes:
-    """The times of one log.
-
-    Args:
-        log: The log.
-        file: The file of pairs. Its directory is created, but not the directory above.
-    """
+    """The times of a log. The directory of the ``file`` of pairs is created, but not the directory above."""
 
     log: Path
     file: Path
@@ -97,11 +94,7 @@ class LogTimes:
 
 
 class LogWatch:
-    """The times of the logs of all jobs; a thread keeps those of running jobs up to date.
-
-    Args:
-        platform: The platform that has the jobs.
-    """
+    """The times of the logs of all jobs of a platform; a thread keeps those of running jobs up to date."""
 
     def __init__(self, platform: LocalPlatform) -> None:
         self._platform = platform
@@ -110,8 +103,15 @@ class LogWatch:
         self._is_ended = threading.Event()
         self._running: tuple[str, ...] = ()
 
-    def times(self, log: Path, file: Path) -> tuple[LogTimes, int]:
-        """Return the times of a log, up to date, and the length that they cover; raise ``OSError``."""
+    def times(self, job: str) -> Iterator[tuple[str, LogTimes, int]]:
+        """Yield each host of a job with the times of its log, up to date, and the length that they cover.
+
+        Raises `JobNotFoundError` and ``OSError``.
+        """
+        for host, location in self._platform.log_locations(job).items():
+            yield host, *self._update(Path(location), self._platform.server_folder(job) / f"{host}.times")
+
+    def _update(self, log: Path, file: Path) -> tuple[LogTimes, int]:
         with self._lock:
             lock, times = self._found.setdefault(log, (threading.Lock(), LogTimes(log, file)))
         with lock:
@@ -144,10 +144,5 @@ class LogWatch:
             for name in self._running:
                 # Jobs are deleted, and disks are full: clients see the error when they ask.
                 with suppress(Exception):
-                    for host, log in self._platform.log_locations(name).items():
-                        self.times(Path(log), times_file(self._platform, name, host))
-
-
-def times_file(platform: LocalPlatform, job: str, host: str) -> Path:
-    """Return the file of the times of a host's log."""
-    return platform.server_folder(job) / f"{host}.times"
+                    for _ in self.times(name):
+                        pass

@@ -1,20 +1,24 @@
 """Services that are not SageMaker's: S3, STS, IAM and the rest. moto has them in this process.
 
-moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `seaweedfs`.
+moto keeps everything in memory. Its S3 is replaced by a server that keeps objects on disk, see `seaweedfs`. In its IAM
+every role exists, and may do everything: clients look for one before they start a job. The SageMaker SDK v3 looks at a
+role's trust policy, and simulates its policies.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import warnings
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
+from xml.etree import ElementTree as ET
 
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import MissingPackageError
-from scriptmode.serve import iam_answers
+from scriptmode.serve.error_answers import add_texts, encode
 from scriptmode.serve.s3_requests import FORM, is_for_s3
 from scriptmode.serve.wsgi import read_body, respond
 
@@ -23,7 +27,11 @@ if TYPE_CHECKING:
 
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
-_ACCOUNT_VARIABLE, _PORT_VARIABLE = "MOTO_ACCOUNT_ID", "MOTO_PORT"
+_IAM_NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/"
+_TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
 
 
 def require_packages() -> None:
@@ -38,10 +46,9 @@ def require_packages() -> None:
 
 
 class OtherServices:
-    """The WSGI application of all other services. moto is imported by the first request, which takes a second.
+    """The WSGI application of all other services; ``objects`` is that of S3, None for moto's own, in memory.
 
-    Args:
-        objects: The S3 service; None is moto's own, in memory.
+    moto is imported by the first request, which takes a second.
     """
 
     def __init__(self, objects: Service | None = None) -> None:
@@ -57,7 +64,7 @@ class OtherServices:
             fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
             action = fields.get("Action", [""])[0]
             if action == "SimulatePrincipalPolicy":
-                return respond(start_response, iam_answers.simulate(fields), content_type="text/xml")
+                return respond(start_response, _simulate(fields), content_type="text/xml")
             if action == "GetRole":
                 return self._get_role(fields, environ, start_response)
         return self._load(environ)(environ, start_response)
@@ -70,7 +77,7 @@ class OtherServices:
         body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
         status, headers = answers[-1]
         if status.startswith("404"):
-            role = iam_answers.describe_role(fields.get("RoleName", [""])[0])
+            role = _describe_role(fields.get("RoleName", [""])[0])
             return respond(start_response, role, content_type="text/xml")
         start_response(status, headers)
         return [body]
@@ -79,9 +86,9 @@ class OtherServices:
         with self._lock:
             if self._moto is None:
                 # Read when moto is imported: the account of the jobs' ARNs.
-                os.environ.setdefault(_ACCOUNT_VARIABLE, LOCAL_ACCOUNT)
+                os.environ.setdefault("MOTO_ACCOUNT_ID", LOCAL_ACCOUNT)
                 # The tasks of a state machine call the services of this server, at localhost.
-                os.environ[_PORT_VARIABLE] = environ["SERVER_PORT"]
+                os.environ["MOTO_PORT"] = environ["SERVER_PORT"]
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of packages that moto uses
                     from moto.core.config import default_user_config
@@ -90,3 +97,37 @@ class OtherServices:
                     default_user_config["stepfunctions"]["execute_state_machine"] = True
                     self._moto = DomainDispatcherApplication(create_backend_app)
             return self._moto
+
+
+def _simulate(fields: Mapping[str, list[str]]) -> bytes:
+    """Return the answer to SimulatePrincipalPolicy that every action is allowed."""
+    root = ET.Element("SimulatePrincipalPolicyResponse", xmlns=_IAM_NAMESPACE)
+    result = ET.SubElement(root, "SimulatePrincipalPolicyResult")
+    add_texts(result, IsTruncated="false")
+    found = ET.SubElement(result, "EvaluationResults")
+    for key, values in fields.items():
+        if key.startswith("ActionNames.member."):
+            member = ET.SubElement(found, "member")
+            add_texts(member, EvalActionName=values[0], EvalResourceName="*", EvalDecision="allowed")
+    return _render(root)
+
+
+def _describe_role(name: str) -> bytes:
+    """Return the answer to GetRole for a role that SageMaker may assume."""
+    root = ET.Element("GetRoleResponse", xmlns=_IAM_NAMESPACE)
+    role = ET.SubElement(ET.SubElement(root, "GetRoleResult"), "Role")
+    add_texts(
+        role,
+        Path="/",
+        RoleName=name,
+        RoleId="AROASCRIPTMODE",
+        Arn=f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}",
+        CreateDate="2020-01-01T00:00:00Z",
+        AssumeRolePolicyDocument=quote(json.dumps(_TRUST)),
+    )
+    return _render(root)
+
+
+def _render(root: ET.Element) -> bytes:
+    add_texts(ET.SubElement(root, "ResponseMetadata"), RequestId="00000000-0000-0000-0000-000000000000")
+    return encode(root)

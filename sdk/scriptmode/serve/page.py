@@ -87,17 +87,15 @@ def is_for_page(environ: Environ) -> bool:
 def respond_with_page(start_response: StartResponse) -> list[bytes]:
     """Send the page, and return its body."""
     content, policy = _page()
-    start_response(
-        "200 OK",
-        [
-            ("Content-Type", "text/html; charset=utf-8"),
-            ("Content-Length", str(len(content))),
-            ("Content-Security-Policy", policy),
-            ("Cache-Control", "no-cache"),
-            ("Referrer-Policy", "no-referrer"),
-            ("X-Content-Type-Options", "nosniff"),
-        ],
-    )
+    headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Length": str(len(content)),
+        "Content-Security-Policy": policy,
+        "Cache-Control": "no-cache",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+    start_response("200 OK", [*headers.items()])
     return [content]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import operator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -49,37 +50,20 @@ def page(
     descending = arguments.get("SortOrder") == "Descending"
     ordered = sorted(rows, key=lambda row: _position(row, key, name), reverse=descending)
     if "NextToken" in arguments:
-        last = _parse_token(arguments["NextToken"])
+        is_after = operator.lt if descending else operator.gt
         try:
-            ordered = [
-                row
-                for row in ordered
-                if (_position(row, key, name) < last if descending else _position(row, key, name) > last)
-            ]
-        except TypeError as error:
-            raise _token_error() from error
+            last_key, last_name = json.loads(base64.urlsafe_b64decode(arguments["NextToken"]))
+            ordered = [row for row in ordered if is_after(_position(row, key, name), (last_key, last_name))]
+        except (ValueError, TypeError) as error:
+            raise validation_error("The pagination token is invalid.") from error
     size = arguments.get("MaxResults", _PAGE)
     shown = ordered[:size]
-    more = {"NextToken": _token(_position(shown[-1], key, name))} if len(ordered) > size else {}
-    return shown, more
+    if len(ordered) <= size:
+        return shown, {}
+    token = json.dumps(_position(shown[-1], key, name)).encode()
+    return shown, {"NextToken": base64.urlsafe_b64encode(token).decode()}
 
 
 def _position(row: Mapping[str, Any], key: str, name: str) -> tuple[Any, str]:
     value = row[key]
     return (to_seconds(value) if isinstance(value, datetime) else value), str(row[name])
-
-
-def _token(position: tuple[Any, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode()
-
-
-def _parse_token(token: str) -> tuple[Any, str]:
-    try:
-        key, name = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, TypeError) as error:
-        raise _token_error() from error
-    return key, name
-
-
-def _token_error() -> Exception:
-    return validation_error("The pagination token is invalid.")

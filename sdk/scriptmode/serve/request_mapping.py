@@ -87,7 +87,7 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     table has.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(request))
-    _refuse_own_tags(changed.get("Tags"))
+    refuse_own_tags(changed.get("Tags"))
     _refuse_unknown_types(changed, table)
     asked: dict[str, str] = {}
     parts = list(_resource_parts(changed))
@@ -159,7 +159,8 @@ def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if not key.startswith(PREFIX)}
 
 
-def _refuse_own_tags(tags: object) -> None:
+def refuse_own_tags(tags: object) -> None:
+    """Raise `ApiError` for tags of a request whose keys belong to the server."""
     for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, dict) and str(tag.get("Key", "")).startswith(PREFIX):
             raise validation_error(f"The tag key '{tag['Key']}' is reserved: keys cannot begin with '{PREFIX}'.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
@@ -11,7 +12,7 @@ from xml.etree import ElementTree as ET
 from scriptmode.errors import invalid
 from scriptmode.serve.error_answers import render_s3_error
 from scriptmode.serve.signatures import BODY_HASH, sign_for_s3
-from scriptmode.serve.wsgi import read_body, respond
+from scriptmode.serve.wsgi import read_body, request_headers, respond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -92,15 +93,10 @@ class S3Proxy:
         return _body(connection, answer)
 
     def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
-        headers = {
-            name[len("HTTP_") :].replace("_", "-").lower(): value
-            for name, value in environ.items()
-            if name.startswith("HTTP_")
-        }
-        headers = {name: value for name, value in headers.items() if name not in self._without}
+        headers = {name: value for name, value in request_headers(environ).items() if name not in self._without}
         if environ.get("CONTENT_TYPE"):
             headers["content-type"] = environ["CONTENT_TYPE"]
-        size, body = environ.get("CONTENT_LENGTH"), _read(environ)
+        size, body = environ.get("CONTENT_LENGTH"), iter(partial(environ["wsgi.input"].read, _CHUNK), b"")
         # The target as it was sent: a signature is of that spelling.
         target = environ["REQUEST_URI"]
         if self._key is not None:
@@ -170,11 +166,6 @@ def _refusal(environ: Environ) -> tuple[str, str, int] | None:
 def _is_kept(key: str) -> bool:
     # One slash at the end is that of a directory.
     return not any(part in ("", ".", "..") for part in key.removesuffix("/").split("/"))
-
-
-def _read(environ: Environ) -> Iterator[bytes]:
-    while data := environ["wsgi.input"].read(_CHUNK):
-        yield data
 
 
 def _without_chunks(environ: Environ, size: int) -> Iterator[bytes]:

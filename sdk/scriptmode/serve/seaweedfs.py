@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,12 +56,7 @@ def find_program() -> str | None:
 
 
 class ObjectStore:
-    """The S3 server of one data directory.
-
-    Args:
-        data_dir: The data directory.
-        program: The path of SeaweedFS's program.
-    """
+    """The S3 server of one data directory; ``program`` is the path of SeaweedFS's program."""
 
     def __init__(self, data_dir: Path, program: str) -> None:
         self._data_dir = data_dir
@@ -156,10 +151,8 @@ class ObjectStore:
     def _is_ready(self) -> bool:
         """Return whether S3 accepts connections, and the volume server has told the master what it has."""
         try:
-            connection = http.client.HTTPSConnection(
-                _HOST, self._ports[0], timeout=_READY_SECONDS, context=self.access.context()
-            )
-            with closing(connection) as master:
+            context, port = self.access.context(), self._ports[0]
+            with closing(http.client.HTTPSConnection(_HOST, port, timeout=_READY_SECONDS, context=context)) as master:
                 master.request("GET", "/dir/status")
                 topology = json.load(master.getresponse())["Topology"]
             with socket.create_connection((_HOST, self._ports[6]), _READY_SECONDS):
@@ -249,11 +242,8 @@ def _are_free(ports: list[int]) -> bool:
 
 
 def _free_ports() -> list[int]:
-    sockets = [socket.socket() for _ in range(2 * len(_SERVICES))]
-    try:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(2 * len(_SERVICES))]
         for each in sockets:
             each.bind((_HOST, 0))
         return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

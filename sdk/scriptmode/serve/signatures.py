@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.s3_requests import is_for_s3
-from scriptmode.serve.wsgi import read_body
+from scriptmode.serve.wsgi import read_body, request_headers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,8 +95,8 @@ def _require_signed_parts(environ: Environ, found: _Signature) -> None:
     """
     if (found.service == _S3) != is_for_s3(environ) or not _TARGET.fullmatch(environ["REQUEST_URI"]):
         raise ApiError("InvalidSignatureException", "The signature is for another service, or for another path.", 403)
-    names = (name[len("HTTP_") :].replace("_", "-").lower() for name in environ if name.startswith("HTTP_X_AMZ_"))
-    if unsigned := sorted(set(names) - set(found.headers)):
+    names = {name for name in request_headers(environ) if name.startswith("x-amz-")}
+    if unsigned := sorted(names - {*found.headers}):
         text = f"The signature does not contain the headers {', '.join(unsigned)}."
         raise ApiError("InvalidSignatureException", text, 403)
 
@@ -136,7 +136,9 @@ def _sign(environ: Environ, found: _Signature, secret: str) -> str:
     path, _, query = environ["REQUEST_URI"].partition("?")
     query = "&".join(part for part in query.split("&") if not part.startswith("X-Amz-Signature="))
     url = f"http://{environ.get('HTTP_HOST', '')}{path}{'?' if query else ''}{query}"
-    headers = {name: _header(environ, name) for name in found.headers}
+    of_body = {"content-type": environ.get("CONTENT_TYPE"), "content-length": environ.get("CONTENT_LENGTH")}
+    known = {**request_headers(environ), **of_body}
+    headers = {name: str(known.get(name.lower()) or "") for name in found.headers}
     body = b"" if found.service == _S3 else read_body(environ)
     if BODY_HASH in headers and found.service != _S3:
         # The signer takes the hash from the header: it must be that of this body.
@@ -164,9 +166,3 @@ def sign_for_s3(method: str, url: str, headers: Mapping[str, str], key: AccessKe
     request = AWSRequest(method, url, headers=headers)
     Signer(Credentials(key.identifier, key.secret), _S3, "us-east-1").add_auth(request)
     return dict(request.headers.items())
-
-
-def _header(environ: Environ, name: str) -> str:
-    variable = name.upper().replace("-", "_")
-    value = environ.get(variable) if variable in ("CONTENT_TYPE", "CONTENT_LENGTH") else environ.get(f"HTTP_{variable}")
-    return str(value or "")

@@ -1,39 +1,49 @@
-"""Amazon SageMaker's operations on tags."""
+"""Amazon SageMaker's operations on the tags of training jobs and tuning jobs.
+
+The tags are those of the request until a client changes them. Then a file of the job has all of them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import threading
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.data import regular_files
+from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.serve import paging
-from scriptmode.serve.job_tags import JobTags, TaggedJobs
+from scriptmode.serve.aws_json import ApiError, validation_error
+from scriptmode.serve.request_mapping import refuse_own_tags, without_own_tags
 from scriptmode.serve.training_jobs import translated_errors, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
     from scriptmode.serve.training_jobs import Operation
 
-#: The tags of a page if the call does not say (ListTags, API reference).
-_TAGS_OF_PAGE = 50
+    #: Of jobs of one kind: what finds a job's folder, and the tags that it was created with.
+    TaggedJobs = tuple[Callable[[str], Path], Callable[[str], Mapping[str, str]]]
+
+_FILE = "tags.json"
+_ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:[0-9]{12}:([a-z-]+)/([a-zA-Z0-9-]{1,63})")
+#: The most tags of a resource (AddTags, API reference), and of a page if the call does not say (ListTags).
+_MOST, _TAGS_OF_PAGE = 50, 50
 
 
 class TagOperations:
-    """The operations on the tags of training jobs and tuning jobs.
-
-    Args:
-        platform: The platform that has the training jobs.
-        tuning: Its tuning jobs.
-    """
+    """The operations on the tags of the training jobs of a platform, and of its tuning jobs."""
 
     def __init__(self, platform: LocalPlatform, tuning: LocalTuning) -> None:
-        self._tags = JobTags(
-            {
-                "training-job": TaggedJobs(platform.server_folder, lambda name: platform.tags(platform.describe(name))),
-                "hyper-parameter-tuning-job": TaggedJobs(tuning.server_folder, tuning.tags),
-            }
-        )
+        #: By the kind of job in an ARN.
+        self._jobs: dict[str, TaggedJobs] = {
+            "training-job": (platform.server_folder, lambda name: platform.tags(platform.describe(name))),
+            "hyper-parameter-tuning-job": (tuning.server_folder, tuning.tags),
+        }
+        self._lock = threading.Lock()
         self.operations: dict[str, Operation] = {
             "AddTags": self._add_tags,
             "ListTags": self._list_tags,
@@ -42,23 +52,51 @@ class TagOperations:
 
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
-        with translated_errors():
-            tags = self._tags.add(arguments["ResourceArn"], {tag["Key"]: tag["Value"] for tag in arguments["Tags"]})
-        return {"Tags": _tag_list(tags)}
+        refuse_own_tags(arguments["Tags"])
+        added = {tag["Key"]: tag["Value"] for tag in arguments["Tags"]}
+        return {"Tags": _tag_list(self._change(arguments["ResourceArn"], lambda before: {**before, **added}))}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTagsInput", arguments)
         with translated_errors():
-            tags = _tag_list(self._tags.read(arguments["ResourceArn"]))
-        sized = {"MaxResults": _TAGS_OF_PAGE, **arguments}
-        shown, more = paging.page(tags, sized, key="Key", name="Key")
+            tags = _tag_list(_read(*self._find(arguments["ResourceArn"])))
+        shown, more = paging.page(tags, {"MaxResults": _TAGS_OF_PAGE, **arguments}, key="Key", name="Key")
         return {"Tags": shown, **more}
 
     def _delete_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTagsInput", arguments)
-        with translated_errors():
-            self._tags.remove(arguments["ResourceArn"], arguments["TagKeys"])
+        # Keys that the job does not have are skipped.
+        keys = arguments["TagKeys"]
+        self._change(
+            arguments["ResourceArn"], lambda before: {key: value for key, value in before.items() if key not in keys}
+        )
         return {}
+
+    def _change(self, arn: str, change: Callable[[dict[str, str]], dict[str, str]]) -> dict[str, str]:
+        with translated_errors(), self._lock:
+            jobs, name = self._find(arn)
+            tags = change(_read(jobs, name))
+            if len(tags) > _MOST:
+                raise ApiError("ResourceLimitExceeded", f"A resource has at most {_MOST} tags.")
+            folder = jobs[0](name)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            replace_file(folder / _FILE, json.dumps(tags).encode())
+        return tags
+
+    def _find(self, arn: str) -> tuple[TaggedJobs, str]:
+        found = _ARN.fullmatch(arn)
+        if found is None or found[1] not in self._jobs:
+            raise validation_error(f"'{arn}' is not the ARN of a {' or '.join(self._jobs)}.")
+        return self._jobs[found[1]], found[2]
+
+
+def _read(jobs: TaggedJobs, name: str) -> dict[str, str]:
+    find_folder, first_tags = jobs
+    try:
+        content = regular_files.read_json(find_folder(name) / _FILE)
+        return {str(key): str(value) for key, value in content.items()}
+    except FileNotFoundError:
+        return without_own_tags(first_tags(name))
 
 
 def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:

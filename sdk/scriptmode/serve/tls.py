@@ -52,14 +52,8 @@ def load_certificate(certificate: Path | None, key: Path | None) -> ssl.SSLConte
 class TlsRelay:
     """Listener that passes the decrypted bytes of each connection to a server of this machine, and its answers back.
 
-    Args:
-        context: The certificate.
-        host: Address or name at which it listens.
-        port: Its port; 0 is one that is free.
-        target: Address and port of the server.
-
-    Raises:
-        PlatformError: The address cannot be used.
+    ``target`` is the server's address and port; port 0 of the listener is one that is free. Raises `PlatformError`
+    where the address cannot be used.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str, port: int, target: tuple[str, int]) -> None:
@@ -68,7 +62,8 @@ class TlsRelay:
         #: Addresses of the clients by the ports of their connections to the server.
         self._clients: dict[str, str] = {}
         try:
-            self._listener = socket.create_server((host, port), family=_family(host, port), backlog=1024)
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            self._listener = socket.create_server((host, port), family=family, backlog=1024)
         except OSError as error:
             raise PlatformError(
                 f"the server cannot listen at {host}:{port}: {error}",
@@ -121,7 +116,3 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while data := await reader.read(_CHUNK):
             writer.write(data)
             await writer.drain()
-
-
-def _family(host: str, port: int) -> socket.AddressFamily:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

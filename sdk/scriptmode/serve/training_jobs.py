@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.request import service_model
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
 from scriptmode.core.spec.service_values import ENDED
+from scriptmode.data import regular_files
 from scriptmode.errors import (
     CredentialsError,
     DataError,
@@ -22,7 +24,8 @@ from scriptmode.errors import (
     UnreadableJobError,
 )
 from scriptmode.platforms.local.store.state import UNREADABLE
-from scriptmode.serve import job_updates, paging, request_mapping
+from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
@@ -36,15 +39,15 @@ if TYPE_CHECKING:
 
 _KIND, _NAME = "TrainingJob", "TrainingJobName"
 _SUMMARY = (
-    "TrainingJobName",
-    "TrainingJobArn",
-    "CreationTime",
-    "TrainingEndTime",
-    "LastModifiedTime",
-    "TrainingJobStatus",
-    "SecondaryStatus",
+    *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime"),
+    *("TrainingJobStatus", "SecondaryStatus"),
 )
-_SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
+#: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
+#: a profiler nor remote debugging.
+_UPDATES = "update.json"
+_UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
+_UPDATING = threading.Lock()
+SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
 class TrainingJobs:
@@ -131,7 +134,7 @@ class TrainingJobs:
         with translated_errors():
             description = self._platform.describe(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
-            found.update(job_updates.read(self._platform.server_folder(found[_NAME])))
+            found.update(_read_updates(self._platform.server_folder(found[_NAME])))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
@@ -146,12 +149,10 @@ class TrainingJobs:
         if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
             jobs = []
         rows = paging.select(jobs, arguments, _KIND)
-        key = _SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
+        key = SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
         shown, more = paging.page(rows, arguments, key=key, name="TrainingJobName")
-        return {
-            "TrainingJobSummaries": [{field: row[field] for field in _SUMMARY if field in row} for row in shown],
-            **more,
-        }
+        summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in shown]
+        return {"TrainingJobSummaries": summaries, **more}
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopTrainingJobRequest", arguments)
@@ -173,31 +174,46 @@ class TrainingJobs:
     def _update(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("UpdateTrainingJobRequest", arguments)
         name = arguments[_NAME]
-        try:
+        with translated_errors(_resource_not_found):
             description = self._platform.describe(name)
-        except JobNotFoundError as error:
-            raise ApiError("ResourceNotFound", "Requested resource not found.") from error
-        if "ResourceConfig" in arguments:
-            raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
-        status = description.status
-        if status != "InProgress":
-            raise validation_error(f"The request was rejected because the training job is in status {status}.")
-        with translated_errors():
-            job_updates.add(self._platform.server_folder(name), arguments, description.response)
+            if "ResourceConfig" in arguments:
+                raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
+            status = description.status
+            if status != "InProgress":
+                raise validation_error(f"The request was rejected because the training job is in status {status}.")
+            _add_update(self._platform.server_folder(name), arguments, description.response)
         return {"TrainingJobArn": description.arn}
 
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTrainingJobRequest", arguments)
         name = arguments["TrainingJobName"]
-        try:
+        with translated_errors(_resource_not_found):
             status = self._status(name)
-        except JobNotFoundError as error:
-            raise ApiError("ResourceNotFound", "Requested resource not found.") from error
-        if status not in (*ENDED, UNREADABLE):
-            raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
-        with translated_errors():
+            if status not in (*ENDED, UNREADABLE):
+                raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
             self._platform.delete(name)
         return {}
+
+
+def _read_updates(folder: Path) -> dict[str, Any]:
+    """Return the fields of a description that were updated, from a job's directory for a server's files."""
+    try:
+        return dict(regular_files.read_json(folder / _UPDATES))
+    except FileNotFoundError:
+        return {}
+
+
+def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping[str, Any]) -> None:
+    """Record an update of a described job: fields of its configurations, and its rules as a whole."""
+    with _UPDATING:
+        changed = _read_updates(folder)
+        before = {**description, **changed}
+        parts = [name for name in _UPDATED_PARTS if name in arguments]
+        changed.update({name: {**before.get(name, {}), **arguments[name]} for name in parts})
+        if _RULES in arguments:
+            changed[_RULES] = arguments[_RULES]
+        folder.mkdir(mode=0o700, exist_ok=True)
+        replace_file(folder / _UPDATES, json.dumps(changed).encode())
 
 
 def validate(shape: str, arguments: Mapping[str, Any]) -> None:
@@ -207,15 +223,19 @@ def validate(shape: str, arguments: Mapping[str, Any]) -> None:
         raise validation_error(f"{len(found)} validation error(s) detected: {'; '.join(map(str, found))}")
 
 
+def _resource_not_found() -> ApiError:
+    return ApiError("ResourceNotFound", "Requested resource not found.")
+
+
 @contextmanager
-def translated_errors() -> Iterator[None]:
-    """Translate the errors of a platform into those of the service."""
+def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> Iterator[None]:
+    """Translate the errors of a platform into those of the service; ``not_found`` has that of a missing job."""
     try:
         yield
     except JobExistsError as error:
         raise ApiError("ResourceInUse", f"Names must be unique within an AWS account and Region: {error}") from error
     except JobNotFoundError as error:
-        raise not_found_error() from error
+        raise not_found() from error
     except UnreadableJobError as error:
         advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
         file = Path(error.path).name

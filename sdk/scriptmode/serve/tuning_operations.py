@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.service_values import ENDED
-from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
-from scriptmode.serve.training_jobs import translated_errors, validate
+from scriptmode.serve.training_jobs import SORT_FIELDS, translated_errors, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
@@ -23,27 +21,15 @@ if TYPE_CHECKING:
 _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"
 _SORT_FIELDS = {"Name": _NAME, "Status": f"{_KIND}Status", "CreationTime": "CreationTime"}
-_TRAINING_SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
+_FINAL_VALUE = "FinalObjectiveMetricValue"
 _OBJECTIVE = "FinalHyperParameterTuningJobObjectiveMetric"
 
 
 class TuningJobs:
-    """The operations on tuning jobs, by their names in Amazon SageMaker's API.
-
-    Args:
-        tuning: The tuning jobs of the platform.
-        table: The hosts and images that stand for SageMaker's.
-        slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
-        allowed: Directories of this machine that a request may name.
-    """
+    """The operations on tuning jobs, by their names in Amazon SageMaker's API. Arguments are as of `TrainingJobs`."""
 
     def __init__(
-        self,
-        tuning: LocalTuning,
-        table: HostTable,
-        slurm: Callable[[], LocalPlatform],
-        *,
-        allowed: Sequence[str] = (),
+        self, tuning: LocalTuning, table: HostTable, slurm: Callable[[], LocalPlatform], *, allowed: Sequence[str] = ()
     ) -> None:
         self._tuning = tuning
         self._table = table
@@ -70,7 +56,7 @@ class TuningJobs:
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeHyperParameterTuningJobRequest", arguments)
         name = arguments[_NAME]
-        with _translated_errors():
+        with translated_errors(_not_found):
             return request_mapping.tuning_to_described(self._tuning.describe(name), self._tuning.tags(name))
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,51 +68,37 @@ class TuningJobs:
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopHyperParameterTuningJobRequest", arguments)
-        name = arguments[_NAME]
-        with _translated_errors():
-            status = self._tuning.describe(name)[f"{_KIND}Status"]
-            if status in ENDED:
-                raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
-            self._tuning.stop(name)
+        with translated_errors(_not_found):
+            self._require_ended(arguments, has_ended=False)
+            self._tuning.stop(arguments[_NAME])
         return {}
 
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteHyperParameterTuningJobRequest", arguments)
-        name = arguments[_NAME]
-        with _translated_errors():
-            status = self._tuning.describe(name)[f"{_KIND}Status"]
-            if status not in ENDED:
-                raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
-            self._tuning.delete(name)
+        with translated_errors(_not_found):
+            self._require_ended(arguments, has_ended=True)
+            self._tuning.delete(arguments[_NAME])
         return {}
+
+    def _require_ended(self, arguments: Mapping[str, Any], *, has_ended: bool) -> None:
+        status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
+        if (status in ENDED) != has_ended:
+            raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
 
     def _list_training_jobs(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsForHyperParameterTuningJobRequest", arguments)
-        with _translated_errors():
+        with translated_errors(_not_found):
             rows = self._tuning.training_jobs(arguments[_NAME])
         if "StatusEquals" in arguments:
             rows = [row for row in rows if row["TrainingJobStatus"] == arguments["StatusEquals"]]
         order = arguments.get("SortBy", "Name")
-        key = _TRAINING_SORT_FIELDS.get(order, order)
-        if key == order == "FinalObjectiveMetricValue":
+        if order == _FINAL_VALUE:
             # Training jobs without a value are not listed. (SortBy, API reference)
-            rows = [{**row, key: row[_OBJECTIVE]["Value"]} for row in rows if _OBJECTIVE in row]
-        shown, more = paging.page(rows, arguments, key=key, name="TrainingJobName")
-        return {
-            "TrainingJobSummaries": [
-                {field: value for field, value in row.items() if field != "FinalObjectiveMetricValue"} for row in shown
-            ],
-            **more,
-        }
+            rows = [{**row, order: row[_OBJECTIVE]["Value"]} for row in rows if _OBJECTIVE in row]
+        shown, more = paging.page(rows, arguments, key=SORT_FIELDS.get(order, order), name="TrainingJobName")
+        summaries = [{field: value for field, value in row.items() if field != _FINAL_VALUE} for row in shown]
+        return {"TrainingJobSummaries": summaries, **more}
 
 
-@contextmanager
-def _translated_errors() -> Iterator[None]:
-    """Translate errors as those of training jobs are, but for the code of a tuning job that does not exist."""
-    try:
-        with translated_errors():
-            yield
-    except ApiError as error:
-        if isinstance(error.__cause__, JobNotFoundError):
-            raise ApiError("ResourceNotFound", "Amazon SageMaker can't find a tuning job of that name.") from error
-        raise
+def _not_found() -> ApiError:
+    return ApiError("ResourceNotFound", "Amazon SageMaker can't find a tuning job of that name.")

@@ -36,6 +36,16 @@ def respond(
     return [content]
 
 
+def request_headers(environ: Environ) -> dict[str, str]:
+    """Return the headers of a request by their names in lower case, without those of its body's type and length."""
+    prefix = "HTTP_"
+    return {
+        name[len(prefix) :].replace("_", "-").lower(): value
+        for name, value in environ.items()
+        if name.startswith(prefix)
+    }
+
+
 def too_large_error(environ: Environ) -> ApiError:
     """Return the error for a request whose body has more than `LARGEST_BODY` bytes."""
     text = f"The request has {int(environ['CONTENT_LENGTH']):,} bytes; the most are {LARGEST_BODY:,}."

@@ -48,7 +48,8 @@ def require_partitions(
     for component in batch_script.components(resources, settings):
         # Slurm chooses among the partitions of a list, and sbatch checks them.
         if "," not in component.partition:
-            _require_partition(component, known, limits, is_limit_given=_is_limit_given(limits, settings))
+            is_limit_given = limits.max_run != Limits.max_run and "time" not in settings.options
+            _require_partition(component, known, limits, is_limit_given=is_limit_given)
     _require_nodes_of_components(batch_script.components(resources, settings), known)
 
 
@@ -60,10 +61,6 @@ def fits_partitions(job: Job) -> bool:
     except SpecError:
         return False
     return True
-
-
-def _is_limit_given(limits: Limits, settings: SlurmSettings) -> bool:
-    return limits.max_run != Limits.max_run and "time" not in settings.options
 
 
 def _require_partition(

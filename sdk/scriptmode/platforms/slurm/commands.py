@@ -19,7 +19,7 @@ from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.machine.programs import run_program
 from scriptmode.core.text.terminal_text import sanitize
 from scriptmode.errors import PlatformError, TransientError
-from scriptmode.platforms.slurm import problems
+from scriptmode.platforms.slurm import batch_script, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -244,13 +244,8 @@ def find_partitions(*, wait: float = RETRY_SECONDS) -> dict[str, Partition]:
     return {each.name: each for each in parse_partitions(output)}
 
 
-def find_cluster(*, wait: float = RETRY_SECONDS) -> str:
-    """Return the name of the cluster that this machine's commands reach; raise `PlatformError`."""
-    return find_config(wait=wait).get("ClusterName", "")
-
-
 def find_config(*, wait: float = RETRY_SECONDS) -> dict[str, str]:
-    """Return the cluster's configuration, as ``scontrol show config`` prints it."""
+    """Return the configuration of this machine's cluster, as ``scontrol show config`` prints it."""
     lines = (line.partition("=") for line in _run(("scontrol", "show", "config"), wait=wait).splitlines())
     return {name.strip(): value.strip() for name, separator, value in lines if separator}
 
@@ -265,16 +260,8 @@ def parse_squeue(output: str) -> Iterator[JobStatus]:
         if len(fields) != _SQUEUE.count(_SEPARATOR) + 1 or not fields[0][:1].isdigit():
             continue
         number, state, start, partition, nodes, reason, name = fields
-        reason = reason.strip("()")
-        yield JobStatus(
-            _job_number(number),
-            state,
-            "" if reason == "None" else reason,
-            parse_time(start),
-            partition,
-            nodes,
-            name=name,
-        )
+        reason = _value(reason.strip("()"))
+        yield JobStatus(_job_number(number), state, reason, parse_time(start), partition, nodes, name=name)
 
 
 def parse_sacct(output: str) -> JobStatus | None:
@@ -286,12 +273,7 @@ def parse_sacct(output: str) -> JobStatus | None:
     cancelled = _CANCELLED.match(state)
     exit_code, signal = _exit_code(code)
     return JobStatus(
-        _job_number(number),
-        state.partition(" ")[0],
-        "" if reason == "None" else reason,
-        parse_time(start),
-        partition,
-        "" if nodes == "None assigned" else nodes,
+        *(_job_number(number), state.partition(" ")[0], _value(reason), parse_time(start), partition, _value(nodes)),
         exit_code=exit_code,
         signal=signal,
         cancelled_by=int(cancelled[1]) if cancelled else None,
@@ -305,14 +287,13 @@ def parse_job(output: str) -> JobStatus | None:
     if record is None:
         return None
     exit_code, signal = _exit_code(record.get("ExitCode", ""))
-    reason, nodes = record.get("Reason", ""), record.get("NodeList", "")
     return JobStatus(
         _job_number(record["JobId"]),
         record["JobState"].partition(" ")[0],
-        "" if reason == "None" else reason,
+        _value(record.get("Reason", "")),
         parse_time(record.get("StartTime", "")),
         record.get("Partition", ""),
-        "" if nodes == "(null)" else nodes,
+        _value(record.get("NodeList", "")),
         exit_code=exit_code,
         signal=signal,
         restarts=int(record.get("Restarts", 0)),
@@ -333,8 +314,8 @@ def parse_partitions(output: str) -> Iterator[Partition]:
             record.get("State", "UP"),
             is_default=record.get("Default") == "YES",
             max_nodes=int(max_nodes) if max_nodes.isdigit() else None,
-            max_time=parse_duration(record.get("MaxTime", "")),
-            default_time=parse_duration(record.get("DefaultTime", "")),
+            max_time=batch_script.parse_time_limit(record.get("MaxTime", "")),
+            default_time=batch_script.parse_time_limit(record.get("DefaultTime", "")),
         )
 
 
@@ -362,14 +343,9 @@ def parse_time(text: str) -> float | None:
         return None
 
 
-def parse_duration(text: str) -> int | None:
-    """Return the seconds of a time limit, ``[D-]HH:MM:SS``; ``None`` for ``UNLIMITED`` and ``NONE``."""
-    days, _, clock = text.rpartition("-")
-    parts = [*([days] if days else ["0"]), *clock.split(":")]
-    if len(parts) != 4 or not all(part.isdigit() for part in parts):  # noqa: PLR2004 - days, hours, minutes, seconds
-        return None
-    day, hour, minute, second = map(int, parts)
-    return ((day * 24 + hour) * 60 + minute) * 60 + second
+def _value(text: str) -> str:
+    """Return a reason or a list of nodes; "" for what Slurm prints where there is none."""
+    return "" if text in ("None", "None assigned", "(null)") else text
 
 
 def _job_number(text: str) -> int:

@@ -55,11 +55,9 @@ _REFUSALS = (
     _Refusal("ode count specification", "instance_count", "use fewer hosts; see the partitions: sinfo -o '%P %D'"),
     _Refusal("emory specification", "mem", "ask for less memory; see what the nodes have: sinfo -o '%P %m'"),
     _Refusal("ore processors requested", "cpus_per_task", "ask for fewer CPUs; see the nodes: sinfo -o '%P %c'"),
-    _Refusal(
-        "node configuration is not available",
-        "instance_count",
-        "no nodes have all that was asked for: ask for less, or another partition; see sinfo -o '%P %D %c %m %G %f'",
-    ),
+    _Refusal("node configuration is not available", "instance_count",
+             "no nodes have all that was asked for: ask for less, or another partition; "
+             "see sinfo -o '%P %D %c %m %G %f'"),
     _Refusal("not permitted to use this partition", "partition", f"use another one; {_PARTITIONS}"),
     _Refusal("violates accounting/QOS policy", "", f"ask for less, or wait for other jobs of yours to end; {_LIMITS}"),
     _Refusal("dependency problem", "dependency", "name jobs that exist: squeue --me"),
@@ -86,6 +84,12 @@ _SETTLING_SECONDS = 60.0
 #: The reason of a job that needs more nodes than its partition has, or than are up at the moment.
 NODE_LIMIT = "PartitionNodeLimit"
 _OTHER_PARTITION = "use another partition: sinfo -o '%P %l %D'"
+
+
+def _never_passes(text: str, advice: str, argument: str = "", stays: float = 0.0) -> PendingReason:
+    return PendingReason(text, advice, passes=False, argument=argument, stays=stays)
+
+
 #: Reasons of squeue(1), "Job reason codes": those that need an explanation, or that never pass.
 PENDING_REASONS = {
     "Resources": PendingReason("waiting for free nodes"),
@@ -101,54 +105,29 @@ PENDING_REASONS = {
     "PartitionDown": PendingReason("the partition is down"),
     "PartitionInactive": PendingReason("the partition is inactive"),
     "QOSResourceLimit": PendingReason("the QOS has reached a limit"),
-    "PartitionTimeLimit": PendingReason(
-        "its time limit is longer than the partition allows",
-        f"give a shorter max_run, or {_OTHER_PARTITION}",
-        passes=False,
-        argument="max_run",
-    ),
-    NODE_LIMIT: PendingReason(
-        "it needs more nodes than the partition allows, has, or has up",
-        f"use fewer hosts, or {_OTHER_PARTITION}",
-        passes=False,
-        argument="instance_count",
-        stays=_SETTLING_SECONDS,
-    ),
-    "PartitionConfig": PendingReason(
-        "the partition cannot run what it asks for",
-        _OTHER_PARTITION,
-        passes=False,
-        argument="partition",
-        stays=_SETTLING_SECONDS,
-    ),
-    "BadConstraints": PendingReason(
-        "no nodes meet its constraints",
-        "ask for features and resources that nodes have: sinfo -o '%P %D %c %m %G %f'",
-        passes=False,
-        argument="constraint",
-        stays=_SETTLING_SECONDS,
-    ),
-    "DependencyNeverSatisfied": PendingReason(
-        "a job that it depends on did not end as it requires",
-        "give another dependency, or leave it out",
-        passes=False,
-        argument="dependency",
-    ),
-    "InvalidAccount": PendingReason("its account is not valid", _LIMITS, passes=False, argument="account"),
-    "InvalidQOS": PendingReason("its QOS is not valid", _LIMITS, passes=False, argument="qos"),
-    "QOSNotAllowed": PendingReason("the QOS is not allowed here", _LIMITS, passes=False, argument="qos"),
-    "QOSTimeLimit": PendingReason(
-        "its time limit is longer than the QOS allows", "give a shorter max_run", passes=False, argument="max_run"
-    ),
-    "ReservationDeleted": PendingReason(
-        "its reservation was deleted", "leave reservation out", passes=False, argument="reservation"
-    ),
-    "JobHoldMaxRequeue": PendingReason(
-        "it was requeued too often and is held", "see why: scontrol show job {job_id}", passes=False
-    ),
-    "launch_failed_requeued_held": PendingReason(
-        "its batch script could not be started on a node, and it is held", "see the log of slurmd there", passes=False
-    ),
+    "PartitionTimeLimit": _never_passes(
+        "its time limit is longer than the partition allows", f"give a shorter max_run, or {_OTHER_PARTITION}",
+        "max_run"),
+    NODE_LIMIT: _never_passes(
+        "it needs more nodes than the partition allows, has, or has up", f"use fewer hosts, or {_OTHER_PARTITION}",
+        "instance_count", _SETTLING_SECONDS),
+    "PartitionConfig": _never_passes(
+        "the partition cannot run what it asks for", _OTHER_PARTITION, "partition", _SETTLING_SECONDS),
+    "BadConstraints": _never_passes(
+        "no nodes meet its constraints", "ask for features and resources that nodes have: sinfo -o '%P %D %c %m %G %f'",
+        "constraint", _SETTLING_SECONDS),
+    "DependencyNeverSatisfied": _never_passes(
+        "a job that it depends on did not end as it requires", "give another dependency, or leave it out",
+        "dependency"),
+    "InvalidAccount": _never_passes("its account is not valid", _LIMITS, "account"),
+    "InvalidQOS": _never_passes("its QOS is not valid", _LIMITS, "qos"),
+    "QOSNotAllowed": _never_passes("the QOS is not allowed here", _LIMITS, "qos"),
+    "QOSTimeLimit": _never_passes("its time limit is longer than the QOS allows", "give a shorter max_run", "max_run"),
+    "ReservationDeleted": _never_passes("its reservation was deleted", "leave reservation out", "reservation"),
+    "JobHoldMaxRequeue": _never_passes(
+        "it was requeued too often and is held", "see why: scontrol show job {job_id}"),
+    "launch_failed_requeued_held": _never_passes(
+        "its batch script could not be started on a node, and it is held", "see the log of slurmd there"),
 }  # fmt: skip
 #: Limits of one job never pass; limits of a group of jobs pass when others of them end.
 _OF_ONE_JOB = ("PerJob", "QOSMin", "WallDuration")
@@ -160,7 +139,7 @@ def explain_pending(reason: str) -> PendingReason:
     if code in PENDING_REASONS:
         return PENDING_REASONS[code]
     if code.startswith(("Assoc", "QOS")) and any(part in code for part in _OF_ONE_JOB):
-        return PendingReason(f"a limit of one job does not allow it ({code})", f"ask for less; {_LIMITS}", passes=False)
+        return _never_passes(f"a limit of one job does not allow it ({code})", f"ask for less; {_LIMITS}")
     if code.startswith(("AssocGrp", "QOSGrp", "AssocMax", "QOSMax")):
         return PendingReason(f"a limit of your account is reached ({code}); see sacctmgr show assoc user=$USER")
     return PendingReason(code)

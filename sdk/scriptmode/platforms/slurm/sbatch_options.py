@@ -21,17 +21,16 @@ LONG_NAMES = {
 }  # fmt: skip
 _IMAGE = ("the image is an argument of the estimator", "give it image_uri")
 _HOSTS = "the hosts of a job are its nodes, one each"
-_LOGS = "the logs are in the job's folder: scriptmode logs"
+_LOGS = ("the logs are in the job's folder: scriptmode logs", "leave it out")
+_OUTPUT = ("the output of sbatch is read by scriptmode", "leave it out")
 #: Options that the job sets by itself or cannot have, with the reason and what to use instead.
 REFUSED = {
     "array": ("a job is one training", "start several, or use Tuner"),
     "clusters": ("a job is followed on one cluster", "log in to that cluster, or set SLURM_CONF to its configuration"),
-    "container": _IMAGE,
-    "container_id": _IMAGE,
-    # Options of the plug-in pyxis, and of srun.
-    **dict.fromkeys(("container_image", "container_mounts", "container_name", "container_workdir"), _IMAGE),
+    # Also options of the plug-in pyxis, and of srun.
+    **{f"container{part}": _IMAGE for part in ("", "_id", "_image", "_mounts", "_name", "_workdir")},
     "cpu_bind": ("it is an option of srun", "give cpus_per_task: hosts and their threads use that many CPUs"),
-    "error": (_LOGS, "leave it out"),
+    "error": _LOGS,
     "gid": ("jobs run as the user who starts them", "leave it out"),
     "help": ("it starts no job", "run sbatch --help"),
     "ignore_pbs": ("the batch script has no directives of PBS", "leave it out"),
@@ -41,20 +40,15 @@ REFUSED = {
     "no_requeue": ("use_spot_instances decides it", "leave use_spot_instances out"),
     "nodes": (_HOSTS, "give the estimator instance_count"),
     "ntasks": (_HOSTS, "give the estimator instance_count, and MPI(processes_per_host=...)"),
-    "ntasks_per_core": (_HOSTS, "use MPI(processes_per_host=...)"),
-    "ntasks_per_gpu": (_HOSTS, "use MPI(processes_per_host=...)"),
-    "ntasks_per_node": (_HOSTS, "use MPI(processes_per_host=...)"),
-    "ntasks_per_socket": (_HOSTS, "use MPI(processes_per_host=...)"),
-    "open_mode": (_LOGS, "leave it out"),
-    "output": (_LOGS, "leave it out"),
-    "parsable": ("the output of sbatch is read by scriptmode", "leave it out"),
-    "quiet": ("the output of sbatch is read by scriptmode", "leave it out"),
+    **{f"ntasks_per_{part}": (_HOSTS, "use MPI(processes_per_host=...)") for part in ("core", "gpu", "node", "socket")},
+    **dict.fromkeys(("open_mode", "output"), _LOGS),
+    **dict.fromkeys(("parsable", "quiet"), _OUTPUT),
     "requeue": ("it is set for jobs that may be preempted", "give the estimator use_spot_instances=True and max_wait"),
     "test_only": ("it starts no job", "use plan(), or scriptmode plan"),
     "time_min": ("a job has one time limit", "give the estimator max_run, or time"),
     "uid": ("jobs run as the user who starts them", "leave it out"),
     "usage": ("it starts no job", "run sbatch --usage"),
-    "verbose": ("the output of sbatch is read by scriptmode", "leave it out"),
+    "verbose": _OUTPUT,
     "version": ("it starts no job", "run sbatch --version"),
     "wait": ("fit waits for the job", "use fit(wait=...)"),
     "wrap": ("the script is an argument of the estimator", "give it entry_point"),

@@ -100,11 +100,8 @@ class SlurmAgent:
         if status is None or not _is_own(folder, status):
             unknown = Termination(text=f"Slurm does not know job {number} any more")
             return AgentLocation(Presence.GONE, termination=unknown)
-        return (
-            AgentLocation(Presence.WAITING, str(problem), never_starts=True)
-            if problem
-            else _describe_location(folder, status)
-        )
+        never_starts = AgentLocation(Presence.WAITING, str(problem), never_starts=True)
+        return never_starts if problem else _describe_location(folder, status)
 
     def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why Slurm ends the job, as it says at the moment; None where it says nothing of an end."""
@@ -205,7 +202,7 @@ def cluster_name() -> str:
     # Of each configuration that this process used.
     key = os.environ.get("SLURM_CONF", ""), os.environ.get("PATH", "")
     if key not in _CLUSTERS:
-        _CLUSTERS[key] = commands.find_cluster(wait=0)
+        _CLUSTERS[key] = commands.find_config(wait=0).get("ClusterName", "")
     return _CLUSTERS[key]
 
 

@@ -32,7 +32,7 @@ from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms.local.hosts.fleet import Serve
     from scriptmode.platforms.local.store.job_record import Job
@@ -76,8 +76,11 @@ class SlurmFleet(Fleet):
                 f"Slurm gave the job {len(self._nodes)} nodes, so there is none for {min(missing)}",
                 advice="leave options out that change the number of nodes",
             )
-        record = engine_record.read_engine_record(self._folder)
-        engine_record.write_engine_record(self._folder, {**record, **_record_nodes(self._nodes.values())})
+        record = dict(engine_record.read_engine_record(self._folder))
+        record["nodes"] = " ".join(node.name for node in self._nodes.values())
+        if components := [str(node.component) for node in self._nodes.values() if node.component is not None]:
+            record["components"] = " ".join(components)
+        engine_record.write_engine_record(self._folder, record)
         found = self._find_addresses()
         write_hosts_file(self._folder.channels / "hosts", found)
         content = cluster_of_machines(
@@ -229,11 +232,6 @@ def _revalidate(directory: Path) -> None:
             os.rmdir(changed)  # noqa: PTH106
         with suppress(OSError), os.scandir(path) as entries:
             left += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _record_nodes(nodes: Collection[steps.Node]) -> dict[str, str]:
-    components = " ".join(str(node.component) for node in nodes if node.component is not None)
-    return {"nodes": " ".join(node.name for node in nodes), **({"components": components} if components else {})}
 
 
 def find_step_of(folder: JobFolder, job: Job, host: str) -> tuple[str, ...]:

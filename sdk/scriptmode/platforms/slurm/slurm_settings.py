@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +69,7 @@ class SlurmSettings:
 
     def to_json(self) -> dict[str, object]:
         """Return the settings for the job's record."""
-        return {
-            "options": dict(self.options),
-            "setup": list(self.setup),
-            "interface": self.interface,
-            "container_runtime": self.container_runtime,
-            "partitions": {name: dict(options) for name, options in self.partitions.items()},
-        }
+        return {**asdict(self), "setup": list(self.setup)}
 
 
 def settings_from_json(content: Mapping[str, Any]) -> SlurmSettings:
@@ -94,9 +88,6 @@ class _Owner:
 
     def refuse(self, setting: str, what: str, advice: str) -> SpecError:
         return self.error(f"{self.prefix}{setting} {what}", argument=setting, advice=advice)
-
-    def unknown(self, setting: str, advice: str) -> SpecError:
-        return self.error(f"{self.name} has no option {setting!r}", argument=setting, advice=advice)
 
 
 _ARGUMENTS = _Owner("Slurm(...)")
@@ -153,9 +144,9 @@ def _read_file(path: Path) -> tuple[_Owner, Mapping[str, object]]:
     except OSError as error:
         what = f"config file {str(path)!r} cannot be read: {error.strerror}"
         raise ConfigError(what, advice="make it readable") from error
-    advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if document is None:
         return owner, {}
+    advice = f"write for example\n{FILE_KEY}:\n  partition: gpu"
     if not isinstance(document, dict):
         raise ConfigError(f"{path} holds {document!r}", advice=advice)
     for key in document:
@@ -187,7 +178,7 @@ def _require_option(owner: _Owner, name: str) -> None:
     """Raise `SpecError` for an option that users cannot set; what is not an option at all is refused by sbatch."""
     if name in ("data_dir", "python", "stop_grace", "file_systems"):
         advice = "set SCRIPTMODE_DATA_DIR" if name == "data_dir" else f"give it as an argument: Slurm({name}=...)"
-        raise owner.unknown(name, advice)
+        raise owner.error(f"{owner.name} has no option {name!r}", argument=name, advice=advice)
     if not _NAME.fullmatch(name):
         raise owner.refuse(name, "is not the name of an option", "write it as in sbatch(1), with '_' for '-'")
     if refused := sbatch_options.refused_name(name):
@@ -242,9 +233,8 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
     for partition, options in value.items():
         if not isinstance(partition, str) or not isinstance(options, dict):
             raise owner.refuse("partitions", f"has {partition!r}: {options!r}", example)
-        inner = _Owner(
-            f"{owner.prefix}partitions[{partition!r}]", f"{owner.prefix}partitions[{partition!r}]: ", owner.error
-        )
+        name = f"{owner.prefix}partitions[{partition!r}]"
+        inner = _Owner(name, f"{name}: ", owner.error)
         found[partition] = {}
         for given_name, option in options.items():
             name = sbatch_options.long_name(given_name)

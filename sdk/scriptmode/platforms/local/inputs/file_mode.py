@@ -18,7 +18,7 @@ from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import problem_of
 from scriptmode.data import file_uris, integrity, listing, sharding, staging
 from scriptmode.data.channel_source import source_of
-from scriptmode.data.shared_counters import NamedCounters, SharedCounters
+from scriptmode.data.shared_counters import NamedCounters, create_counters
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.opt_ml import channel_hosts
 
@@ -38,7 +38,7 @@ class StagingProgress:
     def __init__(self, job: JobRequest) -> None:
         self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
         # For each channel the bytes staged and their total.
-        self._numbers = SharedCounters(max(1, 2 * len(self._channels)))
+        self._numbers = create_counters(max(1, 2 * len(self._channels)))
         #: For each channel what its objects were compared with.
         self.verification: Sequence[NamedCounters] = [NamedCounters(integrity.RESULTS) for _ in self._channels]
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.text.messages import Problem
-from scriptmode.data import fast_file, mounts
+from scriptmode.data import fuse_server, mounts
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FuseMount:
         def serve() -> None:
             os.close(self._pipe)
             os.set_blocking(theirs, False)
-            fast_file.mount(make(), mount_point, tell, lambda: tell(""))
+            fuse_server.mount(make(), mount_point, tell, lambda: tell(""))
 
         self._task = tasks.start(serve)
         os.close(theirs)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris
-from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
+from scriptmode.data.file_copy import copy_descriptor
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
@@ -209,7 +209,7 @@ def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectori
             # From a job that was killed while copying, or a link that a script created.
             draft.unlink(missing_ok=True)
             with draft.open("xb") as copy:
-                copy_descriptor(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
+                copy_descriptor(descriptor, copy.fileno())
             entries.replace(draft, target)
         except OSError as error:
             if full_disk.is_full(error):

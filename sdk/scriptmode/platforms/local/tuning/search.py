@@ -76,11 +76,7 @@ class Search:
     """The search of one tuning job.
 
     Training jobs are numbered from 0 on, in the order of their suggestions; `restore` comes before `suggest`.
-
-    Args:
-        name: Name of the tuning job.
-        config: HyperParameterTuningJobConfig of its request.
-        seed: Seed of the random numbers, where the request has none.
+    ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
     """
 
     def __init__(self, name: str, config: Mapping[str, Any], seed: int) -> None:
@@ -91,6 +87,7 @@ class Search:
         self._strategy: str = config["Strategy"]
         self._seed = config.get("RandomSeed", seed)
         self._ranges = [_Range(kind, each) for kind, found in config["ParameterRanges"].items() for each in found]
+        self._is_grid = self._strategy == "Grid"
         self._grid = list(itertools.product(*(each.values for each in self._ranges))) if self._is_grid else []
         limits = config["ResourceLimits"]
         self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or len(self._grid)
@@ -107,10 +104,6 @@ class Search:
         )
         self._trials: list[Any] = []
         self._steps: list[int] = []
-
-    @property
-    def _is_grid(self) -> bool:
-        return self._strategy == "Grid"
 
     def _create_pruner(self, config: Mapping[str, Any]) -> Any:
         pruners = self._optuna.pruners

@@ -27,14 +27,15 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
+from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.core.spec.service_values import COMPLETED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
 from scriptmode.errors import JobExistsError, JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
+from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning.objective import ObjectiveReader, definition_regex
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
@@ -42,6 +43,8 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from scriptmode.platforms.local.store.job_store import JobFolder
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -55,6 +58,41 @@ def training_job_name(tuning_job: str, identity: str, number: int) -> str:
     return f"{tuning_job}-{number + 1:03d}-{digest}"
 
 
+class ObjectiveReader:
+    """Reader of the objective of one training job: of the first host whose log has values.
+
+    Values of several hosts have no common order, and hosts that train together report the same.
+    """
+
+    def __init__(self, folder: JobFolder, name: str, regex: str) -> None:
+        hosts = folder.read_job().request.resources.hosts
+        self._readers = {LogReader(folder.log(host)): Definition(name, regex) for host in hosts}
+        #: The last value, None while there is none.
+        self.last: float | None = None
+
+    def read(self, *, final: bool) -> list[float]:
+        """Return the values since the last call; with ``final`` the log is complete."""
+        for reader, definition in self._readers.items():
+            found: list[float] = []
+            with suppress(OSError):
+                for line, _ in reader.lines(final=final):
+                    found += definition.values(line)
+            if found:
+                self.last = found[-1]
+                self._close_all_but(reader)
+                return found
+        return []
+
+    def close(self) -> None:
+        """Close the logs."""
+        self._close_all_but(None)
+
+    def _close_all_but(self, kept: LogReader | None) -> None:
+        for reader in [each for each in self._readers if each is not kept]:
+            del self._readers[reader]
+            reader.close()
+
+
 class TuningAgent:
     """Owner of one running tuning job."""
 
@@ -62,6 +100,7 @@ class TuningAgent:
         self._folder = folder
         self._record = folder.read_record()
         self._state = folder.read_state()
+        self._trials = self._state.trials
         self._request = self._record.request
         self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
         self._platform = _create_platform(self._record.platform)
@@ -71,7 +110,7 @@ class TuningAgent:
         self._search = Search(folder.name, self._config, seed)
         definitions = self._request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self._objective = tuning.objective_of(self._request)["MetricName"]
-        self._regex = str(definition_regex(definitions, self._objective))
+        self._regex = next(each["Regex"] for each in definitions if each["Name"] == self._objective)
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True
@@ -90,10 +129,6 @@ class TuningAgent:
             self._stop_jobs()
             return
         self._end()
-
-    @property
-    def _trials(self) -> list[Trial]:
-        return self._state.trials
 
     def _running(self) -> list[tuple[int, Trial]]:
         return [(number, trial) for number, trial in enumerate(self._trials) if not trial.has_ended]
@@ -120,11 +155,9 @@ class TuningAgent:
             try:
                 # Before the log is read, so that the log of a job that ended is complete.
                 description = self._platform.describe(trial.name)
-            except JobNotFoundError:
-                self._end_trial(number, trial, FAILED, "it was deleted")
-                continue
             except ScriptmodeError as error:
-                self._end_trial(number, trial, FAILED, str(error))
+                reason = "it was deleted" if isinstance(error, JobNotFoundError) else str(error)
+                self._end_trial(number, trial, FAILED, reason)
                 continue
             is_bad = self._report(number, trial, final=description.has_ended)
             if description.training_started and not trial.started:
@@ -148,11 +181,9 @@ class TuningAgent:
         return self._search.stops_early and self._search.report(number, values)
 
     def _end_trial(self, number: int, trial: Trial, status: str, failure: str, ended: datetime | None = None) -> None:
-        reader = self._readers.pop(number, None)
-        if reader is not None:
-            # Of a number and NaN neither is the best one.
-            trial.objective = reader.last if reader.last is not None and math.isfinite(reader.last) else None
-            reader.close()
+        last = self._readers[number].last if number in self._readers else None
+        # Of a number and NaN neither is the best one.
+        trial.objective = last if last is not None and math.isfinite(last) else None
         trial.status, trial.failure = status, failure
         trial.ended = ended.timestamp() if ended else time.time()
         self._is_saved = False
@@ -168,10 +199,10 @@ class TuningAgent:
         """Stop the training jobs where no more may run."""
         if self._state.status == "Stopping":
             return
-        fruitless = [each for each in self._trials if each.has_ended and not self._has_objective(each)]
+        ended = sum(each.has_ended for each in self._trials)
         if self._is_limited():
             reason = "a stop was requested, or the time limit passed"
-        elif len(fruitless) >= _FRUITLESS_JOBS and not any(map(self._has_objective, self._trials)):
+        elif ended >= _FRUITLESS_JOBS and not self._has_any_objective():
             reason = self._describe_fruitless()
         else:
             return
@@ -184,9 +215,8 @@ class TuningAgent:
         most = self._config["ResourceLimits"].get("MaxRuntimeInSeconds")
         return self._folder.is_stop_requested or bool(most and time.time() - self._state.created > most)
 
-    @staticmethod
-    def _has_objective(trial: Trial) -> bool:
-        return trial.status != FAILED and trial.objective is not None
+    def _has_any_objective(self) -> bool:
+        return any(each.objective_status == "Succeeded" for each in self._trials)
 
     def _describe_fruitless(self) -> str:
         failed = next((each for each in self._trials if each.status == FAILED), None)
@@ -256,14 +286,11 @@ class TuningAgent:
         return request
 
     def _end(self) -> None:
-        if any(map(self._has_objective, self._trials)) or self._is_limited():
-            self._finish(STOPPED if self._state.status == "Stopping" else COMPLETED)
+        if self._has_any_objective() or self._is_limited():
+            self._state.status = STOPPED if self._state.status == "Stopping" else COMPLETED
         else:
-            self._finish(FAILED, self._describe_fruitless())
-
-    def _finish(self, status: str, failure: str = "") -> None:
-        self._state.status, self._state.failure, self._state.ended = status, failure, time.time()
-        self._is_saved = False
+            self._state.status, self._state.failure = FAILED, self._describe_fruitless()
+        self._state.ended, self._is_saved = time.time(), False
         while not self._save():
             SYSTEM.sleep(_POLL_SECONDS)
 
@@ -307,8 +334,8 @@ def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
         return LocalPlatform(**arguments)
     from scriptmode.platforms.slurm.slurm_platform import Slurm
 
-    others = {name: value for name, value in arguments.items() if name != "slurm"}
-    return Slurm(**others, **arguments["slurm"])
+    others = dict(arguments)
+    return Slurm(**others.pop("slurm"), **others)
 
 
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,19 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
 
 #: Fields of the request that DescribeHyperParameterTuningJob returns, too.
-_DESCRIBED = (
-    "HyperParameterTuningJobName",
-    "HyperParameterTuningJobConfig",
-    "TrainingJobDefinition",
-    "TrainingJobDefinitions",
+_DESCRIBED = ("HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition")
+#: Fields of that response that a list has, too.
+_SUMMARY = (
+    *("HyperParameterTuningJobName", "HyperParameterTuningJobArn", "HyperParameterTuningJobStatus", "CreationTime"),
+    *("HyperParameterTuningEndTime", "LastModifiedTime", "TrainingJobStatusCounters", "ObjectiveStatusCounters"),
 )
 
 
 def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
     """Render DescribeHyperParameterTuningJobResponse."""
+    statuses, objectives = (
+        Counter(getattr(each, name) for each in state.trials) for name in ("status", "objective_status")
+    )
     response = {
         **{field: record.request[field] for field in _DESCRIBED if field in record.request},
         "HyperParameterTuningJobArn": record.arn,
@@ -30,16 +34,13 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
         "CreationTime": _time(state.created),
         "LastModifiedTime": _time(state.modified),
         "TrainingJobStatusCounters": {
-            "Completed": _count(state, "Completed"),
+            "Completed": statuses["Completed"],
             "InProgress": sum(not each.has_ended for each in state.trials),
             "RetryableError": 0,
-            "NonRetryableError": _count(state, "Failed"),
-            "Stopped": _count(state, "Stopped"),
+            "NonRetryableError": statuses["Failed"],
+            "Stopped": statuses["Stopped"],
         },
-        "ObjectiveStatusCounters": {
-            status: sum(_objective_status(each) == status for each in state.trials)
-            for status in ("Succeeded", "Pending", "Failed")
-        },
+        "ObjectiveStatusCounters": {status: objectives[status] for status in ("Succeeded", "Pending", "Failed")},
     }
     if state.ended:
         response["HyperParameterTuningEndTime"] = _time(state.ended)
@@ -54,19 +55,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
 def render_summary(record: TuningRecord, state: TuningState) -> dict[str, Any]:
     """Render a HyperParameterTuningJobSummary."""
     response = render_describe_response(record, state)
-    fields = (
-        "HyperParameterTuningJobName",
-        "HyperParameterTuningJobArn",
-        "HyperParameterTuningJobStatus",
-        "CreationTime",
-        "HyperParameterTuningEndTime",
-        "LastModifiedTime",
-        "TrainingJobStatusCounters",
-        "ObjectiveStatusCounters",
-    )
     config = record.request["HyperParameterTuningJobConfig"]
     return {
-        **{field: response[field] for field in fields if field in response},
+        **{field: response[field] for field in _SUMMARY if field in response},
         "Strategy": config["Strategy"],
         "ResourceLimits": config["ResourceLimits"],
     }
@@ -81,7 +72,7 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
         "CreationTime": _time(trial.created),
         "TrainingJobStatus": trial.status,
         "TunedHyperParameters": dict(trial.tuned),
-        "ObjectiveStatus": _objective_status(trial),
+        "ObjectiveStatus": trial.objective_status,
     }
     if trial.started:
         summary["TrainingStartTime"] = _time(trial.started)
@@ -100,19 +91,9 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
 
 def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
     """Return the training job with the best objective, a failed one never; None while there is none."""
-    found = [each for each in state.trials if _objective_status(each) == "Succeeded"]
+    found = [each for each in state.trials if each.objective_status == "Succeeded"]
     sign = 1 if objective_of(record.request)["Type"] == "Maximize" else -1
     return max(found, key=lambda each: sign * (each.objective or 0.0), default=None)
-
-
-def _objective_status(trial: Trial) -> str:
-    if not trial.has_ended:
-        return "Pending"
-    return "Failed" if trial.status == "Failed" or trial.objective is None else "Succeeded"
-
-
-def _count(state: TuningState, status: str) -> int:
-    return sum(each.status == status for each in state.trials)
 
 
 def _time(seconds: float) -> datetime:

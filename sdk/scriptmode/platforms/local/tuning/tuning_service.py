@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
@@ -13,7 +13,6 @@ from scriptmode.errors import DataError, PlatformError, RequestError
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.platforms.local.tuning import search, tuning_response
-from scriptmode.platforms.local.tuning.objective import definition_regex
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
     TuningRecord,
@@ -26,7 +25,7 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
+    from scriptmode.platforms.local.service import LocalPlatform
 _AGENT = "scriptmode.platforms.local.tuning"
 #: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
 _CLOUD_ONLY = {
@@ -40,32 +39,14 @@ _CLOUD_ONLY = {
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
 
-class TrainingService(Protocol):
-    """What a tuning job needs of the `LocalPlatform` that runs its training jobs."""
-
-    @property
-    def region(self) -> str:
-        """The Region that the hosts are told to be in."""
-
-    @property
-    def arguments(self) -> dict[str, object]:
-        """The arguments with which the agent creates the platform again, as JSON has them."""
-
-    def validate(self, request: Mapping[str, Any]) -> None:
-        """Raise `RequestError` for a training job that cannot run."""
-
-
 class LocalTuning:
     """The tuning jobs of a local platform. Implements `scriptmode.core.platforms.base.TuningService`.
 
     A tuning job belongs to a detached process, its agent, which outlives the caller. A call that reads a tuning job
     whose agent was killed starts an agent again, which continues it.
-
-    Args:
-        platform: The platform that runs the training jobs.
     """
 
-    def __init__(self, platform: TrainingService) -> None:
+    def __init__(self, platform: LocalPlatform) -> None:
         self._platform = platform
         self._store = TuningStore(Path(str(platform.arguments["data_dir"])))
 
@@ -80,12 +61,11 @@ class LocalTuning:
             request, lambda field, _: field.startswith("TrainingJobDefinition."), tuning.REQUEST_SHAPE
         )
         service_model.raise_problems("the request is not valid", found)
-        _refuse_cloud_only(request)
-        _require_what_runs(request)
+        _require_local(request)
         self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
         definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
         objective = tuning.objective_of(request)["MetricName"]
-        if definition_regex(definitions, objective) is None:
+        if objective not in [each["Name"] for each in definitions]:
             raise RequestError(
                 f"the objective {objective!r} is not one of the MetricDefinitions",
                 argument="metric_definitions",
@@ -141,7 +121,6 @@ class LocalTuning:
         Raises:
             JobNotFoundError: There is no such tuning job.
             DataError: It has not ended, or its directory cannot be removed.
-
         """
         folder = self._store.find(name)
         deadline = time.monotonic() + _ENDING_SECONDS
@@ -208,8 +187,8 @@ class LocalTuning:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
 
 
-def _refuse_cloud_only(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for what only Amazon SageMaker executes."""
+def _require_local(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for what only Amazon SageMaker executes, or takes in another place too."""
     config = request["HyperParameterTuningJobConfig"]
     resources = request.get("TrainingJobDefinition", {}).get("HyperParameterTuningResourceConfig", {})
     for field, argument in _CLOUD_ONLY.items():
@@ -219,12 +198,8 @@ def _refuse_cloud_only(request: Mapping[str, Any]) -> None:
                 argument=argument,
                 advice="leave it out, or give the estimator an 'ml.*' instance_type",
             )
-
-
-def _require_what_runs(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for a missing field that the service takes in another place too."""
-    config = "HyperParameterTuningJobConfig"
     if "TrainingJobDefinition" not in request:
         raise RequestError("TrainingJobDefinition is missing", advice="add it")
-    if "HyperParameterTuningJobObjective" not in request[config]:
-        raise RequestError(f"{config}.HyperParameterTuningJobObjective is missing", advice="add it")
+    if "HyperParameterTuningJobObjective" not in config:
+        what = "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective is missing"
+        raise RequestError(what, advice="add it")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import TUNING, make_private, unwritable_error
-from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
@@ -62,6 +62,13 @@ class Trial:
     def has_ended(self) -> bool:
         """Whether the training job ended, in whatever way."""
         return self.status in ENDED
+
+    @property
+    def objective_status(self) -> str:
+        """ObjectiveStatus of the service: ``Succeeded``, ``Failed``, or ``Pending`` while the training job runs."""
+        if not self.has_ended:
+            return "Pending"
+        return "Failed" if self.status == FAILED or self.objective is None else "Succeeded"
 
 
 @dataclass
