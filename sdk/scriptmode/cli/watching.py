@@ -56,12 +56,7 @@ def _require_local_source(estimator: Estimator, job_name: str | None) -> None:
 
 
 def _run_once(
-    estimator: Estimator,
-    options: RunOptions,
-    before: _Versions,
-    correctable: type[ScriptmodeError],
-    *,
-    is_plain: bool,
+    estimator: Estimator, options: RunOptions, before: _Versions, correctable: type[ScriptmodeError], *, is_plain: bool
 ) -> list[str]:
     """Start a job and follow it until it ends or the source is saved; return the names of the files that changed.
 

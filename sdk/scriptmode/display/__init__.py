@@ -47,7 +47,6 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
 
     Raises:
         SpecError: ``live`` or SCRIPTMODE_VIEW has another value.
-
     """
     out = sys.stdout if stream is None else stream
     variables = os.environ if environ is None else environ

@@ -65,12 +65,7 @@ class Follower:
     """One job that is followed, and the live view it is shown in."""
 
     def __init__(
-        self,
-        name: str,
-        platform: Platform,
-        view: LiveView,
-        source_dir: str = "",
-        log_filter: LogFilter = ALL_LINES,
+        self, name: str, platform: Platform, view: LiveView, source_dir: str = "", log_filter: LogFilter = ALL_LINES
     ) -> None:
         self._name = name
         self._source_dir = source_dir

@@ -115,10 +115,7 @@ class Frame:
 
 
 def create_snapshot(
-    description: JobDescription,
-    now: datetime,
-    observed: Observations = Observations(),
-    failure: Failure | None = None,
+    description: JobDescription, now: datetime, observed: Observations = Observations(), failure: Failure | None = None
 ) -> JobSnapshot:
     """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
     return JobSnapshot(

@@ -37,7 +37,6 @@ class Check:
         found: What was found, with versions and paths.
         advice: The next step, ``""`` if none is needed.
         prevents: Whether jobs that need it cannot run.
-
     """
 
     name: str

@@ -132,7 +132,6 @@ def examine(*, platform: str | None = None) -> list[Check]:
 
     Raises:
         SpecError: ``platform`` has another value.
-
     """
     return list(examine_each(platform=platform))
 
@@ -151,7 +150,6 @@ def examine_each(
 
     Raises:
         SpecError: ``platform`` has another value.
-
     """
     if platform not in (None, LOCAL, SAGEMAKER, SLURM):
         raise invalid("platform", f"is {platform!r}", f"give {LOCAL!r}, {SAGEMAKER!r} or {SLURM!r}")

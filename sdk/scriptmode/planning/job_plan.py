@@ -28,7 +28,6 @@ class Plan:
         assumed: What was assumed because it cannot be known before the job starts, one sentence each.
         difference: The difference to the job that was named by ``against``, if any.
         script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
-
     """
 
     request: Mapping[str, Any]

@@ -71,12 +71,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     previews, hide = query.previews(environments, plan_text.shown_hosts([*hosts])), query.redaction(environments)
     strategies = {here.strategy for here in environments.values()}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
-    notes = [
-        *assumptions.list_assumptions(job, known, strategies),
-        source.note,
-        *_unchecked_inputs(job),
-        *limitations,
-    ]
+    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
     if job.resources.host_kind.is_scheduled and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]

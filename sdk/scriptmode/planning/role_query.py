@@ -32,7 +32,6 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         Roles by the name of the host; empty if they are unknown: for an algorithm without script mode, or a job that
         the runtime would refuse.
-
     """
     return job_roles(parse_request(description))
 

@@ -21,18 +21,7 @@ _NAME_CHARACTERS = 72
 _MARKED, _NAMED = 100, 10
 #: The page's own background, and colours from the middle of the scale, readable on white and on black.
 _BACKGROUND, TEXT = "none", "#7b7b7b"
-COLOURS = (
-    "#2f78c4",
-    "#d64530",
-    "#1f8a4c",
-    "#9c6d0e",
-    "#8e5bc4",
-    "#12868f",
-    "#c2478a",
-    "#6f7d1c",
-    "#7b7b7b",
-    "#b0592b",
-)
+COLOURS = ("#2f78c4", "#d64530", "#1f8a4c", "#9c6d0e", "#8e5bc4", "#12868f", "#c2478a", "#6f7d1c", "#7b7b7b", "#b0592b")
 _UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 

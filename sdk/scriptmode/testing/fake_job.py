@@ -165,11 +165,7 @@ class FakeJob:
     def _transitions(self, now: float) -> list[dict[str, Any]]:
         found = []
         for span in self._timeline.begun(now - self.created):
-            transition = {
-                "Status": span.status,
-                "StartTime": self._moment(span.start),
-                "StatusMessage": span.message,
-            }
+            transition = {"Status": span.status, "StartTime": self._moment(span.start), "StatusMessage": span.message}
             if span.end <= now - self.created:
                 transition["EndTime"] = self._moment(span.end)
             found.append(transition)

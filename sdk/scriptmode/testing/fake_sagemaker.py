@@ -43,7 +43,6 @@ class FakeSageMaker(FakeAccount):
         log_delay: Seconds until CloudWatch Logs has a log line.
         page_lines: Maximum number of log lines in one response.
         empty_log_pages: Number of responses with a new token and without lines before each response with lines.
-
     """
 
     def __init__(
@@ -79,7 +78,6 @@ class FakeSageMaker(FakeAccount):
 
         Raises:
             NotImplementedError: The fake does not have the service.
-
         """
         if service_name not in self._operations:
             raise NotImplementedError(
@@ -95,7 +93,6 @@ class FakeSageMaker(FakeAccount):
 
         Args:
             lives: One life for each job, in the order of their creation.
-
         """
         self.lives.extend(lives)
 
@@ -105,7 +102,6 @@ class FakeSageMaker(FakeAccount):
         Args:
             instance_type: Type, such as ``ml.c5.xlarge``.
             instances: Maximum number of instances in use at the same time.
-
         """
         self.quotas[instance_type] = instances
 
@@ -124,7 +120,6 @@ class FakeSageMaker(FakeAccount):
             service: Service of the operation, by default any.
             after: Number of calls that succeed before.
             answer_lost: Whether the operation is executed, and the connection is closed before its response.
-
         """
 
         def error(url: str) -> BaseException:
@@ -151,7 +146,6 @@ class FakeSageMaker(FakeAccount):
 
         Raises:
             ValueError: The fake does not have the operation.
-
         """
         self._add(Fault(operation, lambda _url: error, times, after, service))
 

@@ -45,7 +45,6 @@ class Phase:
         status: SecondaryStatus.
         seconds: Duration.
         message: Message of the transition; ``""`` for the service's usual one.
-
     """
 
     status: str
@@ -66,7 +65,6 @@ class Line:
     Attributes:
         second: Seconds after the job's creation at which it is written.
         text: Text of the line.
-
     """
 
     second: float
@@ -80,7 +78,6 @@ class Point:
     Attributes:
         second: Seconds after the job's creation.
         value: Value of the metric.
-
     """
 
     second: float
@@ -107,7 +104,6 @@ class Life:
 
     Raises:
         ValueError: An argument has an invalid value, or a line or point is later than the end of the life.
-
     """
 
     phases: tuple[Phase, ...] = (
@@ -179,14 +175,8 @@ class Life:
             logs: Lines by host, as in `Life`.
             metrics: Values by metric, as in `Life`.
             model: Files or bytes of the model archive, by default one text file.
-
         """
-        phases = (
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", training),
-            Phase("Uploading", 10),
-        )
+        phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training), Phase("Uploading", 10))
         if model is None:
             return cls(phases, logs=logs or {}, metrics=metrics or {})
         return cls(phases, logs=logs or {}, metrics=metrics or {}, model=model)
@@ -199,7 +189,6 @@ class Life:
             reason: The FailureReason.
             training: Seconds of training before the failure.
             logs: Lines by host, as in `Life`.
-
         """
         phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
         return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
@@ -210,7 +199,6 @@ class Life:
 
         Args:
             after: Seconds until the failure.
-
         """
         return cls((Phase("Starting", after),), "Failed", failure_reason=OUT_OF_CAPACITY)
 
@@ -224,7 +212,6 @@ class Life:
             before: Seconds of training before the interruption.
             after: Seconds of training after it.
             logs: Lines by host, as in `Life`.
-
         """
         phases = (
             Phase("Starting", 60),

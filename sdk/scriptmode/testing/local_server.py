@@ -56,7 +56,6 @@ def server(
 
     Raises:
         PlatformError: The server does not start.
-
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         path = Path(folder if data_dir is None else data_dir)
