@@ -12,7 +12,7 @@ from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
@@ -21,6 +21,17 @@ _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 PROFILE_HELP = "Profile of the AWS configuration. [default: that of the environment]"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def add_options(options: Iterable[Callable[..., Any]]) -> Callable[[_Function], _Function]:
+    """Return a decorator that adds options, in the order of the help."""
+
+    def add(function: _Function) -> _Function:
+        for option in reversed([*options]):
+            function = option(function)
+        return function
+
+    return add
 
 
 def account_options(function: _Function) -> _Function:
@@ -58,13 +69,11 @@ def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Calla
         @account_options
         @functools.wraps(function)
         def command(job: str | None, *, last: bool, platform: str | None, **given: Any) -> Any:
-            if (
-                last
-                and job is not None
-                and rest is not None
-                and (given[rest] is None or isinstance(given[rest], tuple))
-            ):
-                given[rest], job = job if given[rest] is None else (job, *given[rest]), None
+            if last and job is not None and rest is not None:
+                if isinstance(given[rest], tuple):
+                    given[rest], job = (job, *given[rest]), None
+                elif given[rest] is None:
+                    given[rest], job = job, None
             return function(attach_job(job, last=last, platform=platform), **given)
 
         return command
@@ -79,14 +88,23 @@ def last_option(function: _Function) -> _Function:
 
 def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
     """Return the job that JOB or --last selects; raise `click.UsageError` unless exactly one of them is given."""
+    return TrainingJob.attach(selected_name(name, last=last, platform=platform), platform=platform)
+
+
+def selected_name(name: str | None, *, last: bool, platform: str | None) -> str:
+    """Return the job's name as `attach_job`; an empty JOB, as of an unset variable, does not select the newest one."""
     if name is not None and last:
-        raise click.UsageError(f"JOB is {name!r}, but --last selects a job too; remove one of them", _context())
+        raise click.UsageError(
+            f"JOB is {name!r}, but --last selects a job too; remove one of them", click.get_current_context(silent=True)
+        )
     if name is None and not last:
-        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", _context())
-    return TrainingJob.attach(newest_job_name(platform) if name is None else name, platform=platform)
+        raise click.UsageError(
+            "JOB is missing; name a job, or add --last for the newest one", click.get_current_context(silent=True)
+        )
+    return _newest_job_name(platform) if name is None else name
 
 
-def newest_job_name(platform: str | None) -> str:
+def _newest_job_name(platform: str | None) -> str:
     """Return the name of the newest readable job of a platform, by default of this machine."""
     found = list(TrainingJob.list(platform, limit=1))
     if found and not completers.is_readable(found[0]):
@@ -110,11 +128,7 @@ def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
     return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
 
 
-def _require_name(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's callback signature
-    value: str | None,
-) -> str | None:
+def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
     if value == "":
         raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
     return value
@@ -135,7 +149,7 @@ def set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> No
     apply(changes)
 
 
-def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
+def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
     if value is not None:
         set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
 
@@ -145,7 +159,3 @@ def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -
     if value is not None:
         # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
         set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
-
-
-def _context() -> click.Context | None:
-    return click.get_current_context(silent=True)

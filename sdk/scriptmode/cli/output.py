@@ -61,6 +61,14 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(to_json_value(value), indent=2))
 
 
+def print_result(value: Any, text: str, *, as_json: bool) -> None:
+    """Print one JSON document; without ``as_json`` a text, unless it is empty."""
+    if as_json:
+        print_json(value)
+    elif text:
+        echo(text)
+
+
 def print_json_line(value: Any) -> None:
     """Print one JSON object on one line, and flush."""
     click.echo(json.dumps(to_json_value(value)))

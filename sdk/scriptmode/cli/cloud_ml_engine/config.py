@@ -104,7 +104,7 @@ def _parse_tier(_key: str, value: object) -> str:
 
 
 #: The keys of trainingInput: the field of `Settings`, and the parser of the value.
-_KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
+KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "scaleTier": ("scale_tier", _parse_tier),
     "masterType": ("master_type", _parse_text),
     "workerType": ("worker_type", _parse_text),
@@ -123,7 +123,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
 
 
 def parse_settings(path: Path | None, options: Mapping[str, Any]) -> Settings:
-    """Parse the file, if one is given, and override it with the options, which have the keys of TrainingInput.
+    """Parse the file, if one is given, and override it with the options that have the keys of TrainingInput.
 
     Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for unknown keys and
     for values of the wrong type.
@@ -131,10 +131,10 @@ def parse_settings(path: Path | None, options: Mapping[str, Any]) -> Settings:
     job = {} if path is None else _read_job(path)
     where = "" if path is None else f"{path}: "
     training = _mapping(f"{where}{_TRAINING_INPUT}", job.get(_TRAINING_INPUT) or {})
-    _check_keys(f"{where}{_TRAINING_INPUT}", training, tuple(_KEYS))
-    found = {name: parse(f"{where}{key}", training[key]) for key, (name, parse) in _KEYS.items() if key in training}
-    given = {key: value for key, value in options.items() if value not in (None, ())}
-    found.update({_KEYS[key][0]: _KEYS[key][1](key, value) for key, value in given.items()})
+    _check_keys(f"{where}{_TRAINING_INPUT}", training, tuple(KEYS))
+    found = {name: parse(f"{where}{key}", training[key]) for key, (name, parse) in KEYS.items() if key in training}
+    given = {key: value for key, value in options.items() if key in KEYS and value not in (None, ())}
+    found.update({KEYS[key][0]: KEYS[key][1](key, value) for key, value in given.items()})
     labels = _mapping(f"{where}labels", job.get("labels") or {}, "labels: {team: vision}")
     return Settings(**found, labels={str(key): str(value) for key, value in labels.items()})
 
@@ -143,7 +143,7 @@ def _read_job(path: Path) -> Mapping[str, Any]:
     document = parse_yaml(str(path), structured_files.read_text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
-        if key in _KEYS:
+        if key in KEYS:
             raise SpecError(
                 f"{path}: {key!r} is outside {_TRAINING_INPUT}", advice=f"indent it below {_TRAINING_INPUT}:"
             )

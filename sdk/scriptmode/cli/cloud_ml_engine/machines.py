@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
+from scriptmode.cli.cloud_ml_engine.config import KEYS
 from scriptmode.core.text.messages import did_you_mean
 
 if TYPE_CHECKING:
@@ -132,27 +133,23 @@ def _tier_machines(settings: Settings) -> tuple[MachineGroup, ...]:
         raise SpecError("scaleTier BASIC_TPU needs TPUs, which only Google Cloud has", advice="use BASIC_GPU or CUSTOM")
     if tier not in TIERS:
         raise SpecError(f"there is no scaleTier {tier!r}", advice=did_you_mean(tier, (*TIERS, CUSTOM)))
-    custom_only = {
-        "masterType": settings.master_type,
-        "workerType": settings.worker_type,
-        "parameterServerType": settings.parameter_server_type,
-        "workerCount": settings.worker_count,
-        "parameterServerCount": settings.parameter_server_count,
-    }
-    for key, value in custom_only.items():
+    for key in ("masterType", "workerType", "parameterServerType", "workerCount", "parameterServerCount"):
+        value = getattr(settings, KEYS[key][0])
         if value is not None:
             raise SpecError(
                 f"{key} is {value!r}, but scaleTier {tier} sets it already",
                 advice=f"remove {key}, or write scaleTier: CUSTOM",
             )
-    lead = "chief" if settings.uses_chief else "master"
-    return tuple(replace(each, role=lead) if each.role == "master" else each for each in TIERS[tier])
+    return tuple(replace(each, role=_lead(settings)) if each.role == "master" else each for each in TIERS[tier])
+
+
+def _lead(settings: Settings) -> str:
+    return "chief" if settings.uses_chief else "master"
 
 
 def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
-    lead = "chief" if settings.uses_chief else "master"
     roles = (
-        (lead, "masterType", settings.master_type, 1),
+        (_lead(settings), "masterType", settings.master_type, 1),
         ("worker", "workerType", settings.worker_type, settings.worker_count or 0),
         ("ps", "parameterServerType", settings.parameter_server_type, settings.parameter_server_count or 0),
     )
@@ -163,10 +160,8 @@ def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
         if not count:
             continue
         if name is None:
-            machines = f"{count} {_ROLE_NAMES[role]}{'s' if count > 1 else ''}"
-            raise SpecError(
-                f"scaleTier CUSTOM with {machines} needs {key}", advice=f"add one, such as {key}: n1-standard-4"
-            )
+            what = f"scaleTier CUSTOM with {format_machines((MachineGroup(role, '', count),))} needs {key}"
+            raise SpecError(what, advice=f"add one, such as {key}: n1-standard-4")
         found.append(MachineGroup(role, name, count))
     return tuple(found)
 
@@ -192,15 +187,12 @@ def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[Mach
                 advice="choose a type such as ml.m5.xlarge, or leave out --platform sagemaker",
             )
         if nearest is not None or _GOOGLE.fullmatch(each.type):
-            next_step = (
-                f"write {nearest!r}, the nearest one"
-                if nearest
-                else "choose one with as many cores, such as ml.m5.xlarge"
-            )
             raise SpecError(
                 f"{_ROLE_NAMES[each.role]} type {each.type!r} is a machine type of Google Cloud, but --platform is "
                 "sagemaker",
-                advice=next_step,
+                advice=f"write {nearest!r}, the nearest one"
+                if nearest
+                else "choose one with as many cores, such as ml.m5.xlarge",
             )
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import click
 
@@ -20,116 +20,61 @@ from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.locations import location_uri, resolve_location
 from scriptmode.cli.option_names import translate_errors_to_options
-from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, json_option, set_environment, use_profile
+from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, add_options, json_option, set_environment, use_profile
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import WholeNumber, parse_pairs
 
-#: The key of TrainingInput that each option overrides.
-_KEYS = {
-    "scale_tier": "scaleTier",
-    "master_machine_type": "masterType",
-    "worker_machine_type": "workerType",
-    "worker_count": "workerCount",
-    "parameter_server_machine_type": "parameterServerType",
-    "parameter_server_count": "parameterServerCount",
-    "module_name": "pythonModule",
-    "user_args": "args",
-    "job_dir": "jobDir",
-    "region": "region",
-    "runtime_version": "runtimeVersion",
-    "python_version": "pythonVersion",
-}
 _COUNT = WholeNumber(min=0)
-_OPTIONS = (
-    click.option(
-        "--package-path",
-        type=click.Path(path_type=Path),
-        required=True,
-        metavar="DIRECTORY",
-        help="Directory of the Python package that contains the training module.",
-    ),
-    click.option(
-        "--module-name",
-        metavar="NAME",
-        help="Module to run, with its package, such as trainer.task. Required unless the --config file names it.",
-    ),
-    click.option(
-        "--staging-bucket",
-        metavar="DIRECTORY|URI",
-        help="Where the package and the model are stored: a directory of this machine, or an s3:// URI.",
-    ),
-    click.option(
-        "--job-dir",
-        metavar="DIRECTORY|URI",
-        help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir.",
-    ),
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        help="YAML file with the job's trainingInput and labels. Options override it.",
-    ),
-    click.option(
-        "--scale-tier",
-        metavar="TIER",
-        help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. [default: basic]",
-    ),
-    click.option("--master-machine-type", metavar="TYPE", help="Type of the master. With --scale-tier custom."),
-    click.option("--worker-machine-type", metavar="TYPE", help="Type of the workers. With --scale-tier custom."),
-    click.option(
-        "--worker-count", type=_COUNT, metavar="N", help="Number of workers. With --scale-tier custom. [default: 0]"
-    ),
-    click.option(
-        "--parameter-server-machine-type",
-        metavar="TYPE",
-        help="Type of the parameter servers. With --scale-tier custom.",
-    ),
-    click.option(
-        "--parameter-server-count",
-        type=_COUNT,
-        metavar="N",
-        help="Number of parameter servers. With --scale-tier custom. [default: 0]",
-    ),
-    click.option("--runtime-version", metavar="VERSION", help="TensorFlow version that selects the training image."),
-    click.option(
-        "--python-version",
-        metavar="VERSION",
-        help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon SageMaker.",
-    ),
+#: Those that override a key of TrainingInput have its name.
+_training_options = add_options((
+    click.option("--package-path", type=click.Path(path_type=Path), required=True, metavar="DIRECTORY",
+                 help="Directory of the Python package that contains the training module."),
+    click.option("--module-name", "pythonModule", metavar="NAME",
+                 help="Module to run, with its package, such as trainer.task. Required unless the --config file names "
+                 "it."),
+    click.option("--staging-bucket", metavar="DIRECTORY|URI",
+                 help="Where the package and the model are stored: a directory of this machine, or an s3:// URI."),
+    click.option("--job-dir", "jobDir", metavar="DIRECTORY|URI",
+                 help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir."),
+    click.option("--config", type=click.Path(path_type=Path),
+                 help="YAML file with the job's trainingInput and labels. Options override it."),
+    click.option("--scale-tier", "scaleTier", metavar="TIER",
+                 help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. "
+                 "[default: basic]"),
+    click.option("--master-machine-type", "masterType", metavar="TYPE",
+                 help="Type of the master. With --scale-tier custom."),
+    click.option("--worker-machine-type", "workerType", metavar="TYPE",
+                 help="Type of the workers. With --scale-tier custom."),
+    click.option("--worker-count", "workerCount", type=_COUNT, metavar="N",
+                 help="Number of workers. With --scale-tier custom. [default: 0]"),
+    click.option("--parameter-server-machine-type", "parameterServerType", metavar="TYPE",
+                 help="Type of the parameter servers. With --scale-tier custom."),
+    click.option("--parameter-server-count", "parameterServerCount", type=_COUNT, metavar="N",
+                 help="Number of parameter servers. With --scale-tier custom. [default: 0]"),
+    click.option("--runtime-version", "runtimeVersion", metavar="VERSION",
+                 help="TensorFlow version that selects the training image."),
+    click.option("--python-version", "pythonVersion", metavar="VERSION",
+                 help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon "
+                 "SageMaker."),
     click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the training job."),
-    click.option(
-        "--stream-logs", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
-    ),
+    click.option("--stream-logs", is_flag=True,
+                 help="Follow the log until the job ends, and exit with the exit code of the job."),
     click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
-    click.option(
-        "--region", metavar="NAME", help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."
-    ),
+    click.option("--region", metavar="NAME",
+                 help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."),
     click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP),
-    click.option(
-        "--platform",
-        type=click.Choice(PLATFORMS),
-        default="local",
-        show_default=True,
-        help="Platform that runs the job.",
-    ),
-    click.option(
-        "--input",
-        "inputs",
-        metavar="NAME=PATH|URI",
-        multiple=True,
-        help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated.",
-    ),
+    click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True,
+                 help="Platform that runs the job."),
+    click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
+                 help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
     click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
     click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
-    click.option(
-        "--max-processes",
-        type=WholeNumber(min=1),
-        metavar="N",
-        help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for each "
-        "core, at least 8]",
-    ),
+    click.option("--max-processes", type=WholeNumber(min=1), metavar="N",
+                 help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for "
+                 "each core, at least 8]"),
     following.plain_option,
     json_option,
-)
+))  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``.
 _OPTION_NAMES = {
     "output_path": "--staging-bucket",
@@ -147,15 +92,9 @@ _OPTION_NAMES = {
 }
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
-@_options
+@_training_options
 def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
@@ -167,9 +106,8 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
-    given["user_args"] = arguments_after_dashes()
     is_local = given["platform"] == "local"
-    settings = parse_settings(config, {key: given[option] for option, key in _KEYS.items()})
+    settings = parse_settings(config, {**given, "args": arguments_after_dashes()})
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = machines.to_sagemaker_types(found, settings.scale_tier)

@@ -125,9 +125,6 @@ def init(directory: Path, *, as_json: bool) -> None:
                 file.write(text)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}", advice="name another DIRECTORY") from error
-    if as_json:
-        output.print_json({"files": [str(path) for path in paths]})
-        return
-    for path in paths:
-        output.echo(f"wrote {path}")
-    output.echo(f"run it: scriptmode run --file {shlex.quote(str(directory / 'job.toml'))}")
+    step = f"run it: scriptmode run --file {shlex.quote(str(directory / 'job.toml'))}"
+    lines = [*(f"wrote {path}" for path in paths), step]
+    output.print_result({"files": list(map(str, paths))}, "\n".join(lines), as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,49 +35,33 @@ class _ServeGroup(Group):
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)
 @click.option(
-    "--listen",
-    metavar="ADDRESS:PORT",
-    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
-    show_default=True,
+    "--listen", metavar="ADDRESS:PORT", default=f"{DEFAULT_HOST}:{DEFAULT_PORT}", show_default=True,
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
-)
+)  # fmt: skip
 @click.option(
-    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]"
-)
+    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
+)  # fmt: skip
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--config", type=click.Path(path_type=Path), metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
-)
+)  # fmt: skip
 @click.option(
-    "--s3",
-    metavar="URL|disk|memory",
-    default="disk",
-    show_default=True,
+    "--s3", metavar="URL|disk|memory", default="disk", show_default=True,
     help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
     "(gone when the server ends).",
-)
+)  # fmt: skip
 @click.option(
-    "--allow",
-    "allowed",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIRECTORY",
+    "--allow", "allowed", multiple=True, type=click.Path(), metavar="DIRECTORY",
     help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
-)
+)  # fmt: skip
 @click.option(
-    "--tls-certificate",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--tls-certificate", type=click.Path(path_type=Path), metavar="FILE",
     help="Speak TLS with the certificate in this PEM file. [default: no TLS]",
-)
+)  # fmt: skip
 @click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--tls-key", type=click.Path(path_type=Path), metavar="FILE",
     help="PEM file of the certificate's private key. [default: the certificate's file]",
-)
+)  # fmt: skip
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
@@ -105,7 +90,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
     tls = load_certificate(options["tls_certificate"], options["tls_key"])
     settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], tls=tls, **limits)
-    server = Server(settings, lambda line: output.echo(line, err=True))
+    server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, _exit)
     if as_json:
         output.print_json_line({"url": server.url})
@@ -130,15 +115,11 @@ def key(delete: str | None, *, as_json: bool) -> None:
     keys = AccessKeys()
     if delete is not None:
         keys.delete(delete)
-        output.print_json({"deleted": delete}) if as_json else output.echo(f"access key {delete} is deleted")
+        output.print_result({"deleted": delete}, f"access key {delete} is deleted", as_json=as_json)
         return
     created = keys.create()
     found = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
-    if as_json:
-        output.print_json(found)
-        return
-    for name, value in found.items():
-        output.echo(f"export {name}={value}")
+    output.print_result(found, "\n".join(f"export {name}={value}" for name, value in found.items()), as_json=as_json)
 
 
 def _read_table(path: Path | None) -> HostTable:

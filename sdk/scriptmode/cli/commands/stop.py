@@ -48,11 +48,9 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
             statuses.append((job, was_running, _status(job, wait=wait)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
-    if as_json:
-        output.print_json([{"job": job.name, "status": status} for job, _, status in statuses])
-    else:
-        for job, was_running, status in statuses:
-            output.echo(_result_text(job, status, was_running=was_running, has_waited=wait))
+    lines = (_result_text(job, status, was_running=ran, has_waited=wait) for job, ran, status in statuses)
+    document = [{"job": job.name, "status": status} for job, _, status in statuses]
+    output.print_result(document, "\n".join(lines), as_json=as_json)
     for failure in failures[:-1]:
         report_error(failure, as_json=as_json)
     if failures:
