@@ -44,34 +44,27 @@ if TYPE_CHECKING:
 else:
     # Each name is imported at its first use: a test of a script needs no fake of the service.
     _MODULES = {
-        "Call": "service_calls",
-        "EngineSuite": "engine_suite",
-        "EntryPointRun": "script_run",
-        "FakeClock": "fake_clock",
-        "FakeSageMaker": "fake_sagemaker",
-        "Layout": "host_layout",
-        "Life": "job_life",
-        "Line": "job_life",
-        "Phase": "job_life",
-        "Point": "job_life",
-        "RunningServer": "local_server",
-        "ServiceError": "service_calls",
-        "entry_point": "script_run",
-        "layouts": "host_layout",
-        "server": "local_server",
+        "engine_suite": ("EngineSuite",),
+        "fake_clock": ("FakeClock",),
+        "fake_sagemaker": ("FakeSageMaker",),
+        "host_layout": ("Layout", "layouts"),
+        "job_life": ("Life", "Line", "Phase", "Point"),
+        "local_server": ("RunningServer", "server"),
+        "script_run": ("EntryPointRun", "entry_point"),
+        "service_calls": ("Call", "ServiceError"),
     }
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
+        module = next((module for module, names in _MODULES.items() if name in names), None)
+        if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_MODULES})
+        return sorted({*globals(), *__all__})
 
 
 __all__ = [

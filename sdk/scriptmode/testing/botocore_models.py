@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _ENDPOINTS = {
     "cloudwatch": "https://monitoring.{region}.{suffix}/",
@@ -66,6 +69,14 @@ def check_parameters(service: str, method: str, arguments: dict[str, Any]) -> No
         report = ParamValidator().validate(arguments, shape)
         if report.has_errors():
             raise ParamValidationError(report=report.generate_report())
+
+
+def parse_time(value: Any) -> datetime:
+    """Parse an argument that is a time, as boto3 does."""
+    from botocore.utils import parse_to_aware_datetime
+
+    moment: datetime = parse_to_aware_datetime(value)
+    return moment
 
 
 @functools.cache

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from scriptmode.testing.fake_clock import FakeClock
     from scriptmode.testing.fake_job import FakeJob
+    from scriptmode.testing.service_calls import Call, Fault
 
 
 class FakeAccount:
@@ -27,6 +28,8 @@ class FakeAccount:
 
     def __init__(self, region_name: str, account: str, clock: FakeClock) -> None:
         self.region_name = region_name
+        self.calls: list[Call] = []
+        self.faults: list[Fault] = []
         self.account = account
         self.clock = clock
         self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
@@ -40,6 +43,7 @@ class FakeAccount:
         self.page_lines = 10_000
         self.empty_log_pages = 0
         self.jobs: dict[str, FakeJob] = {}
+        #: One call at a time.
         self.lock = threading.RLock()
         self._objects: dict[str, bytes] = {}
 

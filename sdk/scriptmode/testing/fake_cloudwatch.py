@@ -6,7 +6,7 @@ import math
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.testing import argument_limits
+from scriptmode.testing import argument_limits, botocore_models
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class FakeMetrics:
             raise ServiceError(
                 "ValidationError", f"Period is {period}; it must be 1, 5, 10, 20, 30 or a multiple of 60."
             )
-        start, end = _epoch(span["StartTime"]), _epoch(span["EndTime"])
+        start, end = (botocore_models.parse_time(span[key]).timestamp() for key in ("StartTime", "EndTime"))
         start -= start % min(period, _MINUTE)
         now = self._account.clock.wall_time().timestamp()
         if any(now - start > age and period % kept for age, kept in _KEPT):
@@ -137,10 +137,3 @@ def _statistic(name: str) -> Callable[[Sequence[float]], float]:
             f"the fake 'cloudwatch' client has no statistic {name!r}; it has {', '.join(_STATISTICS)}"
         )
     return _STATISTICS[name]
-
-
-def _epoch(value: Any) -> float:
-    from botocore.utils import parse_to_aware_datetime
-
-    moment: datetime = parse_to_aware_datetime(value)
-    return moment.timestamp()

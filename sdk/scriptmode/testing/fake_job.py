@@ -5,13 +5,14 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.training_job import Limits
 from scriptmode.testing.service_calls import deep_copy
-from scriptmode.testing.timeline import EarlyEnds, Timeline, build_timeline
+from scriptmode.testing.timeline import Timeline, build_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,11 +76,10 @@ class FakeJob:
     def instances(self) -> dict[str, int]:
         """Count its instances by type."""
         resources = self.request.get("ResourceConfig", {})
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for group in resources.get("InstanceGroups") or (resources,):
-            kind = group.get("InstanceType")
-            if kind is not None:
-                counts[kind] = counts.get(kind, 0) + group.get("InstanceCount", 1)
+            if kind := group.get("InstanceType"):
+                counts[kind] += group.get("InstanceCount", 1)
         return counts
 
     def status(self, now: float) -> str:
@@ -174,7 +174,8 @@ class FakeJob:
     def _cut(self, stop: float) -> Timeline:
         condition = self.request.get("StoppingCondition", {})
         runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
-        return build_timeline(self.life, EarlyEnds(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
+        wait = condition.get("MaxWaitTimeInSeconds", math.inf)
+        return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)
 
     def _moment(self, second: float) -> Any:
         return self._clock.wall_time(self.created + second)

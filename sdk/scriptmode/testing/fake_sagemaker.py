@@ -9,10 +9,10 @@ from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing.fake_iam import FakeIdentity, FakeRoles
+from scriptmode.testing.fake_iam import FakeIdentity
 from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
-from scriptmode.testing.service_calls import THROTTLED, Call, Fault
+from scriptmode.testing.service_calls import THROTTLED, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,16 +49,15 @@ class FakeSageMaker(FakeAccount):
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
-        self.calls: list[Call] = []
-        self.faults: list[Fault] = []
+        identity = FakeIdentity(self)
         self._operations: dict[str, Mapping[str, Operation]] = {
             "cloudwatch": FakeMetrics(self).operations,
-            "iam": FakeRoles(self).operations,
+            "iam": identity.role_operations,
             "logs": FakeLogs(self).operations,
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": FakeIdentity(self).operations,
+            "sts": identity.caller_operations,
         }
 
     def __repr__(self) -> str:
@@ -125,10 +124,8 @@ class FakeSageMaker(FakeAccount):
         def error(url: str) -> BaseException:
             from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 
-            failure: BaseException = (ConnectionClosedError if answer_lost else EndpointConnectionError)(
-                endpoint_url=url
-            )
-            return failure
+            kind: type[BaseException] = ConnectionClosedError if answer_lost else EndpointConnectionError
+            return kind(endpoint_url=url)  # type: ignore[call-arg]
 
         self._add(Fault(operation, error, times, after, service, answer_lost))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
-from scriptmode.testing import argument_limits
+from scriptmode.testing import argument_limits, botocore_models
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from datetime import datetime
 
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
@@ -134,16 +133,9 @@ def _is_asked_for(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> b
 def _in_time(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[bool]:
     for field in ("CreationTime", "LastModifiedTime"):
         if f"{field}After" in arguments:
-            yield summary[field] > _moment(arguments[f"{field}After"])
+            yield summary[field] > botocore_models.parse_time(arguments[f"{field}After"])
         if f"{field}Before" in arguments:
-            yield summary[field] < _moment(arguments[f"{field}Before"])
-
-
-def _moment(value: Any) -> datetime:
-    from botocore.utils import parse_to_aware_datetime
-
-    moment: datetime = parse_to_aware_datetime(value)
-    return moment
+            yield summary[field] < botocore_models.parse_time(arguments[f"{field}Before"])
 
 
 def _page(found: list[Any], arguments: Mapping[str, Any], size: int) -> tuple[list[Any], dict[str, str]]:

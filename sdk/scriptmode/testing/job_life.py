@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class Phase:
             raise ValueError(f"phase {self.status!r} lasts {self.seconds!r} s; give a number of at least 0")
 
 
+_BEGINNING = (Phase("Starting", 60), Phase("Downloading", 20))
+_UPLOADING = Phase("Uploading", 10)
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of one host's log.
@@ -106,12 +110,7 @@ class Life:
         ValueError: An argument has an invalid value, or a line or point is later than the end of the life.
     """
 
-    phases: tuple[Phase, ...] = (
-        Phase("Starting", 60),
-        Phase("Downloading", 20),
-        Phase("Training", 300),
-        Phase("Uploading", 10),
-    )
+    phases: tuple[Phase, ...] = (*_BEGINNING, Phase("Training", 300), _UPLOADING)
     ends: str = "Completed"
     secondary_status: str | None = None
     failure_reason: str | None = None
@@ -129,13 +128,8 @@ class Life:
             raise ValueError(
                 f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
             )
-        lines: list[tuple[str, Line | Point]] = [
-            (host, line) for host, lines in self.host_lines().items() for line in lines
-        ]
-        points: list[tuple[str, Line | Point]] = [
-            (name, point) for name, points in self.metric_points().items() for point in points
-        ]
-        for what, entry in (*lines, *points):
+        found: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
+        for what, entry in ((what, entry) for what, entries in found for entry in entries):
             if entry.second > self.seconds:
                 raise ValueError(
                     f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"
@@ -176,10 +170,9 @@ class Life:
             metrics: Values by metric, as in `Life`.
             model: Files or bytes of the model archive, by default one text file.
         """
-        phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training), Phase("Uploading", 10))
-        if model is None:
-            return cls(phases, logs=logs or {}, metrics=metrics or {})
-        return cls(phases, logs=logs or {}, metrics=metrics or {}, model=model)
+        phases = (*_BEGINNING, Phase("Training", training), _UPLOADING)
+        life = cls(phases, logs=logs or {}, metrics=metrics or {})
+        return life if model is None else replace(life, model=model)
 
     @classmethod
     def failed(cls, reason: str, *, training: float = 60, logs: Lines | None = None) -> Life:
@@ -190,7 +183,7 @@ class Life:
             training: Seconds of training before the failure.
             logs: Lines by host, as in `Life`.
         """
-        phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
+        phases = (*_BEGINNING, Phase("Training", training))
         return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
 
     @classmethod
@@ -213,16 +206,8 @@ class Life:
             after: Seconds of training after it.
             logs: Lines by host, as in `Life`.
         """
-        phases = (
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", before),
-            Phase("Interrupted", 60),
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", after),
-            Phase("Uploading", 10),
-        )
+        first = (*_BEGINNING, Phase("Training", before), Phase("Interrupted", 60))
+        phases = (*first, *_BEGINNING, Phase("Training", after), _UPLOADING)
         return cls(phases, logs=logs or {})
 
 
