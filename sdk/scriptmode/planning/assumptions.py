@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.image_support import is_aws_image
+from scriptmode.core.text.messages import pluralize
 from scriptmode_runtime import contract
 from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.preview import Programs
@@ -120,4 +121,4 @@ def vcpu_count(instance_type: str) -> int | None:
 def _gpu_words(instance_type: str, count: int | None) -> str:
     if count is None:
         return f"the number of GPUs of {instance_type} is unknown: shown as 0"
-    return f"{instance_type} has {count or 'no'} GPU{'' if count == 1 else 's'}"
+    return f"{instance_type} has {pluralize(count, 'GPU') if count else 'no GPUs'}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.spec.unused_settings import unused_settings
+from scriptmode.core.text.messages import pluralize
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.planning import interpreter_query, script_text
 from scriptmode_runtime import contract
@@ -92,7 +93,7 @@ def _crowded_hosts(job: JobRequest) -> Iterator[str]:
         most, what = (gpus, "GPU") if gpus else (vcpus, "vCPU")
         if not job.resources.host_kind.is_local and most and ranks > most:
             yield (
-                f"processes_per_host {ranks} is more than the {most} {what}{'' if most == 1 else 's'} of "
+                f"processes_per_host {ranks} is more than the {pluralize(most, what)} of "
                 f"{instance_type}, which the ranks of a host share; use at most {most}"
             )
 
@@ -189,21 +190,18 @@ class _Script:
         return False
 
     def _replaced_cluster(self, tree: ast.Module) -> Iterator[str]:
-        cluster = next(
-            (what for switch, what in _CLUSTERS.items() if contract.enabled(self._job.parameter(switch))), ""
-        )
-        line = script_text.replaces_tf_config(tree)
-        if cluster and line:
+        enabled = [what for switch, what in _CLUSTERS.items() if contract.enabled(self._job.parameter(switch))]
+        if enabled and (line := script_text.replaces_tf_config(tree)):
             yield (
-                f"{self._path}:{line}: the script assigns TF_CONFIG, in place of the cluster of {cluster} that each "
+                f"{self._path}:{line}: the script assigns TF_CONFIG, in place of the cluster of {enabled[0]} that each "
                 "host sets there; remove the line"
             )
 
     def _temporary_model(self, tree: ast.Module) -> Iterator[str]:
-        saved = script_text.temporary_model(tree)
-        if saved:
+        if saved := script_text.temporary_model(tree):
+            path, line = saved
             yield (
-                f"{self._path}:{saved.line}: {saved.path!r} does not belong to the job's model; save to the directory "
+                f"{self._path}:{line}: {path!r} does not belong to the job's model; save to the directory "
                 "that the variable SM_MODEL_DIR names"
             )
 

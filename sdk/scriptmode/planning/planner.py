@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.platforms.base import WritesScripts
 from scriptmode.core.request.render import render_request
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import PlannedHost
     from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode.planning.difference import Comparison, JobHandle
     from scriptmode_runtime.preview import Preview
     from scriptmode_runtime.report.redaction import Redaction
 
@@ -42,30 +41,36 @@ class Submission:
     rule_files: tuple[RuleFile, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     plan: SourcePlan | None = None
     contents: ArchiveContents | None = None
     #: Reason why it was not opened.
     note: str = ""
 
 
-def create_plan(platform: Platform, sent: Submission, against: JobHandle | None = None) -> Plan:
-    """Create a plan, compared with the job ``against``.
+def create_plan(platform: Platform, sent: Submission, against: Any = None) -> Plan:
+    """Create a plan, compared with the job ``against``, a `scriptmode.TrainingJob`.
 
     Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
     """
     job = sent.request
     request, hosts = copy.deepcopy(render_request(job)), platform.planned_hosts(job)
     source = _source(platform, sent, job, is_compared=against is not None)
-    comparison = _comparison(request, against, source.contents)
+    comparison = None
+    if against is not None:
+        from scriptmode.planning import difference
+
+        comparison = difference.compare(against, request, source.contents)
+    before = comparison.before if comparison else {}
     on_this_machine = any(host.python for host in hosts.values())
-    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, _instance_types(hosts))
+    types = [host.instance_type for host in hosts.values()]
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, types)
     query = RuntimeQuery(
         hosts if job.program else {},
         known,
         source.contents.texts if source.contents else {},
-        [job.hyperparameters, job.environment, *_secrets(comparison)],
+        # The compared job's may hold secrets, too.
+        [job.hyperparameters, job.environment, before.get("HyperParameters", {}), before.get("Environment", {})],
     )
     environments = query.environments()
     previews, hide = query.previews(environments, plan_text.shown_hosts([*hosts])), query.redaction(environments)
@@ -86,10 +91,6 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
         hide.document(request),
         platform.planned_script(job) if isinstance(platform, WritesScripts) else "",
     )
-
-
-def _instance_types(hosts: Mapping[str, PlannedHost]) -> list[str]:
-    return [host.instance_type for host in hosts.values()]
 
 
 def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
@@ -120,22 +121,6 @@ def _source(platform: Platform, sent: Submission, job: JobRequest, *, is_compare
 
 def _opened(uri: str, contents: ArchiveContents) -> _Source:
     return _Source(SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents)
-
-
-def _comparison(
-    request: Mapping[str, Any], against: JobHandle | None, own: ArchiveContents | None
-) -> Comparison | None:
-    if against is None:
-        return None
-    from scriptmode.planning import difference
-
-    return difference.compare(against, request, own)
-
-
-def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
-    """Return the parameters and variables of the compared job, which may hold secrets."""
-    before = comparison.before if comparison else {}
-    return [before.get("HyperParameters", {}), before.get("Environment", {})]
 
 
 def _hosts(

@@ -40,10 +40,17 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     """Return the roles of each host of a job, as `host_roles` does."""
     if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
-    if job.resources.host_kind.is_scheduled and _counts_gpus(job):
+    kind = job.resources.host_kind
+    counts_gpus = contract.enabled(job.hyperparameters.get(contract.MPI_ENABLED, ""))
+    if kind.is_scheduled and counts_gpus and contract.MPI_PROCESSES_PER_HOST not in job.hyperparameters:
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
-    found = _others(job) if job.resources.host_kind.runs_images else _processes(job)
+    if kind.runs_images:
+        from scriptmode.platforms import planned_containers
+
+        found = planned_containers.plan_container_hosts(job, job.environment)
+    else:
+        found = _processes(job)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(job, sorted(types))
     if types == {LOCAL_PROCESS}:
@@ -52,19 +59,6 @@ def job_roles(job: JobRequest) -> dict[str, str]:
         return RuntimeQuery(found, known).roles()
     except ScriptmodeError:
         return {}
-
-
-def _counts_gpus(job: JobRequest) -> bool:
-    parameters = job.hyperparameters
-    return (
-        contract.enabled(parameters.get(contract.MPI_ENABLED, "")) and contract.MPI_PROCESSES_PER_HOST not in parameters
-    )
-
-
-def _others(job: JobRequest) -> dict[str, PlannedHost]:
-    from scriptmode.platforms import planned_containers
-
-    return planned_containers.plan_container_hosts(job, job.environment)
 
 
 def _processes(job: JobRequest) -> dict[str, PlannedHost]:
