@@ -90,20 +90,16 @@ def follow_job(
         return True
     if which == TERMINAL and _terminal_lock.acquire(blocking=False):
         try:
-            _follow_in_terminal(name, platform, log_filter)
+            from scriptmode.display.follower import Follower
+            from scriptmode.display.terminal_view import TerminalView
+
+            Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
         finally:
             _terminal_lock.release()
     else:
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
     return False
-
-
-def _follow_in_terminal(name: str, platform: Platform, log_filter: LogFilter) -> None:
-    from scriptmode.display.follower import Follower
-    from scriptmode.display.terminal_view import TerminalView
-
-    Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
 
 
 def job_card(name: str, platform: Platform, source_dir: str = "") -> str:

@@ -67,9 +67,9 @@ def render_card(
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
         _history(snapshot, colour),
-        _listed(snapshot.observed.channels, _channel, "channels"),
-        _listed(snapshot.observed.metrics, _metric, "metrics"),
-        _listed(snapshot.observed.hosts, _host, "hosts"),
+        _listed(snapshot.channels, _channel, "channels"),
+        _listed(snapshot.metrics, _metric, "metrics"),
+        _listed(snapshot.hosts, _host, "hosts"),
         _fact("model", snapshot.model),
         _fact("checkpoints", snapshot.checkpoints) if snapshot.ended else "",
         *(_dim(note) for note in notes),
@@ -173,11 +173,9 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
     if not lines:
         return ""
     body = "\n".join(f"{escape(host)} | {escape(text)}" for host, text in lines)
-    left = snapshot.observed.lines - len(lines)
+    left = snapshot.lines - len(lines)
     more = (
-        f"the last {len(lines)} of {snapshot.observed.lines:,} lines; all: scriptmode logs {snapshot.name}"
-        if left > 0
-        else ""
+        f"the last {len(lines)} of {snapshot.lines:,} lines; all: scriptmode logs {snapshot.name}" if left > 0 else ""
     )
     box = f'<div style="{_SCROLLED}"><pre style="{_PRE};flex-shrink:0">{body}</pre></div>'
     shown = box + (_dim(more) if more else "")
@@ -199,7 +197,7 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
 
 def _expressions(snapshot: JobSnapshot) -> list[str]:
     """Return what a notebook would run next, with a variable ``job``."""
-    return [*(["job.plot()"] if snapshot.observed.metrics else []), *(["job.model"] if snapshot.model else [])]
+    return [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
 
 
 def _commands(commands: Iterable[str]) -> str:

@@ -59,18 +59,11 @@ class MetricSummary:
 
 
 @dataclass(frozen=True)
-class Observations:
-    """What was observed of a job beside its description: hosts, channels, metrics, and the number of log lines."""
-
-    hosts: tuple[HostStatus, ...] = ()
-    channels: tuple[ChannelStatus, ...] = ()
-    metrics: tuple[MetricSummary, ...] = ()
-    lines: int = 0
-
-
-@dataclass(frozen=True)
 class JobSnapshot:
-    """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now."""
+    """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now.
+
+    Hosts, channels, metrics and the number of log lines are observed; the rest is from the job's description.
+    """
 
     name: str
     status: str = ""
@@ -82,7 +75,10 @@ class JobSnapshot:
     model: str = ""
     checkpoints: str = ""
     failure: Failure | None = None
-    observed: Observations = Observations()
+    hosts: tuple[HostStatus, ...] = ()
+    channels: tuple[ChannelStatus, ...] = ()
+    metrics: tuple[MetricSummary, ...] = ()
+    lines: int = 0
 
     @property
     def ended(self) -> bool:
@@ -114,10 +110,8 @@ class Frame:
     messages: Sequence[str] = ()
 
 
-def create_snapshot(
-    description: JobDescription, now: datetime, observed: Observations = Observations(), failure: Failure | None = None
-) -> JobSnapshot:
-    """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
+def create_snapshot(description: JobDescription, now: datetime, failure: Failure | None = None) -> JobSnapshot:
+    """Create a snapshot from a job's description at the time ``now``, without what is observed beside it."""
     return JobSnapshot(
         name=description.name,
         status=str(description.status),
@@ -129,7 +123,6 @@ def create_snapshot(
         model=description.model_uri,
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
-        observed=observed,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
 
@@ -13,7 +14,7 @@ from scriptmode.core.spec.service_values import FAILED, HostActivity
 from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
-from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
+from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, create_snapshot
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
@@ -60,10 +61,10 @@ def query_snapshot(
         )
     else:
         metrics = _summarize_metrics(query(lambda: platform.metrics(response), []), description.hosts)
-    observed = Observations(hosts, rates.statuses(), metrics)
     failure = find_failure(description, platform, source_dir)
     notes += [f"warning: {each}" for each in query(lambda: find_events(name, platform), nothing)]
-    snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
+    snapshot = create_snapshot(description, platform.clock.wall_time(), failure)
+    snapshot = replace(snapshot, hosts=hosts, channels=rates.statuses(), metrics=metrics)
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
     return snapshot, notes, log_locations

@@ -15,7 +15,7 @@ from scriptmode.display.row_allocation import allocate_rows, visible_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
+    from scriptmode.display.snapshot import HostStatus, JobSnapshot
 
 STATUS_STYLES = {status: f"bold {colour}" for status, colour in STATUS_COLOURS.items()}
 _RUNNING_STYLE = f"bold {RUNNING}"
@@ -40,7 +40,7 @@ class StatusPanel:
         sections = {
             "statuses": self._history(snapshot),
             _MESSAGE: self._message(snapshot),
-            "channels": self._data(snapshot),
+            "channels": self._channels(snapshot),
             "metrics": self._metrics(snapshot),
             "hosts": self._hosts(snapshot),
         }
@@ -51,7 +51,7 @@ class StatusPanel:
     def summary(self, snapshot: JobSnapshot) -> list[Text]:
         """Return the rows that stay when the job has ended: its history, channels and metrics."""
         # Nothing is redrawn below: a row that is too wide may continue in the next one.
-        rows = (*self._history(snapshot, whole=True), *self._data(snapshot), *self._metrics(snapshot))
+        rows = (*self._history(snapshot, whole=True), *self._channels(snapshot), *self._metrics(snapshot))
         return [_printable(row) for row in rows]
 
     def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
@@ -91,14 +91,14 @@ class StatusPanel:
         lines = [] if is_known else terminal_text.wrap_words(snapshot.message, self._width - 1).splitlines()
         return [self._row((f"  {line}", "dim")) for line in lines]
 
-    def _data(self, snapshot: JobSnapshot) -> list[Text]:
-        return [self._channel(each) for each in snapshot.observed.channels]
-
-    def _channel(self, data: ChannelStatus) -> Text:
-        return self._row((f"  {data.progress.channel} ", "bold"), (formatting.format_channel(data), ""))
+    def _channels(self, snapshot: JobSnapshot) -> list[Text]:
+        return [
+            self._row((f"  {each.progress.channel} ", "bold"), (formatting.format_channel(each), ""))
+            for each in snapshot.channels
+        ]
 
     def _metrics(self, snapshot: JobSnapshot) -> list[Text]:
-        found = snapshot.observed.metrics
+        found = snapshot.metrics
         names = [formatting.truncate(each.name, max(1, self._width // _PART)) for each in found]
         lasts = [formatting.format_number(each.last) for each in found]
         # In columns.
@@ -112,17 +112,14 @@ class StatusPanel:
             self._row(
                 (f"  {name:<{wide}} ", "bold"),
                 (f"{last:>{deep}} ", ""),
-                (self._spark(each, columns), "cyan"),
+                (sparkline(each.points, columns, ascii_only=self._ascii_only) if columns > 0 else "", "cyan"),
                 (host, "dim"),
             )
             for name, last, each, host in zip(names, lasts, found, hosts)
         ]
 
-    def _spark(self, metric: MetricSummary, columns: int) -> str:
-        return sparkline(metric.points, columns, ascii_only=self._ascii_only) if columns > 0 else ""
-
     def _hosts(self, snapshot: JobSnapshot) -> list[Text]:
-        hosts = snapshot.observed.hosts
+        hosts = snapshot.hosts
         names = _column([host.name for host in hosts])
         roles = _column([host.role for host in hosts])
         usages = _usage_columns(hosts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.arguments import texts
@@ -76,9 +78,6 @@ class TrainingJobAnalytics:
                 yield from (
                     ((row["timestamp"] - rows[0]["timestamp"]).total_seconds(), name, row["value"]) for row in rows
                 )
-                continue
-            seen: dict[str | None, int] = {}
-            for row in rows:
-                number = seen.get(row["host"], 0)
-                seen[row["host"]] = number + 1
-                yield float(number), name, row["value"]
+            else:
+                numbers: defaultdict[str | None, Iterator[int]] = defaultdict(count)
+                yield from ((float(next(numbers[row["host"]])), name, row["value"]) for row in rows)

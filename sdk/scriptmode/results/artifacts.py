@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.job_description import JobDescription
+    from scriptmode.core.spec.job_request import JobRequest
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
@@ -87,6 +88,12 @@ def download_cached(platform: Platform, description: JobDescription, artifact: s
         if cached.is_dir() and any(cached.iterdir()):
             return cached
         raise
+
+
+def output_uri(job: JobRequest) -> str:
+    """Return the URI of the archive or the directory of a job's output data."""
+    base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
+    return f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"
 
 
 def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:

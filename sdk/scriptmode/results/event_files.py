@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from scriptmode.core.request.parse import parse_description
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.results.artifacts import download_cached
+from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -165,8 +165,7 @@ def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
     if board:
         # The Debugger's documentation: below the path, a directory of the job.
         yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
-    base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
-    yield "data", f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"
+    yield "data", output_uri(job)
     if description.model_uri:
         yield "model", description.model_uri
     if job.output.checkpoint_uri:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
 from scriptmode.errors import DataError, SpecError
-from scriptmode.results.artifacts import download_cached
+from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -160,13 +160,7 @@ def _located(
     chosen = host or next(iter(folders), "")
     if chosen in folders:
         return folders[chosen], (contract.DEFAULT_BASE_DIR, str(folders[chosen])), AREAS[area]
-    base = f"{str(job.output.path).rstrip('/')}/{name}/output"
-    uris = {
-        "model": description.model_uri,
-        "output": f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/",
-        "checkpoints": uri,
-        "code": job.source_uri,
-    }
+    uris = {"model": description.model_uri, "output": output_uri(job), "checkpoints": uri, "code": job.source_uri}
     if not uris[area] or not description.has_ended:
         raise DataError(
             f"training job {name} is {description.status} and has no {area}",

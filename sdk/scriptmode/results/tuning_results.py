@@ -6,6 +6,7 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
+from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError
 from scriptmode.results.metrics import import_pandas
 
@@ -83,9 +84,7 @@ class TuningResults(list[dict[str, object]]):
 
     def table(self) -> str:
         """Return the rows as text, a line for each training job, in columns as wide as their widest cell."""
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+        return "\n".join(align_columns(self._lines()))
 
     def _lines(self) -> list[list[str]]:
         names = self._tuned_names()
