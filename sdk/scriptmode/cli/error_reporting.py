@@ -43,17 +43,14 @@ _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the command for an error."""
-    if isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)) or _is_about_argument(error):
+    # Whether a job exists is an answer, which does not depend on where it was looked for.
+    is_found = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
+    is_about_argument = is_found and getattr(error, "argument", None) is not None
+    if is_about_argument or isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)):
         return USAGE
     if isinstance(error, TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED
     return (error.failure.exit_code if isinstance(error, TrainingJobFailed) else None) or FAILED
-
-
-def _is_about_argument(error: BaseException) -> bool:
-    # Whether a job exists is an answer, which does not depend on where it was looked for.
-    is_error = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
-    return is_error and error.argument is not None  # type: ignore[attr-defined]
 
 
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:

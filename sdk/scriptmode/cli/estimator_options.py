@@ -44,23 +44,18 @@ _COMPLETERS = {
 }
 
 
-def _single_options() -> dict[str, Callable[..., Any]]:
-    """Return the options of `_SINGLE`, with the arguments' own names and types."""
-    types = job_file.estimator_arguments()
-    return {
-        argument: click.option(
-            f"--{argument.replace('_', '-')}",
-            type=_AT_LEAST_1 if int in types[argument] else None,
-            metavar=metavar,
-            shell_complete=_COMPLETERS.get(argument),
-            help=text,
-        )
-        for argument, (metavar, text) in _SINGLE.items()
-    }
-
-
-#: Options that stand for one argument of the estimator each, by that argument.
-SINGLE_OPTIONS = _single_options()
+_TYPES = job_file.estimator_arguments()
+#: Options that stand for one argument of the estimator each, by that argument, with its name and type.
+SINGLE_OPTIONS = {
+    argument: click.option(
+        f"--{argument.replace('_', '-')}",
+        type=_AT_LEAST_1 if int in _TYPES[argument] else None,
+        metavar=metavar,
+        shell_complete=_COMPLETERS.get(argument),
+        help=text,
+    )
+    for argument, (metavar, text) in _SINGLE.items()
+}
 #: Options that add one entry to an argument each time they are given.
 _REPEATED_OPTIONS = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
@@ -112,15 +107,12 @@ OPTION_NAMES = {
 }
 
 
-def queue_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --queue, whose value may be left out."""
-    return click.option(
-        "--queue",
-        type=_AT_LEAST_1,
-        metavar="[N]",
-        help="Wait until fewer than N jobs of this machine run, and start in the order of creation. "
-        "N is 1 if it is left out.",
-    )(command)
+#: The value may be left out.
+queue_option = click.option(
+    "--queue", type=_AT_LEAST_1, metavar="[N]",
+    help="Wait until fewer than N jobs of this machine run, and start in the order of creation. N is 1 if it is left "
+    "out.",
+)  # fmt: skip
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:

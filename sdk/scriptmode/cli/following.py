@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scriptmode import ScriptmodeError, TrainingJobError
 from scriptmode.cli import output
 from scriptmode.cli.group import INTERRUPTED
+from scriptmode.cli.options import add_options
 from scriptmode.core.platforms.registry import queue_position
 from scriptmode.core.text.messages import still_running
 from scriptmode.display import choose_view
@@ -19,24 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode import TrainingJob
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def plain_option(function: _Function) -> _Function:
-    """Add --plain."""
-    return click.option(
-        "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
-    )(function)
-
-
-def wait_options(function: _Function) -> _Function:
-    """Add --wait and --no-wait, and --plain."""
-    wait = click.option(
-        "--wait/--no-wait",
-        default=True,
-        help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
-    )
-    return wait(plain_option(function))
+plain_option = click.option(
+    "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
+)
+wait_options = add_options((
+    click.option("--wait/--no-wait", default=True,
+                 help="Follow the job until it ends, or return as soon as it has started. [default: --wait]"),
+    plain_option,
+))  # fmt: skip
 
 
 def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:

@@ -18,9 +18,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
 #: Environment variables that boto3 prefers to a profile.
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-PROFILE_HELP = "Profile of the AWS configuration. [default: that of the environment]"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+last_option = click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")
 
 
 def add_options(options: Iterable[Callable[..., Any]]) -> Callable[[_Function], _Function]:
@@ -34,17 +34,54 @@ def add_options(options: Iterable[Callable[..., Any]]) -> Callable[[_Function], 
     return add
 
 
-def account_options(function: _Function) -> _Function:
-    """Add --region and --profile, which boto3 uses while this command runs."""
-    region = click.option(
-        "--region",
-        metavar="NAME",
-        expose_value=False,
-        callback=_use_region,
-        help="AWS Region, such as us-east-1. [default: that of the AWS configuration]",
-    )
-    profile = click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP)
-    return region(profile(function))
+def _set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
+    """Set environment variables until the command ends; ``None`` removes a variable."""
+    before = {name: os.environ.get(name) for name in changes}
+
+    def apply(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    ctx.call_on_close(lambda: apply(before))
+    apply(changes)
+
+
+def use_region(ctx: click.Context, param: click.Parameter | None, value: str | None) -> None:  # noqa: ARG001 - click's
+    """Set the AWS Region that boto3 uses while this command runs."""
+    if value is not None:
+        _set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
+
+
+def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
+    if value is not None:
+        # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
+        _set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
+
+
+#: Of what boto3 uses while this command runs.
+profile_option = click.option(
+    "--profile", metavar="NAME", expose_value=False, callback=_use_profile,
+    help="Profile of the AWS configuration. [default: that of the environment]",
+)  # fmt: skip
+account_options = add_options((
+    click.option("--region", metavar="NAME", expose_value=False, callback=use_region,
+                 help="AWS Region, such as us-east-1. [default: that of the AWS configuration]"),
+    profile_option,
+))  # fmt: skip
+
+
+def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
+    """Add --job-name. An empty name, as from an unset shell variable, is an error."""
+    return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
+
+
+def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    if value == "":
+        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
+    return value
 
 
 def platform_option(
@@ -54,13 +91,8 @@ def platform_option(
     return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
 
 
-def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add JOB and --last, and the options that locate the job; the function gets the job as ``job``."""
-    return job_options_before(None)(function)
-
-
 def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add what `job_options` adds, before an argument ``rest``: with --last every word belongs to that argument."""
+    """Return `job_options` for use before an argument ``rest``: with --last every word belongs to that argument."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.argument("job", required=False, shell_complete=completers.complete_job)
@@ -81,9 +113,8 @@ def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Calla
     return add
 
 
-def last_option(function: _Function) -> _Function:
-    """Add --last."""
-    return click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")(function)
+#: Adds JOB and --last, and the options that locate the job; the function gets the job as ``job``.
+job_options = job_options_before(None)
 
 
 def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
@@ -121,41 +152,3 @@ def _newest_job_name(platform: str | None) -> str:
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
     """Return the text ``no training jobs ...`` for a platform."""
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
-
-
-def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
-    """Add --job-name. An empty name, as from an unset shell variable, is an error."""
-    return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
-
-
-def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
-    if value == "":
-        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
-    return value
-
-
-def set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
-    """Set environment variables until the command ends; ``None`` removes a variable."""
-    before = {name: os.environ.get(name) for name in changes}
-
-    def apply(values: Mapping[str, str | None]) -> None:
-        for name, value in values.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    ctx.call_on_close(lambda: apply(before))
-    apply(changes)
-
-
-def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
-    if value is not None:
-        set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
-
-
-def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
-    """Set the AWS profile that boto3 uses while this command runs."""
-    if value is not None:
-        # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
-        set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})

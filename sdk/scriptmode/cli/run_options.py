@@ -117,7 +117,6 @@ def _input_example(texts: Sequence[str]) -> str:
 
 
 def _option(argument: str) -> str:
-    """Return the option that stands for an argument."""
     return OPTION_NAMES.get(argument, f"--set {argument}=...")
 
 
@@ -184,7 +183,6 @@ def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any])
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
-    """Parse the value of --set as an argument and its value."""
     name, word = parse_pair("--set", text, "max_wait=7200")
     if name in job_file.JOB_KEYS:
         raise SpecError(f"--set {name}: {name} is not an argument of the estimator", advice=f"use {_option(name)}")

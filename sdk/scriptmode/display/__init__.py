@@ -1,17 +1,8 @@
 """The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
 
 Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
-`follow_job` and `job_card`. A job is observed in one place and drawn in others:
-
-* ``snapshot``: `JobSnapshot`, what is known of a job at one moment, as a value. Knows none of its renderers.
-* ``snapshot_query``: one snapshot of a job that is not followed.
-* ``collector``: builds snapshots from log lines and descriptions, in memory that does not grow with the log.
-* ``follower``: reads a job's log to its end and draws it into a `LiveView` twice a second.
-* ``live_region``: rows at the end of a terminal that are replaced in place.
-* ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
-* ``usage_table``: the resources of several jobs' hosts, refreshed in place.
-* ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
-* ``downsampled_series``, ``formatting``: sparklines; durations and rates as text.
+`follow_job` and `job_card`. `Follower` and `query_snapshot` observe a job as a `JobSnapshot`, which knows none of its
+renderers: `TerminalView`, `NotebookView` and the HTML card.
 """
 
 from __future__ import annotations

@@ -108,7 +108,9 @@ class Follower:
         self._interruptible = current_thread() is main_thread()
         try:
             self._read()
-            self._query_outcome()
+            if self._description is None or not self._description.has_ended:
+                with suppress(ScriptmodeError):
+                    self._set_description(self._platform.describe(self._name))
         finally:
             with self._interrupt_lock:
                 self._interruptible = False
@@ -146,12 +148,6 @@ class Follower:
         if self._read_lines < _BACKLOG_LINES:
             time.sleep(_GATHER_SECONDS)
         self._waited, self._read_lines = time.monotonic(), 0
-
-    def _query_outcome(self) -> None:
-        """Query how the job ended, if no description did."""
-        if self._description is None or not self._description.has_ended:
-            with suppress(ScriptmodeError):
-                self._set_description(self._platform.describe(self._name))
 
     def _set_description(self, response: Mapping[str, Any]) -> None:
         self._description = parse_description(response)

@@ -63,6 +63,8 @@ def render_card(
     ``lines`` are the last lines of its log as host and text; ``log_locations`` are the locations of the log by host.
     """
     colour = status_colour(snapshot.status)
+    # What a notebook would run next, with a variable ``job``.
+    expressions = [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
@@ -75,7 +77,7 @@ def render_card(
         *(_dim(note) for note in notes),
         _log(snapshot, lines),
         _log_locations(snapshot, log_locations),
-        _commands([*_expressions(snapshot), *snapshot.commands()]),
+        _commands([*expressions, *snapshot.commands()]),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
@@ -193,11 +195,6 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
     shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
     facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
     return facts + _more(len(log_locations) - len(shown), "logs")
-
-
-def _expressions(snapshot: JobSnapshot) -> list[str]:
-    """Return what a notebook would run next, with a variable ``job``."""
-    return [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
 
 
 def _commands(commands: Iterable[str]) -> str:

@@ -81,13 +81,6 @@ class _Row:
             yield problem(f"the check failed: {type(error).__name__}: {error}", advice)
 
 
-def _cluster() -> Iterator[Check]:
-    # Imported here, because it needs Linux.
-    from scriptmode.doctor import slurm_checks
-
-    return slurm_checks.cluster()
-
-
 def _table(platform: str) -> list[_Row]:
     """Return all checks in the order of a report: those of the platform first, the slow imports last."""
     is_cloud = platform == SAGEMAKER
@@ -105,12 +98,14 @@ def _table(platform: str) -> list[_Row]:
         _Row(SAGEMAKER, account, partial(aws_checks.account, is_cloud)),
         _Row(SAGEMAKER, ("config file",), aws_checks.config_file),
     ]
-    if platform == SLURM:
-        # Steps of srun, which Ctrl-C ends.
-        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), _cluster, in_thread=False))
     python = _Row(LOCAL, ("Python",), program_checks.python, in_thread=False)
     if not sys.platform.startswith("linux"):
         return [python, *cloud]
+    if platform == SLURM:
+        from scriptmode.doctor import slurm_checks
+
+        # Steps of srun, which Ctrl-C ends.
+        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
     return [
         python,
         _Row(LOCAL, ("scriptmode", "ssh", "MPI"), program_checks.runtime, in_thread=False),

@@ -147,12 +147,10 @@ class _Script:
         return self._source.read(name).decode("utf-8", "replace") if name in self._source.sizes else ""
 
     def _own_modules(self) -> set[str]:
-        """Return the modules that the script can import from the source."""
         folders = ("",) if self._is_package else ("", self._folder)
         return {module for folder in folders for module in self._modules_in(folder)} | _OF_THE_LAUNCHER
 
     def _modules_in(self, folder: str) -> set[str]:
-        """Return the modules and packages of a directory of the source."""
         inside = [name[len(folder) :] for name in self._source.sizes if name.startswith(folder)]
         return {
             re.split(r"[/.]", name, maxsplit=1)[0] for name in inside if "/" in name or name.endswith((".py", ".so"))

@@ -127,13 +127,12 @@ def _hosts(
     hosts: Mapping[str, PlannedHost], previews: Mapping[str, Preview], hide: Redaction
 ) -> Iterator[tuple[str, HostPlan]]:
     """Yield the plan of each host without secrets; hosts have equal parameters, which are searched once."""
-    found: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    given: Mapping[str, Any] = {}
+    parameters = given
     for name, host in hosts.items():
-        given = host.files[_PARAMETERS]
-        parameters = next((hidden for each, hidden in found if each == given), None)
-        if parameters is None:
+        if host.files[_PARAMETERS] != given:
+            given = host.files[_PARAMETERS]
             parameters = hide.document(given)
-            found.append((given, parameters))
         files = {**host.files, _PARAMETERS: parameters}
         yield name, _host(name, host, files, hide.document(previews[name]) if name in previews else None)
 

@@ -10,22 +10,7 @@
 >>> fake.expect(Life.failed("AlgorithmError: out of memory", logs={"algo-1": [(90, "loading"), (130, "Killed")]}))
 >>> estimator = Estimator(..., sagemaker_session=fake)
 
-Public are the names in ``__all__``:
-
-* ``script_run``: `entry_point` and its result. ``host_layout``: `layouts`, the hosts as which it runs a script.
-* ``fake_sagemaker``, ``fake_account``: `FakeSageMaker`, a session with clients, and the content of its AWS account.
-* ``job_life``, ``timeline``: `Life`, what will happen to a job, and what does happen under its limits.
-* ``fake_clock``: `FakeClock`. ``service_calls``: `Call`, `ServiceError` and injected faults.
-* ``local_server``: `server`, and what it yields, `RunningServer`.
-* ``engine_suite``: `EngineSuite`, the tests that every engine of hosts must pass.
-
-What `entry_point` needs: ``in_process``, a run of a script in this process.
-
-The services behind the fake:
-
-* ``fake_client``: a boto3 client. ``botocore_models``, ``argument_limits``: validation of arguments.
-* ``fake_training_jobs``, ``fake_job``: Amazon SageMaker. ``fake_s3``: Amazon S3. ``fake_iam``: IAM and STS.
-* ``fake_cloudwatch_logs``, ``fake_cloudwatch``: CloudWatch Logs and CloudWatch.
+Public are the names in ``__all__``.
 """
 
 from __future__ import annotations

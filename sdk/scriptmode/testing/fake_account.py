@@ -8,7 +8,6 @@ import tarfile
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing import botocore_models
 from scriptmode.testing.job_life import Life
 
@@ -87,9 +86,3 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return packed.getvalue()
-
-
-def split_s3_uri(uri: str) -> tuple[str, str]:
-    """Split a key of ``objects`` into bucket and key."""
-    bucket, _, key = uri[len(SCHEME) :].partition("/")
-    return bucket, key

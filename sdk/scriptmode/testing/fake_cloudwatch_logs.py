@@ -87,7 +87,8 @@ class FakeLogs:
     def _events(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         argument_limits.check_arguments("logs", "get_log_events", arguments)
         self._check_group(arguments)
-        stream = self._stream(arguments["logStreamName"])
+        name = arguments["logStreamName"]
+        stream = next((each for each in self._streams(name) if each.name == name), None)
         if stream is None:
             raise ServiceError("ResourceNotFoundException", "The specified log stream does not exist.")
         first, last = _span(stream, arguments)
@@ -103,11 +104,8 @@ class FakeLogs:
 
     def _check_group(self, arguments: Mapping[str, Any]) -> None:
         group = arguments.get("logGroupName") or arguments.get("logGroupIdentifier", "").rpartition("log-group:")[2]
-        if group != LOG_GROUP or not self._has_streams():
+        if group != LOG_GROUP or not self._streams(""):
             raise ServiceError("ResourceNotFoundException", "The specified log group does not exist.")
-
-    def _has_streams(self) -> bool:
-        return any(log.written(self._known(job)) for job in self._account.jobs.values() for log in job.logs.values())
 
     def _streams(self, prefix: str) -> list[_Stream]:
         """Find the streams that have a line by now."""
@@ -117,14 +115,6 @@ class FakeLogs:
                 streams = [self._stream_of(job, host) for host in job.logs]
                 found += [stream for stream in streams if stream.count and stream.name.startswith(prefix)]
         return found
-
-    def _stream(self, name: str) -> _Stream | None:
-        job_name, _, rest = name.partition("/")
-        job, host = self._account.jobs.get(job_name), rest.rpartition("-")[0]
-        if job is None or host not in job.logs:
-            return None
-        stream = self._stream_of(job, host)
-        return stream if stream.count and stream.name == name else None
 
     def _stream_of(self, job: FakeJob, host: str) -> _Stream:
         log = job.logs[host]

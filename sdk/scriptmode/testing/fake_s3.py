@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.aws.s3_uris import SCHEME
-from scriptmode.testing.fake_account import split_s3_uri
+from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.service_calls import ServiceError
 
@@ -97,8 +96,8 @@ class FakeObjects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = [uri for uri in self._account.objects if split_s3_uri(uri)[0] == bucket]
-        keys = sorted((split_s3_uri(uri)[1] for uri in here), key=str.encode)
+        here = map(parse_s3_uri, self._account.objects)
+        keys = sorted((each.key for each in here if each.bucket == bucket), key=str.encode)
         found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = found[:most], len(found) > most

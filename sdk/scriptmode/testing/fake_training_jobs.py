@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
@@ -10,7 +11,7 @@ from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
@@ -35,7 +36,8 @@ class FakeTrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account
-        _check(request)
+        if problems := service_model.problems(request, lambda _field, _value: False):
+            raise argument_limits.validation_error(list(map(str, problems)))
         name = request["TrainingJobName"]
         if name in account.jobs:
             raise ServiceError(
@@ -112,30 +114,20 @@ class FakeTrainingJobs:
         return job
 
 
-def _check(request: Mapping[str, Any]) -> None:
-    found = service_model.problems(request, lambda _field, _value: False)
-    if found:
-        raise argument_limits.validation_error(list(map(str, found)))
-
-
 def _not_found() -> ServiceError:
     return ServiceError("ValidationException", "Requested resource not found.")
 
 
 def _is_asked_for(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    wanted = (
+    wanted = [
         arguments.get("NameContains", "") in summary["TrainingJobName"],
         arguments.get("StatusEquals", summary["TrainingJobStatus"]) == summary["TrainingJobStatus"],
-    )
-    return all(wanted) and all(_in_time(summary, arguments))
-
-
-def _in_time(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[bool]:
+    ]
     for field in ("CreationTime", "LastModifiedTime"):
-        if f"{field}After" in arguments:
-            yield summary[field] > botocore_models.parse_time(arguments[f"{field}After"])
-        if f"{field}Before" in arguments:
-            yield summary[field] < botocore_models.parse_time(arguments[f"{field}Before"])
+        for suffix, compare in (("After", operator.gt), ("Before", operator.lt)):
+            if f"{field}{suffix}" in arguments:
+                wanted.append(compare(summary[field], botocore_models.parse_time(arguments[f"{field}{suffix}"])))
+    return all(wanted)
 
 
 def _page(found: list[Any], arguments: Mapping[str, Any], size: int) -> tuple[list[Any], dict[str, str]]:

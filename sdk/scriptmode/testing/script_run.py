@@ -177,7 +177,6 @@ def _validate_names(arguments: Mapping[str, Any]) -> None:
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
-    """Run the script as one host's process."""
     __tracebackhide__ = True
     from scriptmode.platforms.local.one_host import OneHostPlatform
 

@@ -26,12 +26,13 @@ _JOB_KEYS = ("jobId", _TRAINING_INPUT, "labels")
 _ALTERNATIVES = {
     "hyperparameters": "it configures tuning; start one job for each set of values, given after --",
     "packageUris": "name the package with --package-path",
-    "evaluatorType": "the master evaluates the model; remove the key",
-    "evaluatorCount": "the master evaluates the model; remove the key",
-    "evaluatorConfig": "the master evaluates the model; remove the key",
-    "masterConfig": "choose a machine type with GPUs, and an image with --image-uri",
-    "workerConfig": "choose a machine type with GPUs, and an image with --image-uri",
-    "parameterServerConfig": "choose a machine type with GPUs, and an image with --image-uri",
+    **dict.fromkeys(
+        ("evaluatorType", "evaluatorCount", "evaluatorConfig"), "the master evaluates the model; remove the key"
+    ),
+    **dict.fromkeys(
+        ("masterConfig", "workerConfig", "parameterServerConfig"),
+        "choose a machine type with GPUs, and an image with --image-uri",
+    ),
     "serviceAccount": "name the role of the job with --role",
     "network": "use scriptmode.Estimator with subnets and security_group_ids",
     "encryptionConfig": "use scriptmode.Estimator with output_kms_key and volume_kms_key",

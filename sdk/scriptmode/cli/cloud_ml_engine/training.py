@@ -20,7 +20,7 @@ from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.locations import location_uri, resolve_location
 from scriptmode.cli.option_names import translate_errors_to_options
-from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, add_options, json_option, set_environment, use_profile
+from scriptmode.cli.options import PLATFORMS, add_options, json_option, profile_option, use_region
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import WholeNumber, parse_pairs
 
@@ -56,13 +56,13 @@ _training_options = add_options((
     click.option("--python-version", "pythonVersion", metavar="VERSION",
                  help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon "
                  "SageMaker."),
-    click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the training job."),
+    click.option("--labels", default="", metavar="KEY=VALUE,...", help="Tags of the training job."),
     click.option("--stream-logs", is_flag=True,
                  help="Follow the log until the job ends, and exit with the exit code of the job."),
     click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
     click.option("--region", metavar="NAME",
                  help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."),
-    click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP),
+    profile_option,
     click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True,
                  help="Platform that runs the job."),
     click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
@@ -95,7 +95,7 @@ _OPTION_NAMES = {
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
 @_training_options
-def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
+def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
     ARGUMENTS are passed to the module. On this machine, every machine of the tier is a process.
@@ -111,7 +111,10 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = machines.to_sagemaker_types(found, settings.scale_tier)
-        _use_region(settings.region)
+        if settings.region and re.fullmatch(r"[a-z]+-[a-z]+\d+", settings.region):
+            what = f"--region {settings.region!r} is a region of Google Cloud"
+            raise SpecError(what, advice="name an AWS Region, such as us-east-1")
+        use_region(click.get_current_context(), None, settings.region)
     with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
             **machines.instance_arguments(found),
@@ -123,7 +126,11 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
             framework_version=settings.runtime_version,
             py_version=settings.python_version and "py" + settings.python_version.replace(".", ""),
             max_run=settings.max_run,
-            tags={**settings.labels, **_labels(given["labels"])} or None,
+            tags={
+                **settings.labels,
+                **parse_pairs("--labels", filter(None, labels.split(",")), "key=value,other=value"),
+            }
+            or None,
         )
         job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
@@ -181,22 +188,3 @@ def _inputs(
         uri = location_uri(f"--input {name}", location, is_local=is_local)
         channels[name] = TrainingInput(uri, instance_groups=groups)
     return channels or None
-
-
-def _labels(text: str | None) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in (text or "").split(",") if pair]
-    for key, separator, _ in pairs:
-        if not (key and separator):
-            raise SpecError(f"--labels is {text!r}", advice="write --labels key=value,other=value")
-    return {key: value for key, _, value in pairs}
-
-
-def _use_region(region: str | None) -> None:
-    """Set the AWS Region that boto3 uses while this command runs."""
-    if region is None:
-        return
-    if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
-        raise SpecError(
-            f"--region {region!r} is a region of Google Cloud", advice="name an AWS Region, such as us-east-1"
-        )
-    set_environment(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

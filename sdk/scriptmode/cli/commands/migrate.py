@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument(
-    "paths",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path),
     shell_complete=completers.complete_file,
-)
+)  # fmt: skip
 @click.option("--write", is_flag=True, help="Change the files.")
 @json_option
 def migrate(paths: tuple[Path, ...], *, write: bool, as_json: bool) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import click
 
@@ -20,9 +21,6 @@ from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode.serve.tls import load_certificate
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 class _ServeGroup(Group):
@@ -83,7 +81,9 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if ctx.invoked_subcommand is not None:
         return
     host, port = parse_address(listen)
-    table = _read_table(options["config"])
+    table, path = HostTable(), options["config"]
+    if path is not None:
+        table = parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
     if options["hosts"]:
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
@@ -91,7 +91,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     tls = load_certificate(options["tls_certificate"], options["tls_key"])
     settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], tls=tls, **limits)
     server = Server(settings, partial(output.echo, err=True))
-    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:
         output.print_json_line({"url": server.url})
     else:
@@ -120,13 +120,3 @@ def key(delete: str | None, *, as_json: bool) -> None:
     created = keys.create()
     found = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
     output.print_result(found, "\n".join(f"export {name}={value}" for name, value in found.items()), as_json=as_json)
-
-
-def _read_table(path: Path | None) -> HostTable:
-    if path is None:
-        return HostTable()
-    return parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
-
-
-def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
