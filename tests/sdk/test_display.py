@@ -15,7 +15,7 @@ from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
-from scriptmode.display.html_charts import line_chart
+from scriptmode.display.html_card import line_chart
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 from scriptmode.testing import Life
 

@@ -1,12 +1,13 @@
-"""Reporting errors: the message on stderr, and the exit code, which is the job's own if a job failed."""
+"""Reporting errors: the message on stderr, with options instead of arguments, and the exit code, a failed job's own."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +23,12 @@ from scriptmode import (
     TrainingJobStopped,
 )
 from scriptmode.cli import output
-from scriptmode.cli.option_names import error_text
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.usage_errors import usage_text
-from scriptmode.errors import shorten_values
+from scriptmode.errors import shorten_values, with_suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -39,6 +42,27 @@ Exit code: that of the script if it failed, otherwise
   143  The job was stopped."""
 #: Secondary statuses of jobs that exceeded a time limit. Their exit code is that of timeout(1).
 _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+#: Options that stand for what errors of every kind name.
+_COMMON_OPTIONS = {"region": "--region", "profile": "--profile", "metric_definitions": "--metric NAME=REGEX"}
+
+
+@contextmanager
+def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Append to an error the option that stands for its argument; ``options`` is by argument."""
+    try:
+        yield
+    except ScriptmodeError as error:
+        option = options.get(error.argument or "")
+        # `_error_text` appends the option of the others.
+        if option is None or error.argument in _COMMON_OPTIONS:
+            raise
+        raise with_suffix(error, f"({option})") from error
+
+
+def _error_text(error: ScriptmodeError) -> str:
+    """Return the text of an error, with the option that stands for its argument if each command has it."""
+    option = _COMMON_OPTIONS.get(error.argument or "")
+    return f"{error} ({option})" if option else str(error)
 
 
 def exit_code(error: BaseException) -> int:
@@ -83,7 +107,7 @@ def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, ScriptmodeError):
-        return error_text(error)
+        return _error_text(error)
     return _os_error_message(error) if isinstance(error, OSError) else str(error)
 
 

@@ -165,12 +165,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the distribution with the options that configure it, whether it is from the file or from an option."""
-    options = {
-        "processes_per_host": given["processes_per_host"],
-        "coordinator": given["coordinator"] or None,
-        "evaluator": given["evaluator"] or None,
-    }
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {name: given[name] for name in ("processes_per_host", "coordinator", "evaluator") if given[name]}
     distributions = arguments.get("distribution") or {}
     if not options or not isinstance(distributions, dict):
         # The estimator rejects a value that is not a distribution.

@@ -1,8 +1,8 @@
 """The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
 
 Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
-`follow_job` and `job_card`. `Follower` and `query_snapshot` observe a job as a `JobSnapshot`, which knows none of its
-renderers: `TerminalView`, `NotebookView` and the HTML card.
+`follow_job` and `job_card`. `Follower` and `query_snapshot` observe a job as a `JobSnapshot`, a value that knows none
+of those that draw it: `TerminalView`, `NotebookView` and the HTML card.
 """
 
 from __future__ import annotations

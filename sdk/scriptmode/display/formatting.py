@@ -83,3 +83,8 @@ def format_number(value: float) -> str:
 def truncate(text: str, width: int) -> str:
     """Truncate a text to ``width`` characters, the last of them an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "\u2026"
+
+
+def visible_count(count: int, rows: int) -> int:
+    """Return how many of ``count`` items fit in ``rows``; if not all do, the last row holds the number of the rest."""
+    return count if count <= rows else max(0, rows - 1)

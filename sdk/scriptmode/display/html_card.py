@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from scriptmode.core.spec.job_failure import traceback_below_error
 from scriptmode.core.text import messages
 from scriptmode.display import formatting
-from scriptmode.display.html_charts import line_chart, stacked_bar
-from scriptmode.display.row_allocation import visible_count
+from scriptmode.display.downsampled_series import scaled_heights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,6 +48,10 @@ _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
     "align-items:center;margin:6px 0 0"
 )
+#: Size of a line chart, in units of its own view box.
+_WIDTH, _HEIGHT = 160, 22
+#: Share of a bar that the smallest part has, so that it can be seen.
+_LEAST = 0.01
 
 
 def render_card(
@@ -118,7 +121,7 @@ def _history(snapshot: JobSnapshot, colour: str) -> str:
     if not history:
         return ""
     intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in history]
-    parts = stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
+    parts = _stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
     text = " \u203a ".join(
         escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
         for interval in history
@@ -132,7 +135,7 @@ def _channel(data: ChannelStatus) -> _Row:
     shown = (
         ""
         if share is None or share >= 1
-        else stacked_bar([("", share, ""), ("", 1 - share, "")], _RUNNING_COLOUR, (1.0, 0.2))
+        else _stacked_bar([("", share, ""), ("", 1 - share, "")], _RUNNING_COLOUR, (1.0, 0.2))
     )
     return f"<b>{escape(progress.channel)}</b>", escape(formatting.format_channel(data)), shown
 
@@ -155,7 +158,7 @@ def _host(host: HostStatus) -> _Row:
 
 def _listed(items: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:
     """Render items as rows of three cells; the first two cells are as wide as their content, within a maximum."""
-    shown = items[: visible_count(len(items), _MOST_ROWS)]
+    shown = items[: formatting.visible_count(len(items), _MOST_ROWS)]
     cells = "".join(f"<div>{cell}</div>" for each in shown for cell in row(each))
     return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _more(len(items) - len(shown), name)
 
@@ -192,7 +195,7 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
     failed = snapshot.failure.host if snapshot.failure else ""
     if failed in log_locations:
         log_locations = {failed: log_locations[failed]}
-    shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
+    shown = list(log_locations.items())[: formatting.visible_count(len(log_locations), _MOST_LOCATIONS)]
     facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
     return facts + _more(len(log_locations) - len(shown), "logs")
 
@@ -214,3 +217,33 @@ def _fact(name: str, value: str) -> str:
 
 def _dim(text: str) -> str:
     return f'<div style="opacity:.75;font-size:12px">{escape(text)}</div>'
+
+
+def _stacked_bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[float]) -> str:
+    """Draw parts side by side, each a name, a size and the size as text, in shades of one colour in turn."""
+    whole = sum(size for _, size, _ in parts)
+    if not whole:
+        return ""
+    drawn = "".join(
+        f'<span title="{escape(f"{name} {said}".strip())}" style="flex:{max(_LEAST, size / whole):.4f} 0 0;'
+        f'background:{colour};opacity:{shades[index % len(shades)]}"></span>'
+        for index, (name, size, said) in enumerate(parts)
+    )
+    style = "display:flex;gap:1px;height:6px;border-radius:3px;overflow:hidden;margin:6px 0 2px"
+    return f'<div style="{style}">{drawn}</div>'
+
+
+def line_chart(points: Sequence[float], title: str) -> str:
+    """Draw values as a line from left to right, in the colour of the text."""
+    if not points:
+        return ""
+    last = max(1, len(points) - 1)
+    coordinates = " ".join(
+        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - height * (_HEIGHT - 4):.1f}"
+        for index, height in enumerate(scaled_heights(points if len(points) > 1 else [*points, *points]))
+    )
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'style="vertical-align:middle;max-width:100%"><title>{escape(title)}</title>'
+        f'<polyline points="{coordinates}" fill="none" stroke="currentColor" stroke-width="1.5" opacity=".85"/></svg>'
+    )

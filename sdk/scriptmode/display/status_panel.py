@@ -10,7 +10,6 @@ from scriptmode.core.text import messages, terminal_text
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
-from scriptmode.display.row_allocation import allocate_rows, visible_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ class StatusPanel:
             "metrics": self._metrics(snapshot),
             "hosts": self._hosts(snapshot),
         }
-        allocated = allocate_rows(max(1, max_rows) - 1, [len(section) for section in sections.values()])
+        allocated = _allocate_rows(max(1, max_rows) - 1, [len(section) for section in sections.values()])
         parts = (self._part(section, rows, name) for (name, section), rows in zip(sections.items(), allocated))
         return [_printable(row) for row in (self._head(snapshot), *(row for part in parts for row in part))]
 
@@ -58,7 +57,7 @@ class StatusPanel:
         if name == _MESSAGE:
             # The rows of one text: its beginning says more than a count of them.
             return list(section[:rows])
-        shown = list(section[: visible_count(len(section), rows)])
+        shown = list(section[: formatting.visible_count(len(section), rows)])
         left = len(section) - len(shown)
         return [*shown, self._row((f"  and {left} more {name}" if shown else f"  {left} {name}", "dim"))][:rows]
 
@@ -175,3 +174,16 @@ def _column(cells: Sequence[str], *, right: bool = False) -> list[str]:
 def _printable(row: Text) -> Text:
     """Return a row without control sequences: it contains names and messages of the platform."""
     return row if row.plain.isprintable() else Text(terminal_text.render_line(row.plain))
+
+
+def _allocate_rows(rows: int, wanted: Sequence[int]) -> list[int]:
+    """Allocate rows to sections by the rows that each wants: one to each in order, then one more to each in turn."""
+    allocated = [0] * len(wanted)
+    while rows > 0:
+        unsatisfied = [index for index, count in enumerate(wanted) if allocated[index] < count]
+        if not unsatisfied:
+            break
+        for index in unsatisfied[:rows]:
+            allocated[index] += 1
+        rows -= len(unsatisfied[:rows])
+    return allocated

@@ -6,7 +6,7 @@ import math
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.testing import argument_limits, botocore_models
+from scriptmode.testing import botocore_models
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FakeMetrics:
         }
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("cloudwatch", "get_metric_data", arguments)
+        botocore_models.check_limits("cloudwatch", "get_metric_data", arguments)
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         token = arguments.get("NextToken", "0")
         if not token.isdigit():

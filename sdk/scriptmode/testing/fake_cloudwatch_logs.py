@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.testing import argument_limits
+from scriptmode.testing import botocore_models
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class FakeLogs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("logs", "describe_log_streams", arguments)
+        botocore_models.check_limits("logs", "describe_log_streams", arguments)
         self._check_group(arguments)
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and "logStreamNamePrefix" in arguments:
@@ -85,7 +85,7 @@ class FakeLogs:
         return {"logStreams": found[start:end], **({"nextToken": str(end)} if end < len(found) else {})}
 
     def _events(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("logs", "get_log_events", arguments)
+        botocore_models.check_limits("logs", "get_log_events", arguments)
         self._check_group(arguments)
         name = arguments["logStreamName"]
         stream = next((each for each in self._streams(name) if each.name == name), None)

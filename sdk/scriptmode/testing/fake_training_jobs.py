@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
-from scriptmode.testing import argument_limits, botocore_models
+from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
 
@@ -37,7 +37,7 @@ class FakeTrainingJobs:
     def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account
         if problems := service_model.problems(request, lambda _field, _value: False):
-            raise argument_limits.validation_error(list(map(str, problems)))
+            raise botocore_models.validation_error(list(map(str, problems)))
         name = request["TrainingJobName"]
         if name in account.jobs:
             raise ServiceError(
@@ -88,7 +88,7 @@ class FakeTrainingJobs:
         return {}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("sagemaker", "list_training_jobs", arguments)
+        botocore_models.check_limits("sagemaker", "list_training_jobs", arguments)
         now = self._account.clock.now()
         key = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(
             arguments.get("SortBy", "CreationTime"), "CreationTime"
@@ -100,7 +100,7 @@ class FakeTrainingJobs:
         return {"TrainingJobSummaries": page, **following}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("sagemaker", "list_tags", arguments)
+        botocore_models.check_limits("sagemaker", "list_tags", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:
                 page, following = _page(job.request.get("Tags", []), arguments, _TAGS_A_PAGE)

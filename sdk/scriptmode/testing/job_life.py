@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
@@ -143,13 +144,14 @@ class Life:
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
         """Return each host's lines in order of time."""
         return {
-            host: tuple(sorted((_line(host, line) for line in lines), key=_second)) for host, lines in self.logs.items()
+            host: tuple(sorted((_line(host, line) for line in lines), key=attrgetter("second")))
+            for host, lines in self.logs.items()
         }
 
     def metric_points(self) -> dict[str, tuple[Point, ...]]:
         """Return each metric's values in order of time."""
         return {
-            name: tuple(sorted((_point(name, point) for point in points), key=_second))
+            name: tuple(sorted((_point(name, point) for point in points), key=attrgetter("second")))
             for name, points in self.metrics.items()
         }
 
@@ -225,7 +227,3 @@ def _point(name: str, point: object) -> Point:
     if isinstance(point, tuple) and len(point) == len(fields(Point)):
         return Point(float(point[0]), float(point[1]))
     raise ValueError(f"metrics[{name!r}] has {point!r}; give Point(second, value) or (second, value)")
-
-
-def _second(entry: Line | Point) -> float:
-    return entry.second

@@ -17,9 +17,8 @@ from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine import machines, package
 from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
-from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
-from scriptmode.cli.option_names import translate_errors_to_options
 from scriptmode.cli.options import PLATFORMS, add_options, json_option, profile_option, use_region
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import WholeNumber, parse_pairs
@@ -128,7 +127,7 @@ def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, 
             max_run=settings.max_run,
             tags={
                 **settings.labels,
-                **parse_pairs("--labels", filter(None, labels.split(",")), "key=value,other=value"),
+                **_labels(labels),
             }
             or None,
         )
@@ -188,3 +187,10 @@ def _inputs(
         uri = location_uri(f"--input {name}", location, is_local=is_local)
         channels[name] = TrainingInput(uri, instance_groups=groups)
     return channels or None
+
+
+def _labels(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",") if pair]
+    if not all(key and separator for key, separator, _ in pairs):
+        raise SpecError(f"--labels is {text!r}", advice="write --labels key=value,other=value")
+    return {key: value for key, _, value in pairs}

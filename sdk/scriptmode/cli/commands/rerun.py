@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scriptmode.cli import following
-from scriptmode.cli.error_reporting import EXIT_CODES_HELP
-from scriptmode.cli.option_names import translate_errors_to_options
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.options import job_name_option, job_options, json_option
 from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
 
