@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -11,8 +12,6 @@ from click.shell_completion import CompletionItem
 from scriptmode import ScriptmodeError, TrainingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import click
 
 _Completer = Callable[["click.Context", "click.Parameter", str], Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode import FileSystemInput, TrainingInput
@@ -14,8 +15,6 @@ from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from scriptmode import Failure, HostActivity, JobEvent
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_description import JobDescription

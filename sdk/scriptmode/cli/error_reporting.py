@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +27,6 @@ from scriptmode.cli import output
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.usage_errors import usage_text
 from scriptmode.errors import shorten_values, with_suffix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.

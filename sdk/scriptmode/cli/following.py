@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from scriptmode import ScriptmodeError, TrainingJobError
+from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import output
 from scriptmode.cli.group import INTERRUPTED
 from scriptmode.cli.options import add_options
 from scriptmode.core.platforms.registry import queue_position
 from scriptmode.core.text.messages import still_running
 from scriptmode.display import choose_view
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode import TrainingJob
-
 
 plain_option = click.option(
     "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."

@@ -6,17 +6,15 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from scriptmode import ScriptmodeError
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130

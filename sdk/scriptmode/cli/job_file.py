@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
@@ -16,7 +16,6 @@ from scriptmode.core.spec.whole_numbers import whole_number
 from scriptmode.core.text.messages import did_you_mean, validate_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Container
     from pathlib import Path
 
 #: Keys of a job file that are arguments of ``Estimator.fit``.

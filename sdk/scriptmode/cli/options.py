@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, TypeVar
 
 import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")

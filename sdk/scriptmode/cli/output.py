@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enable
 from scriptmode.core.text.terminal_text import sanitize, wrap_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from scriptmode import LogEvent
 
 _PAGE = 118

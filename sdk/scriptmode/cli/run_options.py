@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from scriptmode.core.spec.metric_definitions import PRESETS
 from scriptmode.core.text.messages import suggest_similar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,8 +14,6 @@ from scriptmode.cli.error_reporting import report_error
 from scriptmode.core.source.source_archive import file_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode import Estimator, TrainingJob
     from scriptmode.cli.run_options import RunOptions
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,8 +18,6 @@ from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_eve
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.core.platforms.base import Platform
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.

@@ -10,11 +10,12 @@ host's last line, and its values of metrics are provisional: the values of the e
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.metric_definitions import Definition
-from scriptmode.core.spec.service_values import HostActivity
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
@@ -22,12 +23,10 @@ from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, 
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.core.spec.service_values import ChannelProgress, LogEvent
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500

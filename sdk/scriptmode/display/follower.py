@@ -16,7 +16,8 @@ from __future__ import annotations
 import time
 from _thread import interrupt_main
 from collections import deque
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,9 +30,6 @@ from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_request import JobRequest

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
-from scriptmode.core.spec.job_failure import traceback_below_error
+from scriptmode.core.spec.job_failure import Failure, traceback_below_error
 from scriptmode.core.text import messages
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import scaled_heights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from scriptmode.core.spec.job_failure import Failure
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 
     _Row = tuple[str, ...]

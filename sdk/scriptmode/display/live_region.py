@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, current_thread, main_thread
 from typing import TYPE_CHECKING, NoReturn, TextIO
@@ -24,7 +25,6 @@ from rich.text import Text
 from scriptmode.core.text.colours import colours_enabled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from types import FrameType
 
 #: Of a terminal of unknown size.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,6 @@ from scriptmode.display import formatting, html_card
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.display.snapshot import Frame
 

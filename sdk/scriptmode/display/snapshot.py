@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.job_failure import may_succeed_again
-from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
+from scriptmode.core.spec.job_failure import Failure, may_succeed_again
+from scriptmode.core.spec.service_values import (
+    COMPLETED,
+    ENDED,
+    FAILED,
+    STOPPED,
+    ChannelProgress,
+    HostActivity,
+    LogEvent,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from scriptmode.core.spec.job_description import JobDescription, Transition
-    from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.core.spec.service_values import LogEvent
 
 
 @dataclass(frozen=True)

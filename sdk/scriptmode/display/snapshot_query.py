@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 from scriptmode.core.handle.activity import find_activity, find_events
 from scriptmode.core.handle.outcome import find_failure
 from scriptmode.core.request.parse import parse_description
-from scriptmode.core.spec.service_values import FAILED, HostActivity
+from scriptmode.core.spec.service_values import FAILED, HostActivity, JobEvent, Metric
 from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
@@ -18,11 +19,8 @@ from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, 
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.service_values import JobEvent, Metric
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,8 +13,6 @@ from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode.display.snapshot import HostStatus, JobSnapshot
 
 STATUS_STYLES = {status: f"bold {colour}" for status, colour in STATUS_COLOURS.items()}

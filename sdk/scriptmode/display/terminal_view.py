@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from scriptmode.core.handle import log_lines
@@ -12,7 +13,6 @@ from scriptmode.display.live_region import LiveRegion
 from scriptmode.display.status_panel import StatusPanel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from scriptmode.core.spec.service_values import LogEvent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from scriptmode.core.handle import log_lines
@@ -11,8 +12,6 @@ from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from typing_extensions import Self
 
     from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription

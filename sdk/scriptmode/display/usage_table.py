@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import TYPE_CHECKING, TextIO
 
@@ -14,8 +15,6 @@ from scriptmode.core.text.terminal_text import align_columns, render_line
 from scriptmode.display.live_region import LiveRegion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from scriptmode.core.spec.job_description import JobDescription
 
 _HEAD = ("JOB", "STATUS", "HOST", "CPU", "MEMORY", "GPU", "GPU MEMORY", "LAST OUTPUT")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scriptmode.errors import ScriptmodeError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

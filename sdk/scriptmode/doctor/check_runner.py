@@ -9,18 +9,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
 from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0

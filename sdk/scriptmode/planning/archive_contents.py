@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,6 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.source.source_archive import Source
 

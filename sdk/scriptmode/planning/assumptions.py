@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.preview import Programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from scriptmode.core.spec.job_request import JobRequest
 
 #: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,

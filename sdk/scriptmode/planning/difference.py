@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from scriptmode.planning.plan_parts import Change, Difference
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode_runtime.report.redaction import Redaction
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import warnings
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.installation import install_command
@@ -21,7 +22,6 @@ from scriptmode.planning import interpreter_query, script_text
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scriptmode.core.platforms.base import Platform

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime.plan import ProcessSpec, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 
 #: Fields of a process and a wait that tell how the launcher stops the one, and where it waits for the other.

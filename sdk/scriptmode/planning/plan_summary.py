@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.inputs import FileSystemInput
@@ -11,8 +12,6 @@ from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 

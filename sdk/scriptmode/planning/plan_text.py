@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.core.text import messages
 from scriptmode.planning.plan_summary import Row, counted_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
     from scriptmode_runtime.plan import ProcessSpec, Wait
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.core.platforms.base import WritesScripts
+from scriptmode.core.platforms.base import Platform, WritesScripts
 from scriptmode.core.request.render import render_request
 from scriptmode.core.spec.inputs import TrainingInput
 from scriptmode.errors import PlatformError
@@ -17,9 +18,6 @@ from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode.core.platforms.base import Platform
     from scriptmode.core.source.rule_files import RuleFile
     from scriptmode.core.source.source_archive import Source
     from scriptmode.core.spec.job_request import JobRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.core.spec.job_request import JobRequest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from scriptmode_runtime import preview
 from scriptmode_runtime.errors import RuntimeFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
     from scriptmode.core.spec.service_values import PlannedHost
     from scriptmode.planning.assumptions import Assumptions
     from scriptmode_runtime.environment import TrainingEnvironment

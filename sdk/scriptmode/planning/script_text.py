@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 _TF_CONFIG = "TF_CONFIG"
 _TEMPORARY = "/tmp"  # noqa: S108 - where scripts save by mistake

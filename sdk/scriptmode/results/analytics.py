@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.arguments import texts
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError
-from scriptmode.results.metrics import import_pandas
+from scriptmode.results.metrics import Metrics, import_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterator
 
-    from scriptmode.results.metrics import Metrics
 
 _COLUMNS = ["timestamp", "metric_name", "value"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from scriptmode.errors import DataError, SpecError
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.results.metrics import Metrics
 

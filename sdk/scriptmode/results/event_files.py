@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,8 +21,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.job_description import JobDescription
 

@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,6 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.job_description import JobDescription
 

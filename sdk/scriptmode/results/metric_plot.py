@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     _Row = Mapping[str, Any]
 
 #: Inches: of the figure's width, and of the height of each metric's axes.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import html
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from scriptmode.core.spec import metric_definitions
 from scriptmode.core.text.messages import did_you_mean, pluralize
 from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, MissingPackageError, SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _DEFINE = (
     'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}], on the command '

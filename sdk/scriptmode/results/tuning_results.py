@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
@@ -11,8 +12,6 @@ from scriptmode.errors import DataError
 from scriptmode.results.metrics import import_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
 _ENDPOINTS = {

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +19,6 @@ from scriptmode.errors import JobNotFoundError, TrainingJobError, TrainingJobFai
 from scriptmode.estimator import Estimator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode.job import TrainingJob

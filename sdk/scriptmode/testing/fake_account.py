@@ -6,14 +6,13 @@ import gzip
 import io
 import tarfile
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.testing import botocore_models
 from scriptmode.testing.job_life import Life
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_clock import FakeClock
     from scriptmode.testing.fake_job import FakeJob
     from scriptmode.testing.service_calls import Call, Fault

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -9,12 +10,9 @@ from scriptmode.testing import botocore_models
 from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_account import FakeAccount
 
-    Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
-
+Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
 _OK = 200
 
 

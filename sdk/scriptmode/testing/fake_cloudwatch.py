@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -10,8 +11,6 @@ from scriptmode.testing import botocore_models
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
 

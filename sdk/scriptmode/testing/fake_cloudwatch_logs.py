@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from scriptmode.testing import botocore_models
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
     from scriptmode.testing.fake_job import FakeJob, HostLog

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
 

@@ -6,6 +6,7 @@ import bisect
 import functools
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from scriptmode.testing.service_calls import deep_copy
 from scriptmode.testing.timeline import Timeline, build_timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_clock import FakeClock
     from scriptmode.testing.job_life import Life, Line, Point
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
-from scriptmode.testing.fake_client import FakeClient
+from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
     from typing import BinaryIO, Optional
 
     from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
     _Extra = Optional[Mapping[str, Any]]
 

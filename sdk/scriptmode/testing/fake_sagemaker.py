@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient
+from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
@@ -15,9 +16,6 @@ from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.service_calls import THROTTLED, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.testing.fake_client import Operation
     from scriptmode.testing.job_life import Life
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
@@ -11,8 +12,6 @@ from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.testing.fake_account import FakeAccount
     from scriptmode.testing.fake_client import Operation
 

@@ -13,12 +13,12 @@ import threading
 import traceback
 import types
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.process import BaseProcess
 
     from typing_extensions import Buffer

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
     Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
     Files = Mapping[str, bytes]

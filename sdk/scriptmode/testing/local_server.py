@@ -8,15 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 #: Seconds in which a server ends after SIGTERM.
 _END_SECONDS = 10.0

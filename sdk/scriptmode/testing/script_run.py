@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.job import TrainingJob

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS
-
-if TYPE_CHECKING:
-    from scriptmode.testing.job_life import Life, Phase
+from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS, Life, Phase
 
 _ENDING_MESSAGES = {
     "Completed": "Training job completed",

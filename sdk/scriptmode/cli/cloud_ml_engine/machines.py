@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
-from scriptmode.cli.cloud_ml_engine.config import KEYS
+from scriptmode.cli.cloud_ml_engine.config import KEYS, Settings
 from scriptmode.core.text.messages import did_you_mean
-
-if TYPE_CHECKING:
-    from scriptmode.cli.cloud_ml_engine.config import Settings
 
 LOCAL = "local_process"
 CUSTOM = "CUSTOM"

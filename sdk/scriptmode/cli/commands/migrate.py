@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,12 +12,7 @@ from scriptmode import DataError
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import json_option
 from scriptmode.core.text.messages import pluralize
-from scriptmode.v2.migrated_file import find_files, migrate_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.v2.migrated_file import MigratedFile
+from scriptmode.v2.migrated_file import MigratedFile, find_files, migrate_file
 
 
 @click.command()

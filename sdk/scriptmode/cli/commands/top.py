@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -16,8 +17,6 @@ from scriptmode.core.request.parse import parse_description
 from scriptmode.display.usage_table import usage_lines, watch_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from scriptmode import HostActivity
     from scriptmode.core.spec.job_description import JobDescription
 
