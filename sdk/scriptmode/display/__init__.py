@@ -30,13 +30,8 @@ _terminal_lock = Lock()
 def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
     """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
 
-    Args:
-        live: True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
-        stream: Output, by default ``sys.stdout``.
-        environ: Environment variables, by default ``os.environ``.
-
-    Raises:
-        SpecError: ``live`` or SCRIPTMODE_VIEW has another value.
+    ``live`` is True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
+    Raises `SpecError` for another value of ``live`` or SCRIPTMODE_VIEW.
     """
     out = sys.stdout if stream is None else stream
     variables = os.environ if environ is None else environ

@@ -115,14 +115,12 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
 
 def _history(snapshot: JobSnapshot, colour: str) -> str:
     """Render the statuses one after another; of a job that has ended also as a bar, which is full by its nature."""
-    history = snapshot.history
-    if not history:
+    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in snapshot.history]
+    if not intervals:
         return ""
-    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in history]
     parts = _stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
     text = " \u203a ".join(
-        escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
-        for interval in history
+        escape(status) + (f" {duration}" if seconds else "") for status, seconds, duration in intervals
     )
     return f'{parts}<div style="opacity:.75;font-size:12px">{text}</div>'
 

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class TuningLines:
-    """Writer of a tuning job's progress.
-
-    Args:
-        training_jobs: Returns its training jobs so far.
-    """
+    """Writer of a tuning job's progress; ``training_jobs`` returns its training jobs so far."""
 
     def __init__(self, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
         self._training_jobs = training_jobs

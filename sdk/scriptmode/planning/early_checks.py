@@ -48,11 +48,8 @@ _CLUSTERS = {contract.PARAMETER_SERVER_ENABLED: "parameter servers", contract.MU
 def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> list[str]:
     """Return a sentence for each setting without an effect and for what probably fails.
 
-    ``sent`` is the source and its archive's URI, if the source is on this machine.
-
-    Raises:
-        SourceError: The hosts' interpreter cannot compile the script.
-        SpecError: The hosts are processes of this machine, which has no ``mpirun`` for them.
+    ``sent`` is the source and its archive's URI, if the source is on this machine. Raises `SourceError` for a script
+    that the hosts' interpreter cannot compile, and `SpecError` for processes of this machine without ``mpirun``.
     """
     python = _host_python(platform, job)
     if python and not job.resources.host_kind.is_scheduled:

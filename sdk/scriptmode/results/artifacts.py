@@ -30,19 +30,10 @@ _DRAFT = ".scriptmode-download-"
 
 
 def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
-    """Download the artifact at ``uri`` into ``folder``, whole or not at all.
+    """Download the artifact at ``uri`` into ``folder``, empty or new, whole or not at all; return its absolute path.
 
-    Args:
-        platform: The platform that can read the URI.
-        uri: An archive, or a prefix with files.
-        folder: A directory that is empty or does not exist.
-        extract: Whether to unpack an archive.
-
-    Returns:
-        The directory, as an absolute path.
-
-    Raises:
-        DataError: Where there is no such artifact, it cannot be unpacked or the directory cannot be written.
+    An archive is unpacked with ``extract``; a prefix with files is downloaded as it is. Raises `DataError` where there
+    is no such artifact, it cannot be unpacked or the directory cannot be written.
     """
     target = Path(folder).expanduser().absolute()
     made: list[Path] = []

@@ -52,21 +52,11 @@ class CopiedFiles:
 def copy_job_files(
     platform: Platform, description: JobDescription, path: str, target: Path, *, host: str | None = None
 ) -> CopiedFiles:
-    """Copy a file or directory of a job, as ``cp -r`` copies it to ``target``.
+    """Copy a file or directory of a job, as ``cp -r`` copies it to ``target``; return what was copied.
 
-    Args:
-        platform: The platform that has the job.
-        description: The description of the job.
-        path: An area, and a path below it: ``model``, ``log/algo-1.log``.
-        target: An existing directory, in which the copy keeps its name; else the name of the copy.
-        host: The host whose directory is read while the job runs; by default the first one.
-
-    Returns:
-        What was copied. Links that lead out of the job's directory, and whatever is not a file, are left out.
-
-    Raises:
-        SpecError: For a path or a host that does not exist; its text lists the names.
-        DataError: Where the files cannot be read or written.
+    ``path`` is an area and a path below it, such as ``log/algo-1.log``. While the job runs it is read on ``host``, by
+    default the first one. Links that lead out of the job's directory, and whatever is not a file, are left out. Raises
+    `SpecError` for a path or a host that does not exist, and `DataError` for files that cannot be read or written.
     """
     try:
         parts = beneath.checked(path).split("/")

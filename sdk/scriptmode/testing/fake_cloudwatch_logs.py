@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,14 +131,9 @@ class FakeLogs:
 
 def _span(stream: _Stream, arguments: Mapping[str, Any]) -> tuple[int, int]:
     """Return the lines between startTime and endTime: the index of the first, and the one after the last."""
-    first, last = 0, stream.count
-    while first < last and stream.timestamp(stream.log.seconds[first]) < arguments.get("startTime", 0):
-        first += 1
-    while "endTime" in arguments and first < last:
-        if stream.timestamp(stream.log.seconds[last - 1]) < arguments["endTime"]:
-            break
-        last -= 1
-    return first, last
+    times = [stream.timestamp(second) for second in stream.log.seconds[: stream.count]]
+    first = bisect.bisect_left(times, arguments.get("startTime", 0))
+    return first, max(first, bisect.bisect_left(times, arguments.get("endTime", math.inf)))
 
 
 def _position(arguments: Mapping[str, Any], first: int, last: int) -> tuple[str, int, int]:

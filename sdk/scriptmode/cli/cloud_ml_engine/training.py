@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine import machines, package
-from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
+from scriptmode.cli.cloud_ml_engine.config import parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
 from scriptmode.cli.options import PLATFORMS, add_options, json_option, profile_option, use_region
@@ -107,13 +108,15 @@ def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, 
     following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
     is_local = given["platform"] == "local"
     settings = parse_settings(config, {**given, "args": arguments_after_dashes()})
+    python = settings.get("pythonVersion")
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
-        found = machines.to_sagemaker_types(found, settings.scale_tier)
-        if settings.region and re.fullmatch(r"[a-z]+-[a-z]+\d+", settings.region):
-            what = f"--region {settings.region!r} is a region of Google Cloud"
+        found = machines.to_sagemaker_types(found, settings["scaleTier"])
+        region = settings.get("region")
+        if region and re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
+            what = f"--region {region!r} is a region of Google Cloud"
             raise SpecError(what, advice="name an AWS Region, such as us-east-1")
-        use_region(click.get_current_context(), None, settings.region)
+        use_region(click.get_current_context(), None, region)
     with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
             **machines.instance_arguments(found),
@@ -122,14 +125,10 @@ def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, 
             **_script_arguments(settings, is_local=is_local),
             role=given["role"],
             image_uri=given["image_uri"],
-            framework_version=settings.runtime_version,
-            py_version=settings.python_version and "py" + settings.python_version.replace(".", ""),
-            max_run=settings.max_run,
-            tags={
-                **settings.labels,
-                **_labels(labels),
-            }
-            or None,
+            framework_version=settings.get("runtimeVersion"),
+            py_version=python and "py" + python.replace(".", ""),
+            max_run=settings.get("scheduling"),
+            tags={**settings["labels"], **_labels(labels)} or None,
         )
         job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
@@ -153,19 +152,19 @@ def _job_name(name: str) -> str:
     return name
 
 
-def _source(package_path: Path, settings: Settings, directory: Path) -> dict[str, Any]:
-    if settings.module is None:
+def _source(package_path: Path, settings: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    if "pythonModule" not in settings:
         raise SpecError("--module-name is missing", advice=f"name the module to run, such as {package_path.name}.task")
-    return package.source_arguments(package_path, settings.module, directory)
+    return package.source_arguments(package_path, settings["pythonModule"], directory)
 
 
-def _script_arguments(settings: Settings, *, is_local: bool) -> dict[str, Any]:
+def _script_arguments(settings: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
     """Return the estimator's arguments for those of the script, with the job's directory as the service passes it."""
-    words = list(settings.args)
-    if settings.job_dir is not None:
+    words = list(settings.get("args", ()))
+    if "jobDir" in settings:
         if any(word.partition("=")[0] == "--job-dir" for word in words):
             raise SpecError("--job-dir is given before and after --", advice="remove the one after --")
-        words += ["--job-dir", resolve_location("--job-dir", settings.job_dir, is_local=is_local)]
+        words += ["--job-dir", resolve_location("--job-dir", settings["jobDir"], is_local=is_local)]
     hyperparameters = parse_hyperparameters(words)
     return {"arguments": words} if hyperparameters is None else {"hyperparameters": hyperparameters}
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import completers, following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.cli.values import WholeNumber
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.command(epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --follow", 1))

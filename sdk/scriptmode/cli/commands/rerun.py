@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.options import job_name_option, job_options, json_option
 from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 _OPTIONS = {
     "job_name": "--job-name",
