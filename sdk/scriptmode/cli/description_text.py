@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from scriptmode import FileSystemInput, TrainingInput
+from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
 from scriptmode.cli.output import format_time
+from scriptmode.core.spec.inputs import Channel
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_failure import summarize_error
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from scriptmode import Failure, HostActivity, JobEvent
-    from scriptmode.core.spec.inputs import Channel
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import ChannelProgress
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {

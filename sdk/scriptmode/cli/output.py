@@ -9,15 +9,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import LogEvent
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.core.text.terminal_text import sanitize, wrap_words
-
-if TYPE_CHECKING:
-    from scriptmode import LogEvent
 
 _PAGE = 118
 

@@ -7,7 +7,8 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,9 +20,6 @@ from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode.core.spec.distribution import NAMES, advise_name
 from scriptmode.core.spec.metric_definitions import PRESETS
 from scriptmode.core.text.messages import suggest_similar
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"
 _JOB_FILES = (".toml", ".yaml", ".yml")

@@ -6,18 +6,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from scriptmode import ScriptmodeError, SourceError, SpecError
+from scriptmode import Estimator, ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import report_error
+from scriptmode.cli.run_options import RunOptions
 from scriptmode.core.source.source_archive import file_versions
 
-if TYPE_CHECKING:
-    from scriptmode import Estimator, TrainingJob
-    from scriptmode.cli.run_options import RunOptions
-
-    _Versions = dict[str, tuple[int, int]]
+_Versions = dict[str, tuple[int, int]]
 
 _POLL_SECONDS = 0.3
 

@@ -11,14 +11,12 @@ import os
 import sys
 from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
+from scriptmode.core.platforms.base import Platform
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.core.text.terminal_text import render_line
@@ -21,12 +23,6 @@ from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, create_snapshot
 from scriptmode.errors import DataError
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_failure import Failure
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500

@@ -19,21 +19,19 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode.core.handle.outcome import find_failure
+from scriptmode.core.platforms.base import Platform
 from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import HostActivity, LogEvent
 from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import HostActivity, LogEvent
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scriptmode.core.spec.inputs import LEAST_RATE
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.core.text import messages
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.service_values import HostActivity
-    from scriptmode.display.snapshot import ChannelStatus
+from scriptmode.display.snapshot import ChannelStatus
 
 #: Seconds without output after which a host is called silent.
 SILENT_SECONDS = 10.0

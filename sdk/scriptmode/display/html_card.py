@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from scriptmode.core.spec.job_failure import Failure, traceback_below_error
 from scriptmode.core.text import messages
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import scaled_heights
+from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 
-if TYPE_CHECKING:
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
-
-    _Row = tuple[str, ...]
-    _T = TypeVar("_T")
+_Row = tuple[str, ...]
+_T = TypeVar("_T")
 
 #: Readable on white and on black: the middle of the scale.
 _COLOURS = {

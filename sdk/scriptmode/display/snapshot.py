@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
+from scriptmode.core.spec.job_description import JobDescription, Transition
 from scriptmode.core.spec.job_failure import Failure, may_succeed_again
 from scriptmode.core.spec.service_values import (
     COMPLETED,
@@ -16,11 +17,6 @@ from scriptmode.core.spec.service_values import (
     HostActivity,
     LogEvent,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from scriptmode.core.spec.job_description import JobDescription, Transition
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, TypeVar
+from typing import Callable, TypeVar
 
 from scriptmode.core.handle.activity import find_activity, find_events
 from scriptmode.core.handle.outcome import find_failure
+from scriptmode.core.platforms.base import Platform
 from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.service_values import FAILED, HostActivity, JobEvent, Metric
 from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, create_snapshot
 from scriptmode.errors import ScriptmodeError
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -11,9 +10,7 @@ from scriptmode.core.text import messages, terminal_text
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
-
-if TYPE_CHECKING:
-    from scriptmode.display.snapshot import HostStatus, JobSnapshot
+from scriptmode.display.snapshot import HostStatus, JobSnapshot
 
 STATUS_STYLES = {status: f"bold {colour}" for status, colour in STATUS_COLOURS.items()}
 _RUNNING_STYLE = f"bold {RUNNING}"

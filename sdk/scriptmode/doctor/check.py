@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from scriptmode.errors import ScriptmodeError
+from scriptmode.errors import ScriptmodeError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 #: What a job may use, and the checks that it needs.

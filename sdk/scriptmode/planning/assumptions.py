@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.image_support import is_aws_image
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.text.messages import pluralize
 from scriptmode_runtime import contract
 from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.preview import Programs
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.job_request import JobRequest
 
 #: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,
 #: from "Run GPU jobs" (AWS Batch User Guide).

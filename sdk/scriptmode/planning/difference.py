@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request import parse, rerun
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS
 from scriptmode.core.spec.training_job import CODE_CHANNEL
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents
+from scriptmode.planning.archive_contents import ArchiveContents
 from scriptmode.planning.plan_parts import Change, Difference
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.report.redaction import Redaction
 
 #: Fields that identify the members of a list.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")

@@ -12,21 +12,17 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from scriptmode.core.machine.installation import install_command
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.source.source_archive import Source
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.unused_settings import unused_settings
 from scriptmode.core.text.messages import pluralize
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.planning import interpreter_query, script_text
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.source.source_archive import Source
-    from scriptmode.core.spec.job_request import JobRequest
 
 _REQUIREMENTS, _PROJECT, _SETUP = "requirements.txt", "pyproject.toml", "setup.py"
 #: Modules whose names differ from those of the distributions that install them.

@@ -5,12 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 from scriptmode_runtime.plan import ProcessSpec, Wait
-
-if TYPE_CHECKING:
-    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 
 #: Fields of a process and a wait that tell how the launcher stops the one, and where it waits for the other.
 _OF_THE_LAUNCHER = ("stop", "endpoint")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from scriptmode_runtime.plan import ProcessSpec, Wait
+from scriptmode_runtime.plan import ProcessSpec, Wait
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import escape_unprintable
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.

@@ -6,14 +6,12 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from scriptmode.core.text import messages
+from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 from scriptmode.planning.plan_summary import Row, counted_types
-
-if TYPE_CHECKING:
-    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
-    from scriptmode_runtime.plan import ProcessSpec, Wait
+from scriptmode_runtime.plan import ProcessSpec, Wait
 
 #: Characters of a variable that are shown: with many hosts some have thousands.
 _LONGEST = 400

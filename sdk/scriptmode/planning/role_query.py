@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.hosts import LOCAL_PROCESS
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.job_request import JobRequest
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:

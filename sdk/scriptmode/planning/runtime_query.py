@@ -7,18 +7,16 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.machine.programs import run_program
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError, SpecError
+from scriptmode.planning.assumptions import Assumptions
 from scriptmode_runtime import preview
+from scriptmode_runtime.environment import TrainingEnvironment
 from scriptmode_runtime.errors import RuntimeFailure
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.service_values import PlannedHost
-    from scriptmode.planning.assumptions import Assumptions
-    from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.report.redaction import Redaction
 
 #: Seconds for the answer of another interpreter, on a loaded machine.
 _SECONDS = 60.0

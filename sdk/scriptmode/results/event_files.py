@@ -11,18 +11,16 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 from urllib.parse import unquote, urlparse
 
+from scriptmode.core.platforms.base import Platform
 from scriptmode.core.request.parse import parse_description
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"

@@ -15,17 +15,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
 from scriptmode.errors import DataError, SpecError
 from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 #: The areas of a job, and the directory of each in a host's ``/opt/ml``.
 AREAS = {

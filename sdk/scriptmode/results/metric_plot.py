@@ -5,12 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.errors import MissingPackageError
 
-if TYPE_CHECKING:
-    _Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 #: Inches: of the figure's width, and of the height of each metric's axes.
 _WIDTH, _HEIGHT = 7.0, 2.4

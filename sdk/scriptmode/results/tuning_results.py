@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request import tuning
+from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError
 from scriptmode.results.metrics import import_pandas
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
 _COLUMNS = (

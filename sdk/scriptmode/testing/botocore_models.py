@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 _ENDPOINTS = {
     "cloudwatch": "https://monitoring.{region}.{suffix}/",

@@ -7,15 +7,13 @@ import io
 import tarfile
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.job_life import Life
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_clock import FakeClock
-    from scriptmode.testing.fake_job import FakeJob
-    from scriptmode.testing.service_calls import Call, Fault
+from scriptmode.testing.service_calls import Call, Fault
 
 
 class FakeAccount:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_account import FakeAccount
 
 Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
 _OK = 200

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 DIMENSION = "TrainingJobName"

@@ -7,15 +7,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
+from scriptmode.testing.fake_job import FakeJob, HostLog
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
-    from scriptmode.testing.fake_job import FakeJob, HostLog
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: The most streams in an answer (DescribeLogStreams, API reference).

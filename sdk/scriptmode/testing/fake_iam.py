@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
 
 class FakeIdentity:

@@ -8,16 +8,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.training_job import Limits
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.job_life import Life, Line, Point
 from scriptmode.testing.service_calls import deep_copy
 from scriptmode.testing.timeline import Timeline, build_timeline
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_clock import FakeClock
-    from scriptmode.testing.job_life import Life, Line, Point
 
 _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
 #: The share of a spot job's time that it pays for.

@@ -6,20 +6,16 @@ import hashlib
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO, Optional
 
 from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.service_calls import ServiceError
 
-if TYPE_CHECKING:
-    from datetime import datetime
-    from typing import BinaryIO, Optional
-
-    from scriptmode.testing.fake_account import FakeAccount
-
-    _Extra = Optional[Mapping[str, Any]]
+_Extra = Optional[Mapping[str, Any]]
 
 #: The most keys in an answer (ListObjectsV2, API reference).
 _KEYS_A_PAGE = 1000

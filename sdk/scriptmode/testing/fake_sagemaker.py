@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import FakeClient, Operation
@@ -13,10 +13,8 @@ from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
 from scriptmode.testing.fake_iam import FakeIdentity
 from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
+from scriptmode.testing.job_life import Life
 from scriptmode.testing.service_calls import THROTTLED, Fault
-
-if TYPE_CHECKING:
-    from scriptmode.testing.job_life import Life
 
 
 class FakeSageMaker(FakeAccount):

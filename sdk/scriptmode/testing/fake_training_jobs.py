@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request import service_model
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
 #: The most entries in an answer when the call does not say (ListTrainingJobs and ListTags, API reference).
 _JOBS_A_PAGE = 10

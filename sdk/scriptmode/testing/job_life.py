@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Union
+from typing import Union
 
-if TYPE_CHECKING:
-    Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
-    Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
-    Files = Mapping[str, bytes]
+Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
+Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
+Files = Mapping[str, bytes]
 
 #: SecondaryStatus of a job that goes on, with what the service says on entering it (DescribeTrainingJob).
 MESSAGES = {

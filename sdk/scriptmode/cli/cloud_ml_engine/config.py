@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Callable
+from pathlib import Path
+from typing import Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
 from scriptmode.core.machine.yaml_files import parse_yaml
 from scriptmode.core.text.messages import validate_keys
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _TRAINING_INPUT = "trainingInput"
 _JOB_KEYS = ("jobId", _TRAINING_INPUT, "labels")

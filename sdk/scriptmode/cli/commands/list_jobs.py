@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,9 +16,7 @@ from scriptmode.cli.options import account_options, json_option, no_jobs_text, p
 from scriptmode.cli.values import WholeNumber, convert_time
 from scriptmode.core.spec.service_values import STATUSES, suggest_status
 from scriptmode.core.text.terminal_text import escape_unprintable
-
-if TYPE_CHECKING:
-    from scriptmode.display.job_list import JobList
+from scriptmode.display.job_list import JobList
 
 #: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
 _LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
