@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from scriptmode.core.platforms.base import Platform, WritesScripts
 from scriptmode.core.request.render import render_request
+from scriptmode.core.source.rule_files import RuleFile
+from scriptmode.core.source.source_archive import Source
 from scriptmode.core.spec.inputs import TrainingInput
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions, plan_text
+from scriptmode.planning.archive_contents import ArchiveContents
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from scriptmode.core.source.rule_files import RuleFile
-    from scriptmode.core.source.source_archive import Source
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import PlannedHost
-    from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode_runtime.preview import Preview
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.preview import Preview
+from scriptmode_runtime.report.redaction import Redaction
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What `Estimator.fit` would send: the request, the source with its archive's URI if it has one, files of rules."""
-
-    request: JobRequest
-    source: tuple[Source, str] | None = None
-    rule_files: tuple[RuleFile, ...] = ()
 
 
 class _Source(NamedTuple):
@@ -46,14 +34,20 @@ class _Source(NamedTuple):
     note: str = ""
 
 
-def create_plan(platform: Platform, sent: Submission, against: Any = None) -> Plan:
-    """Create a plan, compared with the job ``against``, a `scriptmode.TrainingJob`.
+def create_plan(
+    platform: Platform,
+    job: JobRequest,
+    sent: tuple[Source, str] | None,
+    rule_files: Sequence[RuleFile],
+    against: Any = None,
+) -> Plan:
+    """Create a plan of what `Estimator.fit` would send, compared with the job ``against``, a `scriptmode.TrainingJob`.
 
-    Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
+    ``sent`` is the source with its archive's URI. Raises `SpecError` with the runtime's message for what the hosts
+    would refuse, and what the platform raises.
     """
-    job = sent.request
     request, hosts = copy.deepcopy(render_request(job)), platform.planned_hosts(job)
-    source = _source(platform, sent, job, is_compared=against is not None)
+    source = _source(platform, job, sent, is_compared=against is not None)
     comparison = None
     if against is not None:
         from scriptmode.planning import difference
@@ -77,7 +71,7 @@ def create_plan(platform: Platform, sent: Submission, against: Any = None) -> Pl
     notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
     if job.resources.host_kind.is_scheduled and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
-    notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
+    notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
     return Plan(
@@ -99,9 +93,9 @@ def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
             yield f"channel {channel.name!r}: {source.s3_data} exists, and this machine's credentials may read it"
 
 
-def _source(platform: Platform, sent: Submission, job: JobRequest, *, is_compared: bool) -> _Source:
-    if sent.source is not None:
-        source, uri = sent.source
+def _source(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, is_compared: bool) -> _Source:
+    if sent is not None:
+        source, uri = sent
         if source.archive is None:
             return _opened(uri, archive_contents.read_unpacked(source, job.program, is_compared=is_compared))
         return _opened(uri, archive_contents.read_archive(source.archive.data, job.program))
