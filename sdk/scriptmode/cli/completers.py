@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
+import click
 from click.shell_completion import CompletionItem
 
 from scriptmode import ScriptmodeError, TrainingJob
 
-if TYPE_CHECKING:
-    import click
-
-_Completer = Callable[["click.Context", "click.Parameter", str], Any]
+_Completer = Callable[[click.Context, click.Parameter, str], Any]
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 
 class TuningLines:
@@ -26,7 +21,7 @@ class TuningLines:
         self._shown: set[str] = set()
         self._line = ProgressLine()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> TuningLines:  # noqa: PYI034 - Self is not in Python 3.9's typing
         return self
 
     def __exit__(self, *_: object) -> None:

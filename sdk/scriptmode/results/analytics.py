@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.spec.arguments import texts
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError
 from scriptmode.results.metrics import Metrics, import_pandas
-
-if TYPE_CHECKING:
-    import os
-
 
 _COLUMNS = ["timestamp", "metric_name", "value"]
 

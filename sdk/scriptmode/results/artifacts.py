@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
-
-if TYPE_CHECKING:
-    import os
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_request import JobRequest
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
