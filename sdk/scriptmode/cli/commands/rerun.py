@@ -12,12 +12,7 @@ from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_
 from scriptmode.cli.options import job_name_option, job_options, json_option
 from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
 
-_OPTIONS = {
-    "job_name": "--job-name",
-    "instance_count": "--instance-count",
-    "max_run": "--max-run",
-    "max_wait": "--max-wait",
-}
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("job_name", "instance_count", "max_run", "max_wait")}
 
 
 @click.command(epilog=EXIT_CODES_HELP)
