@@ -269,10 +269,10 @@ class Estimator(LatestJob, Arguments):
         from scriptmode.job import resolve_job
         from scriptmode.planning import early_checks, planner
 
-        submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
-        log_lines.warn(early_checks.check_job(self.platform, submission.request, submission.source), sys.stderr)
+        request, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        log_lines.warn(early_checks.check_job(self.platform, request, source), sys.stderr)
         job = None if against is None else resolve_job(against, self.platform)
-        return planner.create_plan(self.platform, submission, job)
+        return planner.create_plan(self.platform, request, source, rule_files, job)
 
     def fit(
         self,

@@ -15,8 +15,8 @@ from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
-from scriptmode.display.html_charts import line_chart
-from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, Observations
+from scriptmode.display.html_card import line_chart
+from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 from scriptmode.testing import Life
 
 
@@ -94,7 +94,7 @@ def test_a_card_says_how_much_it_leaves_out():
     data = tuple(ChannelStatus(ChannelProgress(f"data-{number}", "File", 1, 2)) for number in range(12))
     metrics = tuple(MetricSummary(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
     hosts = tuple(HostStatus(f"algo-{number}") for number in range(1, 10))
-    view = JobSnapshot("job-1", "Failed", observed=Observations(hosts, data, metrics))
+    view = JobSnapshot("job-1", "Failed", hosts=hosts, channels=data, metrics=metrics)
     card = html_card.render_card(view, log_locations={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
     for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
         assert f">{said}<" in card

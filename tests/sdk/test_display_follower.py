@@ -45,9 +45,9 @@ def test_a_line_without_an_end_is_shown_while_it_is_written():
     Follower("job-1", Writing(["over loss=0.25"]), view).run()
     assert "1 of many" not in screen.getvalue()
     assert screen.frames[-1].count(" all of many loss=0.25\n") == 1
-    (loss,) = view.frame.snapshot.observed.metrics
+    (loss,) = view.frame.snapshot.metrics
     assert (loss.count, loss.last) == (1, 0.25)
-    assert view.frame.snapshot.observed.hosts[0].line == "over loss=0.25"
+    assert view.frame.snapshot.hosts[0].line == "over loss=0.25"
 
 
 class OddProgress(Job):
@@ -129,7 +129,7 @@ def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
     fake.clock.advance(10_000)
     view = Last()
     Follower("job-1", job.platform, view).run()
-    assert [each.count for each in view.frame.snapshot.observed.metrics] == [6000]
+    assert [each.count for each in view.frame.snapshot.metrics] == [6000]
 
 
 def test_a_terminal_of_few_characters_is_written_to_in_those():

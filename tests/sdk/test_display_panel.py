@@ -68,18 +68,18 @@ def writing(**lines):
 def test_a_line_that_has_not_ended_is_the_hosts_line_without_control_sequences():
     collector = collected([("algo-1", "one"), ("algo-2", "two")])
     collector.set_activity(writing(algo_1="\x1b[2J\r 10%\x1b]0;title\x07\r\x1b[31m 20%\x1b[0m", algo_2="  \r  "))
-    assert [each.line for each in collector.snapshot(NOW).observed.hosts] == ["20%", "two"]
+    assert [each.line for each in collector.snapshot(NOW).hosts] == ["20%", "two"]
     assert ">20%<" in html_card.render_card(collector.snapshot(NOW), log_locations={})
     collector.add_event(LogEvent("algo-1", " 10%\r 20%\rdone"))
     collector.set_activity(writing(algo_1="", algo_2=""))
-    assert [each.line for each in collector.snapshot(NOW).observed.hosts] == ["done", "two"]
+    assert [each.line for each in collector.snapshot(NOW).hosts] == ["done", "two"]
     collector.set_activity(writing(algo_3="\r1%"))
-    assert [each.name for each in collector.snapshot(NOW).observed.hosts] == ["algo-1", "algo-2", "algo-3"]
+    assert [each.name for each in collector.snapshot(NOW).hosts] == ["algo-1", "algo-2", "algo-3"]
 
 
 def test_the_values_of_a_line_that_has_not_ended_are_replaced_by_those_of_the_ended_line():
     def losses():
-        (loss,) = collector.snapshot(NOW).observed.metrics
+        (loss,) = collector.snapshot(NOW).metrics
         return loss.count, loss.last, loss.points
 
     collector = collected([("algo-1", "loss=9")])
@@ -98,7 +98,7 @@ LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8
 
 def test_a_metric_of_several_hosts_shows_the_first_host_with_its_name():
     view = collected(LOSSES).snapshot(NOW)
-    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.observed.metrics]
+    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.metrics]
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
@@ -106,7 +106,7 @@ def test_a_metric_of_several_hosts_shows_the_first_host_with_its_name():
     (row,) = [row for row in rows(view, 31, 30) if row.startswith("  loss")]
     assert row.rstrip() == "  loss         1 █▁"
     assert "<b>loss</b> of algo-1" in html_card.render_card(view, log_locations={})
-    (loss,) = collected([*LOSSES[:1], ("algo-2", "loss=.")]).snapshot(NOW).observed.metrics
+    (loss,) = collected([*LOSSES[:1], ("algo-2", "loss=.")]).snapshot(NOW).metrics
     assert (loss.count, loss.last, loss.host) == (1, 9.0, "")
 
 

@@ -10,83 +10,47 @@ import warnings
 
 import click
 
-from scriptmode.cli.group import MainGroup, Verb
+from scriptmode.cli.group import MainGroup
 
-#: The verbs, by the sections of the help. Each text is the first sentence of the verb's own help.
+#: The verbs by the sections of the help, each with the first sentence of its own help. `MainGroup` finds their modules.
 SECTIONS = {
     "Start a job": {
-        "init": Verb(
-            "scriptmode.cli.commands.init:init",
-            "Write a training script, its test, a job file and a little data to start from.",
-        ),
-        "plan": Verb("scriptmode.cli.commands.plan:plan", "Show what a training job would run, without starting it."),
-        "run": Verb("scriptmode.cli.commands.run:run", "Start a training job, and follow its log until it ends."),
-        "rerun": Verb(
-            "scriptmode.cli.commands.rerun:rerun",
-            "Start a copy of JOB under a new name, and follow its log until it ends.",
-        ),
+        "init": "Write a training script, its test, a job file and a little data to start from.",
+        "plan": "Show what a training job would run, without starting it.",
+        "run": "Start a training job, and follow its log until it ends.",
+        "rerun": "Start a copy of JOB under a new name, and follow its log until it ends.",
     },
     "Follow jobs": {
-        "list": Verb("scriptmode.cli.commands.list_jobs:list_jobs", "List training jobs, newest first."),
-        "describe": Verb("scriptmode.cli.commands.describe:describe", "Print a summary of JOB."),
-        "logs": Verb("scriptmode.cli.commands.logs:logs", "Print the log of JOB, each line with the name of its host."),
-        "attach": Verb(
-            "scriptmode.cli.commands.attach:attach", "Print a summary of JOB and, while it runs, follow its log."
-        ),
-        "top": Verb(
-            "scriptmode.cli.commands.top:top",
-            "Show the resources that the hosts of each JOB of this machine use, by default of all running jobs.",
-        ),
-        "exec": Verb(
-            "scriptmode.cli.commands.exec_command:exec_command",
-            "Run COMMAND in the environment of a running host of this machine.",
-        ),
+        "list": "List training jobs, newest first.",
+        "describe": "Print a summary of JOB.",
+        "logs": "Print the log of JOB, each line with the name of its host.",
+        "attach": "Print a summary of JOB and, while it runs, follow its log.",
+        "top": "Show the resources that the hosts of each JOB of this machine use, by default of all running jobs.",
+        "exec": "Run COMMAND in the environment of a running host of this machine.",
     },
     "Results": {
-        "metrics": Verb(
-            "scriptmode.cli.commands.metrics:metrics",
-            "Print the values of the metrics that were found in the log of JOB.",
-        ),
-        "compare": Verb(
-            "scriptmode.cli.commands.compare:compare", "Compare the settings and the metrics of several jobs."
-        ),
-        "model": Verb("scriptmode.cli.commands.model:model", "Download the model that a job trained."),
-        "cp": Verb(
-            "scriptmode.cli.commands.cp:cp",
-            "Copy a file or directory of JOB to TARGET, by default into the current directory.",
-        ),
+        "metrics": "Print the values of the metrics that were found in the log of JOB.",
+        "compare": "Compare the settings and the metrics of several jobs.",
+        "model": "Download the model that a job trained.",
+        "cp": "Copy a file or directory of JOB to TARGET, by default into the current directory.",
     },
     "End and delete jobs": {
-        "stop": Verb("scriptmode.cli.commands.stop:stop", "Stop each JOB."),
-        "rm": Verb(
-            "scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, including its log and its results."
-        ),
-        "prune": Verb(
-            "scriptmode.cli.commands.prune:prune",
-            "Delete old jobs of this machine that ended, sources that no job needs, and cached downloads "
-            "and environments.",
+        "stop": "Stop each JOB.",
+        "rm": "Delete each JOB of this machine, including its log and its results.",
+        "prune": (
+            "Delete old jobs of this machine that ended, sources that no job needs, and cached "
+            "downloads and environments."
         ),
     },
     "Set up": {
-        "doctor": Verb(
-            "scriptmode.cli.commands.doctor:doctor",
-            "Check whether training jobs can run, and print how to fix problems.",
-        ),
-        "image": Verb("scriptmode.cli.commands.image:image", "Build the training image, and push it to a registry."),
-        "serve": Verb(
-            "scriptmode.cli.commands.serve:serve", "Serve SageMaker's training API, whose jobs run on this machine."
-        ),
-        "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
+        "doctor": "Check whether training jobs can run, and print how to fix problems.",
+        "image": "Build the training image, and push it to a registry.",
+        "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
+        "completion": "Print the completion script of a shell.",
     },
     "From other tools": {
-        "migrate": Verb(
-            "scriptmode.cli.commands.migrate:migrate",
-            "Show what has to change in programs of the SageMaker SDK v2 or v1.",
-        ),
-        "jobs": Verb(
-            "scriptmode.cli.cloud_ml_engine.jobs:jobs",
-            "Submit and manage training jobs with the commands of Cloud ML Engine.",
-        ),
+        "migrate": "Show what has to change in programs of the SageMaker SDK v2 or v1.",
+        "jobs": "Submit and manage training jobs with the commands of Cloud ML Engine.",
     },
 }
 #: Words of other tools for the same verbs; the help does not list them.
@@ -98,14 +62,13 @@ SYNONYMS = {
     **dict.fromkeys(("cancel", "kill"), "stop"),
     "delete": "rm",
 }
-_BROWSER = "scriptmode serve shows jobs in a browser, at its URL"
 #: Verbs of other tools that scriptmode does not have, and what to do instead.
 INSTEAD = {
     "deploy": "serving is not part of scriptmode; to get the trained model, run scriptmode model download JOB",
     "ssh": "to run a command on a running host, run scriptmode exec JOB COMMAND",
     "tensorboard": "in Python, scriptmode.TrainingJob.attach(NAME).tensorboard() starts it",
     **dict.fromkeys(("tune", "tuner"), "hyperparameters are tuned in Python, by scriptmode.Tuner(...).fit(...)"),
-    **dict.fromkeys(("ui", "dashboard", "web"), _BROWSER),
+    **dict.fromkeys(("ui", "dashboard", "web"), "scriptmode serve shows jobs in a browser, at its URL"),
 }
 
 

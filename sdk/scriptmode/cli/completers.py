@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
+import click
 from click.shell_completion import CompletionItem
 
 from scriptmode import ScriptmodeError, TrainingJob
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import click
-
-_Completer = Callable[["click.Context", "click.Parameter", str], Any]
+_Completer = Callable[[click.Context, click.Parameter, str], Any]
 
 
-def complete_job(
-    ctx: click.Context,  # noqa: ARG001 - click's signature of a completer
-    param: click.Parameter,  # noqa: ARG001 - as above
-    incomplete: str,
-) -> list[str]:
+def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of this machine's readable jobs that begin with ``incomplete``, newest first."""
     return [job["TrainingJobName"] for job in _list_jobs(incomplete) if is_readable(job)]
 
 
-def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names that `complete_job` returns, and those of jobs whose files are damaged."""
     return [job["TrainingJobName"] for job in _list_jobs(incomplete)]
 
@@ -37,42 +30,34 @@ def is_readable(job: Mapping[str, Any]) -> bool:
     return bool(job["TrainingJobStatus"] != "Unreadable")
 
 
-def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of this machine's jobs that have not ended."""
     running = ("InProgress", "Stopping")
     return [job["TrainingJobName"] for job in _list_jobs(incomplete) if job["TrainingJobStatus"] in running]
 
 
-def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the metrics of the job that the command line names."""
     found = _query_job(ctx, lambda job: job.describe().get("AlgorithmSpecification", {}).get("MetricDefinitions", []))
     return _filter_prefix(incomplete, (each["Name"] for each in found))
 
 
-def complete_host(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+def complete_host(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the hosts of the job that the command line names."""
     return _filter_prefix(incomplete, _query_job(ctx, lambda job: job.hosts))
 
 
-def complete_file(
-    ctx: click.Context,  # noqa: ARG001 - as above
-    param: click.Parameter,  # noqa: ARG001 - as above
-    incomplete: str,
-) -> list[CompletionItem]:
+def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return an item that makes the shell complete files and directories."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def complete_directory(
-    ctx: click.Context,  # noqa: ARG001 - as above
-    param: click.Parameter,  # noqa: ARG001 - as above
-    incomplete: str,
-) -> list[CompletionItem]:
+def complete_directory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return an item that makes the shell complete directories."""
     return [CompletionItem(incomplete, type="dir")]
 
 
-def complete_channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+def complete_channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Return the files and directories that complete the value of ``NAME=VALUE``.
 
     zsh and fish complete the whole word. bash splits it at ``=`` and completes the value alone (`ProgramCommand`).

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
-from scriptmode import FileSystemInput, TrainingInput
+from scriptmode import Failure, FileSystemInput, HostActivity, JobEvent, TrainingInput
 from scriptmode.cli.output import format_time
+from scriptmode.core.spec.inputs import Channel
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_failure import summarize_error
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from scriptmode import Failure, HostActivity, JobEvent
-    from scriptmode.core.spec.inputs import Channel
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import ChannelProgress
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {
@@ -46,37 +41,36 @@ def render_description(
     masked, and control characters are escaped. ``colour_status`` gets the status. ``progress``: what the channels'
     objects were compared with. ``events``: what the job lost and did again.
     """
-    warnings = "\n".join(map(str, events))
     rows: list[tuple[str, str]] = []
-    for label, value in _rows(description, activity or {}, failure, progress):
-        lines = value.splitlines() or [""]
-        rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
-    if warnings:
-        first, *others = warnings.splitlines()
-        rows += [("warning", first), *(("", each) for each in others)]
+    warnings = "\n".join(map(str, events))
+    found = {**_labelled(description, activity or {}, failure, progress), "warning": warnings}
+    for label, value in found.items():
+        if value:
+            first, *others = value.splitlines() or [""]
+            rows += [(label, first), *(("", each) for each in others)]
     width = max(len(label) for label, _ in rows)
     lines = [
         escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows
     ]
     status = str(description.status)
-    is_status = [label == "status" for label, _ in rows]
     return "\n".join(
-        line.replace(status, colour_status(status), 1) if each else line for line, each in zip(lines, is_status)
+        line.replace(status, colour_status(status), 1) if label == "status" else line
+        for line, (label, _) in zip(lines, rows)
     )
 
 
-def _rows(
+def _labelled(
     description: JobDescription,
     activity: Mapping[str, HostActivity],
     failure: Failure | None,
     progress: Iterable[ChannelProgress],
-) -> Iterator[tuple[str, str]]:
-    """Yield the labels and values that a job has."""
+) -> dict[str, str | None]:
+    """Return what a job may have by its label."""
     job = description.job
     parameters = {key: _value(key, each) for key, each in job.hyperparameters.items()}
     given = {key: each for key, each in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
-    found = {
+    return {
         "job": job.name,
         "status": _status(description),
         "message": description.stop_message if description.has_ended else description.message,
@@ -94,7 +88,6 @@ def _rows(
         "output": job.output.path,
         "model": description.model_uri,
     }
-    yield from ((label, value) for label, value in found.items() if value)
 
 
 def _status(description: JobDescription) -> str:

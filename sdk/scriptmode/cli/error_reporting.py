@@ -1,10 +1,12 @@
-"""Reporting errors: the message on stderr, and the exit code, which is the job's own if a job failed."""
+"""Reporting errors: the message on stderr, with options instead of arguments, and the exit code, a failed job's own."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -22,10 +24,9 @@ from scriptmode import (
     TrainingJobStopped,
 )
 from scriptmode.cli import output
-from scriptmode.cli.option_names import error_text
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.usage_errors import usage_text
-from scriptmode.errors import shorten_values
+from scriptmode.errors import shorten_values, with_suffix
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
@@ -39,21 +40,39 @@ Exit code: that of the script if it failed, otherwise
   143  The job was stopped."""
 #: Secondary statuses of jobs that exceeded a time limit. Their exit code is that of timeout(1).
 _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+#: Options that stand for what errors of every kind name.
+_COMMON_OPTIONS = {"region": "--region", "profile": "--profile", "metric_definitions": "--metric NAME=REGEX"}
+
+
+@contextmanager
+def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Append to an error the option that stands for its argument; ``options`` is by argument."""
+    try:
+        yield
+    except ScriptmodeError as error:
+        option = options.get(error.argument or "")
+        # `_error_text` appends the option of the others.
+        if option is None or error.argument in _COMMON_OPTIONS:
+            raise
+        raise with_suffix(error, f"({option})") from error
+
+
+def _error_text(error: ScriptmodeError) -> str:
+    """Return the text of an error, with the option that stands for its argument if each command has it."""
+    option = _COMMON_OPTIONS.get(error.argument or "")
+    return f"{error} ({option})" if option else str(error)
 
 
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the command for an error."""
-    if isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)) or _is_about_argument(error):
+    # Whether a job exists is an answer, which does not depend on where it was looked for.
+    is_found = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
+    is_about_argument = is_found and getattr(error, "argument", None) is not None
+    if is_about_argument or isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)):
         return USAGE
     if isinstance(error, TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED
     return (error.failure.exit_code if isinstance(error, TrainingJobFailed) else None) or FAILED
-
-
-def _is_about_argument(error: BaseException) -> bool:
-    # Whether a job exists is an answer, which does not depend on where it was looked for.
-    is_error = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
-    return is_error and error.argument is not None  # type: ignore[attr-defined]
 
 
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
@@ -86,7 +105,7 @@ def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, ScriptmodeError):
-        return error_text(error)
+        return _error_text(error)
     return _os_error_message(error) if isinstance(error, OSError) else str(error)
 
 

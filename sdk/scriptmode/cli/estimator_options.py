@@ -8,7 +8,7 @@ from typing import Any, Callable
 import click
 
 from scriptmode.cli import completers, job_file
-from scriptmode.cli.options import account_options, job_name_option, json_option, platform_option
+from scriptmode.cli.options import account_options, add_options, job_name_option, json_option, platform_option
 from scriptmode.cli.values import WholeNumber
 from scriptmode.core.spec.inputs import INPUT_MODES
 
@@ -44,23 +44,18 @@ _COMPLETERS = {
 }
 
 
-def _single_options() -> dict[str, Callable[..., Any]]:
-    """Return the options of `_SINGLE`, with the arguments' own names and types."""
-    types = job_file.estimator_arguments()
-    return {
-        argument: click.option(
-            f"--{argument.replace('_', '-')}",
-            type=_AT_LEAST_1 if int in types[argument] else None,
-            metavar=metavar,
-            shell_complete=_COMPLETERS.get(argument),
-            help=text,
-        )
-        for argument, (metavar, text) in _SINGLE.items()
-    }
-
-
-#: Options that stand for one argument of the estimator each, by that argument.
-SINGLE_OPTIONS = _single_options()
+_TYPES = job_file.estimator_arguments()
+#: Options that stand for one argument of the estimator each, by that argument, with its name and type.
+SINGLE_OPTIONS = {
+    argument: click.option(
+        f"--{argument.replace('_', '-')}",
+        type=_AT_LEAST_1 if int in _TYPES[argument] else None,
+        metavar=metavar,
+        shell_complete=_COMPLETERS.get(argument),
+        help=text,
+    )
+    for argument, (metavar, text) in _SINGLE.items()
+}
 #: Options that add one entry to an argument each time they are given.
 _REPEATED_OPTIONS = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
@@ -83,31 +78,19 @@ _REPEATED_OPTIONS = (
                  "max_retry_attempts=3. May be repeated."),
 )  # fmt: skip
 _DISTRIBUTION_OPTIONS = (
-    click.option(
-        "--distribution",
-        metavar="KIND",
-        shell_complete=completers.complete_choice("mpi", "parameter-server", "multi-worker-mirrored"),
-        help="Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]",
-    ),
-    click.option(
-        "--processes-per-host",
-        type=_AT_LEAST_1,
-        metavar="N",
-        help="Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, or 1]",
-    ),
-    click.option(
-        "--coordinator",
-        is_flag=True,
-        help="Run PROGRAM on the first host only, as coordinator of TensorFlow 2's ParameterServerStrategy. With "
-        "--distribution parameter-server.",
-    ),
-    click.option(
-        "--evaluator",
-        is_flag=True,
-        help="Run PROGRAM a second time on the last host, as TensorFlow's evaluator. With --distribution "
-        "parameter-server or multi-worker-mirrored.",
-    ),
-)
+    click.option("--distribution", metavar="KIND",
+                 shell_complete=completers.complete_choice("mpi", "parameter-server", "multi-worker-mirrored"),
+                 help="Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]"),
+    click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N",
+                 help="Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, "
+                 "or 1]"),
+    click.option("--coordinator", is_flag=True,
+                 help="Run PROGRAM on the first host only, as coordinator of TensorFlow 2's ParameterServerStrategy. "
+                 "With --distribution parameter-server."),
+    click.option("--evaluator", is_flag=True,
+                 help="Run PROGRAM a second time on the last host, as TensorFlow's evaluator. With --distribution "
+                 "parameter-server or multi-worker-mirrored."),
+)  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``. ``--set`` stands for the others.
 OPTION_NAMES = {
     **{argument: f"--{argument.replace('_', '-')}" for argument in SINGLE_OPTIONS},
@@ -124,30 +107,22 @@ OPTION_NAMES = {
 }
 
 
-def queue_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --queue, whose value may be left out."""
-    return click.option(
-        "--queue",
-        type=_AT_LEAST_1,
-        metavar="[N]",
-        help="Wait until fewer than N jobs of this machine run, and start in the order of creation. "
-        "N is 1 if it is left out.",
-    )(command)
+#: The value may be left out.
+queue_option = click.option(
+    "--queue", type=_AT_LEAST_1, metavar="[N]",
+    help="Wait until fewer than N jobs of this machine run, and start in the order of creation. N is 1 if it is left "
+    "out.",
+)  # fmt: skip
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROGRAM and the options that stand for the arguments of an estimator."""
     first = (
         click.argument("program", required=False, shell_complete=completers.complete_file),
-        click.option(
-            "--file",
-            type=click.Path(path_type=Path),
-            help="TOML or YAML file with arguments of the job. Options override it.",
-        ),
+        click.option("--file", type=click.Path(path_type=Path),
+                     help="TOML or YAML file with arguments of the job. Options override it."),
         job_name_option("Name of the job. [default: a name with the current time]"),
-    )
+    )  # fmt: skip
     platform = platform_option("Platform that --instance-type must belong to. [default: that of --instance-type]")
-    command = json_option(account_options(platform(command)))
-    for option in reversed((*first, *SINGLE_OPTIONS.values(), *_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS)):
-        command = option(command)
-    return command
+    options = (*first, *SINGLE_OPTIONS.values(), *_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, platform, account_options)
+    return add_options((*options, json_option))(command)

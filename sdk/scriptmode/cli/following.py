@@ -3,55 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import Any
 
 import click
 
-from scriptmode import ScriptmodeError, TrainingJobError
+from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import output
+from scriptmode.cli.group import INTERRUPTED
+from scriptmode.cli.options import add_options
 from scriptmode.core.platforms.registry import queue_position
 from scriptmode.core.text.messages import still_running
 from scriptmode.display import choose_view
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode import TrainingJob
-#: The exit status of a program that SIGINT ended: 128 + 2.
-_INTERRUPTED = 130
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def plain_option(function: _Function) -> _Function:
-    """Add --plain."""
-    return click.option(
-        "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
-    )(function)
-
-
-def wait_options(function: _Function) -> _Function:
-    """Add --wait and --no-wait, and --plain."""
-    wait = click.option(
-        "--wait/--no-wait",
-        default=True,
-        help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
-    )
-    return wait(plain_option(function))
-
-
-def require_view(*, is_plain: bool) -> None:
-    """Raise `SpecError` if the environment asks for a view that does not exist.
-
-    It is called before a job is started, which would otherwise run without its log being shown.
-    """
-    choose_view(False if is_plain else None)
+plain_option = click.option(
+    "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
+)
+wait_options = add_options((
+    click.option("--wait/--no-wait", default=True,
+                 help="Follow the job until it ends, or return as soon as it has started. [default: --wait]"),
+    plain_option,
+))  # fmt: skip
 
 
 def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
-    """Call `require_view` if the new job is to be followed."""
+    """Raise `SpecError` if a new job is to be followed in a view that does not exist, which the environment names.
+
+    It is called before a job is started, which would otherwise run without its log being shown.
+    """
     if wait and not as_json:
-        require_view(is_plain=is_plain)
+        choose_view(False if is_plain else None)
 
 
 def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:
@@ -60,7 +42,7 @@ def follow_job(job: TrainingJob, *, is_plain: bool, **lines: Any) -> None:
         job.follow(live=False if is_plain else None, **lines)
     except KeyboardInterrupt as error:
         # It printed how to follow the job again.
-        raise click.exceptions.Exit(_INTERRUPTED) from error
+        raise click.exceptions.Exit(INTERRUPTED) from error
 
 
 def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
@@ -96,8 +78,8 @@ def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = 
     except KeyboardInterrupt as error:
         if not follow:
             raise
-        _print_hint(job, "Interrupted", _INTERRUPTED, as_json=as_json)
-        raise click.exceptions.Exit(_INTERRUPTED) from error
+        _print_hint(job, "Interrupted", INTERRUPTED, as_json=as_json)
+        raise click.exceptions.Exit(INTERRUPTED) from error
 
 
 @contextmanager

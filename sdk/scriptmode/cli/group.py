@@ -6,31 +6,29 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import click
 
 from scriptmode import ScriptmodeError
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 #: The exit status of a program that SIGINT ended: 128 + 2.
-_INTERRUPTED = 130
-
-
-class Verb(NamedTuple):
-    """A verb: the command's import path as ``module:name``, and the first sentence of its help."""
-
-    import_path: str
-    help: str
+INTERRUPTED = 130
+#: Modules of verbs that do not have the verb's name.
+_MODULES = {"exec": "commands.exec_command", "jobs": "cloud_ml_engine.jobs", "list": "commands.list_jobs"}
 
 
 class Group(click.Group):
     """A group of verbs that prints its help when called without a verb, and suggests a verb for a misspelled one."""
+
+    #: The verb of each synonym, words that the help does not list, and what to do instead of a verb of another tool.
+    synonyms: Mapping[str, str] = {}
+    unlisted: Sequence[str] = ()
+    instead: Mapping[str, str] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Print the help if there are no arguments."""
@@ -42,41 +40,29 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb; raise `click.UsageError` for an unknown one."""
-        word = args[0]
+        """Return the verb, also for a synonym of it; raise `click.UsageError` for an unknown one."""
+        word = self.synonyms.get(args[0], args[0])
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             known = self.list_commands(ctx)
             is_program = word.endswith((".py", ".sh")) or Path(word).is_file()
             step = f"to start a program, write scriptmode run {shlex.quote(word)}" if is_program else ""
-            step = step or self.advise(word) or suggest_similar(word, self.accepted_words(ctx))
+            step = step or self.instead.get(word, "") or suggest_similar(word, [*known, *self.unlisted])
             step = step or did_you_mean(word, known, most=len(known))
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def accepted_words(self, ctx: click.Context) -> list[str]:
-        """Return the words that are verbs, including those that the help does not list."""
-        return self.list_commands(ctx)
-
-    def advise(self, word: str) -> str:  # noqa: ARG002 - the main group has advice
-        """Return what to do instead of a verb of another tool; "" for any other word."""
-        return ""
+        return super().resolve_command(ctx, [word, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the whole first sentence of its help."""
-        summaries = self.summaries(ctx)
-        width = max(map(len, summaries))
-        for title, verbs in self.sections(list(summaries)).items():
+        sections = self.sections(ctx)
+        width = max(len(verb) for verbs in sections.values() for verb in verbs)
+        for title, verbs in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(verb.ljust(width), summaries[verb]) for verb in verbs])
+                formatter.write_dl([(verb.ljust(width), text) for verb, text in verbs.items()])
 
-    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the verbs in the sections of the help, by their titles."""
-        return {"Commands": verbs}
-
-    def summaries(self, ctx: click.Context) -> dict[str, str]:
-        """Return the first sentence of each verb's help, by verb."""
+    def sections(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:
+        """Return the first sentence of each verb's help by verb, by the titles of the help's sections."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        return {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb is not None}
+        return {"Commands": {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb}}
 
 
 class MainGroup(Group):
@@ -85,15 +71,14 @@ class MainGroup(Group):
     def __init__(
         self,
         *args: Any,
-        sections: Mapping[str, Mapping[str, Verb]],
+        sections: Mapping[str, Mapping[str, str]],
         synonyms: Mapping[str, str],
         instead: Mapping[str, str],
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.verbs = {name: verb for verbs in sections.values() for name, verb in verbs.items()}
-        self.synonyms = synonyms
-        self.instead = instead
+        self.synonyms, self.instead, self.unlisted = synonyms, instead, (*synonyms, "help", "version")
+        self.verbs = {verb: text for verbs in sections.values() for verb, text in verbs.items()}
         self._sections = sections
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -104,23 +89,9 @@ class MainGroup(Group):
             args = ["--version"]
         return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb, also for a synonym of it."""
-        return super().resolve_command(ctx, [self.synonyms.get(args[0], args[0]), *args[1:]])
-
-    def accepted_words(self, ctx: click.Context) -> list[str]:
-        """Return the verbs, their synonyms, ``help`` and ``version``."""
-        return [*self.list_commands(ctx), *self.synonyms, "help", "version"]
-
-    def sections(self, verbs: Sequence[str]) -> Mapping[str, Sequence[str]]:  # noqa: ARG002 - the table has them
-        """Return the verbs in the sections of the help, by title."""
-        return {title: list(found) for title, found in self._sections.items()}
-
-    def advise(self, word: str) -> str:
-        """Return what to do instead of a verb of another tool; "" for any other word."""
-        return self.instead.get(word, "")
+    def sections(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - click's signature
+        """Return the table of the verbs, without importing them."""
+        return self._sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the verbs in the order of the help."""
@@ -130,13 +101,9 @@ class MainGroup(Group):
         """Import a verb, and return its command."""
         if cmd_name not in self.verbs:
             return None
-        module, _, name = self.verbs[cmd_name].import_path.partition(":")
-        found: click.Command = getattr(import_module(module), name)
+        module = _MODULES.get(cmd_name, f"commands.{cmd_name}")
+        found: click.Command = getattr(import_module(f"scriptmode.cli.{module}"), module.rpartition(".")[2])
         return found
-
-    def summaries(self, ctx: click.Context) -> dict[str, str]:  # noqa: ARG002 - click's signature
-        """Return the first sentence of each verb's help, without importing the verb."""
-        return {name: verb.help for name, verb in self.verbs.items()}
 
     def main(
         self,
@@ -177,15 +144,15 @@ def _report_interrupt(error: BaseException, *, as_json: bool) -> int:
     """Write that Ctrl-C was pressed, as text or as one JSON object; return the exit code."""
     # The job that was being started, and what to do about it.
     job = getattr(error, "job_name", "")
-    record = {"error": "Interrupted", "message": str(error) if job else "interrupted", "exit_code": _INTERRUPTED}
+    record = {"error": "Interrupted", "message": str(error) if job else "interrupted", "exit_code": INTERRUPTED}
     # In a line that the shell completes, a message would be in its middle.
     if "_SCRIPTMODE_COMPLETE" in os.environ:
-        return _INTERRUPTED
+        return INTERRUPTED
     if as_json:
         click.echo(json.dumps({**record, "job": job} if job else record), err=True)
     else:
         click.echo("\n".join([*([str(error)] if job else []), "scriptmode: interrupted"]), err=True)
-    return _INTERRUPTED
+    return INTERRUPTED
 
 
 def _open_closed_streams() -> None:
@@ -200,7 +167,5 @@ def _open_closed_streams() -> None:
 
 def split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words before ``--``, which belong to the command, and those after it, which belong to the script."""
-    if "--" not in words:
-        return list(words), []
-    index = list(words).index("--")
+    index = list(words).index("--") if "--" in words else len(words)
     return list(words[:index]), list(words[index + 1 :])

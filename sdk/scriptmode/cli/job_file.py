@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.cli import locations, structured_files
@@ -14,10 +15,6 @@ from scriptmode.core.machine.yaml_files import parse_yaml
 from scriptmode.core.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
 from scriptmode.core.spec.whole_numbers import whole_number
 from scriptmode.core.text.messages import did_you_mean, validate_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-    from pathlib import Path
 
 #: Keys of a job file that are arguments of ``Estimator.fit``.
 JOB_KEYS = ("inputs", "job_name")

@@ -4,36 +4,82 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, TypeVar
 
 import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
 #: Environment variables that boto3 prefers to a profile.
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-PROFILE_HELP = "Profile of the AWS configuration. [default: that of the environment]"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+last_option = click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")
 
 
-def account_options(function: _Function) -> _Function:
-    """Add --region and --profile, which boto3 uses while this command runs."""
-    region = click.option(
-        "--region",
-        metavar="NAME",
-        expose_value=False,
-        callback=_use_region,
-        help="AWS Region, such as us-east-1. [default: that of the AWS configuration]",
-    )
-    profile = click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP)
-    return region(profile(function))
+def add_options(options: Iterable[Callable[..., Any]]) -> Callable[[_Function], _Function]:
+    """Return a decorator that adds options, in the order of the help."""
+
+    def add(function: _Function) -> _Function:
+        for option in reversed([*options]):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
+    """Set environment variables until the command ends; ``None`` removes a variable."""
+    before = {name: os.environ.get(name) for name in changes}
+
+    def apply(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    ctx.call_on_close(lambda: apply(before))
+    apply(changes)
+
+
+def use_region(ctx: click.Context, param: click.Parameter | None, value: str | None) -> None:  # noqa: ARG001 - click's
+    """Set the AWS Region that boto3 uses while this command runs."""
+    if value is not None:
+        _set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
+
+
+def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's
+    if value is not None:
+        # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
+        _set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
+
+
+#: Of what boto3 uses while this command runs.
+profile_option = click.option(
+    "--profile", metavar="NAME", expose_value=False, callback=_use_profile,
+    help="Profile of the AWS configuration. [default: that of the environment]",
+)  # fmt: skip
+account_options = add_options((
+    click.option("--region", metavar="NAME", expose_value=False, callback=use_region,
+                 help="AWS Region, such as us-east-1. [default: that of the AWS configuration]"),
+    profile_option,
+))  # fmt: skip
+
+
+def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
+    """Add --job-name. An empty name, as from an unset shell variable, is an error."""
+    return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
+
+
+def _require_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+    if value == "":
+        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
+    return value
 
 
 def platform_option(
@@ -43,13 +89,8 @@ def platform_option(
     return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
 
 
-def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add JOB and --last, and the options that locate the job; the function gets the job as ``job``."""
-    return job_options_before(None)(function)
-
-
 def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add what `job_options` adds, before an argument ``rest``: with --last every word belongs to that argument."""
+    """Return `job_options` for use before an argument ``rest``: with --last every word belongs to that argument."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.argument("job", required=False, shell_complete=completers.complete_job)
@@ -58,13 +99,11 @@ def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Calla
         @account_options
         @functools.wraps(function)
         def command(job: str | None, *, last: bool, platform: str | None, **given: Any) -> Any:
-            if (
-                last
-                and job is not None
-                and rest is not None
-                and (given[rest] is None or isinstance(given[rest], tuple))
-            ):
-                given[rest], job = job if given[rest] is None else (job, *given[rest]), None
+            if last and job is not None and rest is not None:
+                if isinstance(given[rest], tuple):
+                    given[rest], job = (job, *given[rest]), None
+                elif given[rest] is None:
+                    given[rest], job = job, None
             return function(attach_job(job, last=last, platform=platform), **given)
 
         return command
@@ -72,21 +111,29 @@ def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Calla
     return add
 
 
-def last_option(function: _Function) -> _Function:
-    """Add --last."""
-    return click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")(function)
+#: Adds JOB and --last, and the options that locate the job; the function gets the job as ``job``.
+job_options = job_options_before(None)
 
 
 def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
     """Return the job that JOB or --last selects; raise `click.UsageError` unless exactly one of them is given."""
+    return TrainingJob.attach(selected_name(name, last=last, platform=platform), platform=platform)
+
+
+def selected_name(name: str | None, *, last: bool, platform: str | None) -> str:
+    """Return the job's name as `attach_job`; an empty JOB, as of an unset variable, does not select the newest one."""
     if name is not None and last:
-        raise click.UsageError(f"JOB is {name!r}, but --last selects a job too; remove one of them", _context())
+        raise click.UsageError(
+            f"JOB is {name!r}, but --last selects a job too; remove one of them", click.get_current_context(silent=True)
+        )
     if name is None and not last:
-        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", _context())
-    return TrainingJob.attach(newest_job_name(platform) if name is None else name, platform=platform)
+        raise click.UsageError(
+            "JOB is missing; name a job, or add --last for the newest one", click.get_current_context(silent=True)
+        )
+    return _newest_job_name(platform) if name is None else name
 
 
-def newest_job_name(platform: str | None) -> str:
+def _newest_job_name(platform: str | None) -> str:
     """Return the name of the newest readable job of a platform, by default of this machine."""
     found = list(TrainingJob.list(platform, limit=1))
     if found and not completers.is_readable(found[0]):
@@ -103,49 +150,3 @@ def newest_job_name(platform: str | None) -> str:
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
     """Return the text ``no training jobs ...`` for a platform."""
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
-
-
-def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
-    """Add --job-name. An empty name, as from an unset shell variable, is an error."""
-    return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
-
-
-def _require_name(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's callback signature
-    value: str | None,
-) -> str | None:
-    if value == "":
-        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
-    return value
-
-
-def set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
-    """Set environment variables until the command ends; ``None`` removes a variable."""
-    before = {name: os.environ.get(name) for name in changes}
-
-    def apply(values: Mapping[str, str | None]) -> None:
-        for name, value in values.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-    ctx.call_on_close(lambda: apply(before))
-    apply(changes)
-
-
-def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
-    if value is not None:
-        set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
-
-
-def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
-    """Set the AWS profile that boto3 uses while this command runs."""
-    if value is not None:
-        # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
-        set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
-
-
-def _context() -> click.Context | None:
-    return click.get_current_context(silent=True)

@@ -6,19 +6,16 @@ import json
 import math
 import shutil
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import LogEvent
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.core.text.terminal_text import sanitize, wrap_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from scriptmode import LogEvent
 
 _PAGE = 118
 
@@ -59,6 +56,14 @@ def status_text(status: str, text: str = "") -> str:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(to_json_value(value), indent=2))
+
+
+def print_result(value: Any, text: str, *, as_json: bool) -> None:
+    """Print one JSON document; without ``as_json`` a text, unless it is empty."""
+    if as_json:
+        print_json(value)
+    elif text:
+        echo(text)
 
 
 def print_json_line(value: Any) -> None:

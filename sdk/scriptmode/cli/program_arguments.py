@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from scriptmode.cli.group import split_at_dashes
 from scriptmode.cli.usage_errors import stray_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: Keys of a context's ``meta``: the words after ``--``, and all words.
 _AFTER_DASHES = "scriptmode.arguments_after_dashes"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -18,10 +20,6 @@ from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode.core.spec.distribution import NAMES, advise_name
 from scriptmode.core.spec.metric_definitions import PRESETS
 from scriptmode.core.text.messages import suggest_similar
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _LOCAL_PROCESS = "local_process"
 _JOB_FILES = (".toml", ".yaml", ".yml")
@@ -117,7 +115,6 @@ def _input_example(texts: Sequence[str]) -> str:
 
 
 def _option(argument: str) -> str:
-    """Return the option that stands for an argument."""
     return OPTION_NAMES.get(argument, f"--set {argument}=...")
 
 
@@ -166,12 +163,7 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the distribution with the options that configure it, whether it is from the file or from an option."""
-    options = {
-        "processes_per_host": given["processes_per_host"],
-        "coordinator": given["coordinator"] or None,
-        "evaluator": given["evaluator"] or None,
-    }
-    options = {name: value for name, value in options.items() if value is not None}
+    options = {name: given[name] for name in ("processes_per_host", "coordinator", "evaluator") if given[name]}
     distributions = arguments.get("distribution") or {}
     if not options or not isinstance(distributions, dict):
         # The estimator rejects a value that is not a distribution.
@@ -184,7 +176,6 @@ def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any])
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
-    """Parse the value of --set as an argument and its value."""
     name, word = parse_pair("--set", text, "max_wait=7200")
     if name in job_file.JOB_KEYS:
         raise SpecError(f"--set {name}: {name} is not an argument of the estimator", advice=f"use {_option(name)}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from scriptmode import SpecError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def read_text(option: str, path: Path, kind: str) -> str:

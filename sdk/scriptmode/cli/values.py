@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from scriptmode.core.spec.whole_numbers import parse_age
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 #: Seconds of a thousand years, the largest age that leads to a date.
 _MOST_SECONDS = 1000 * 365 * 86400

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
-from scriptmode import ScriptmodeError, SourceError, SpecError
+from scriptmode import Estimator, ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import report_error
+from scriptmode.cli.run_options import RunOptions
 from scriptmode.core.source.source_archive import file_versions
 
-if TYPE_CHECKING:
-    from scriptmode import Estimator, TrainingJob
-    from scriptmode.cli.run_options import RunOptions
-
-    _Versions = dict[str, tuple[int, int]]
+_Versions = dict[str, tuple[int, int]]
 
 _POLL_SECONDS = 0.3
 
@@ -56,12 +55,7 @@ def _require_local_source(estimator: Estimator, job_name: str | None) -> None:
 
 
 def _run_once(
-    estimator: Estimator,
-    options: RunOptions,
-    before: _Versions,
-    correctable: type[ScriptmodeError],
-    *,
-    is_plain: bool,
+    estimator: Estimator, options: RunOptions, before: _Versions, correctable: type[ScriptmodeError], *, is_plain: bool
 ) -> list[str]:
     """Start a job and follow it until it ends or the source is saved; return the names of the files that changed.
 
@@ -72,45 +66,38 @@ def _run_once(
     except correctable as error:
         report_error(error, as_json=False)
         return []
-    watcher = _Watcher(estimator, before, job)
-    watcher.start()
-    try:
-        output.echo(f"training job {job.name} started")
-        following.follow_job(job, is_plain=is_plain)
-    except ScriptmodeError as error:
-        if not watcher.changed:
-            report_error(error, as_json=False)
-    finally:
-        watcher.end()
-    return watcher.changed
+    with _stopped_on_save(estimator, before, job) as changed:
+        try:
+            output.echo(f"training job {job.name} started")
+            following.follow_job(job, is_plain=is_plain)
+        except ScriptmodeError as error:
+            if not changed:
+                report_error(error, as_json=False)
+    return changed
 
 
-class _Watcher:
-    """A thread that stops a job as soon as its source is saved."""
+@contextmanager
+def _stopped_on_save(estimator: Estimator, before: _Versions, job: TrainingJob) -> Iterator[list[str]]:
+    """Stop a job as soon as its source is saved; yield a list, which gets the names of the files that changed."""
+    changed: list[str] = []
+    ended = threading.Event()
 
-    def __init__(self, estimator: Estimator, before: _Versions, job: TrainingJob) -> None:
-        self.changed: list[str] = []
-        self._estimator, self._before, self._job = estimator, before, job
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_POLL_SECONDS):
-            changed = _changed(self._estimator, self._before)
-            if changed:
-                self.changed = changed
+    def watch() -> None:
+        while not changed and not ended.wait(_POLL_SECONDS):
+            if found := _changed(estimator, before):
+                changed.extend(found)
                 try:
-                    self._job.stop()
+                    job.stop()
                 except ScriptmodeError as error:
                     output.echo(f"scriptmode: {error}", err=True)
-                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield changed
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _changed(estimator: Estimator, before: _Versions) -> list[str]:

@@ -1,34 +1,22 @@
 """The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
 
 Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
-`follow_job` and `job_card`. A job is observed in one place and drawn in others:
-
-* ``snapshot``: `JobSnapshot`, what is known of a job at one moment, as a value. Knows none of its renderers.
-* ``snapshot_query``: one snapshot of a job that is not followed.
-* ``collector``: builds snapshots from log lines and descriptions, in memory that does not grow with the log.
-* ``follower``: reads a job's log to its end and draws it into a `LiveView` twice a second.
-* ``live_region``: rows at the end of a terminal that are replaced in place.
-* ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
-* ``usage_table``: the resources of several jobs' hosts, refreshed in place.
-* ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
-* ``downsampled_series``, ``formatting``: sparklines; durations and rates as text.
+`follow_job` and `job_card`. `Follower` and `query_snapshot` observe a job as a `JobSnapshot`, a value that knows none
+of those that draw it: `TerminalView`, `NotebookView` and the HTML card.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.handle.log_filter import ALL_LINES, LogFilter, filtered_events
+from scriptmode.core.platforms.base import Platform
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.core.platforms.base import Platform
 
 #: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
@@ -40,14 +28,8 @@ _terminal_lock = Lock()
 def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
     """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
 
-    Args:
-        live: True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
-        stream: Output, by default ``sys.stdout``.
-        environ: Environment variables, by default ``os.environ``.
-
-    Raises:
-        SpecError: ``live`` or SCRIPTMODE_VIEW has another value.
-
+    ``live`` is True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
+    Raises `SpecError` for another value of ``live`` or SCRIPTMODE_VIEW.
     """
     out = sys.stdout if stream is None else stream
     variables = os.environ if environ is None else environ
@@ -91,20 +73,16 @@ def follow_job(
         return True
     if which == TERMINAL and _terminal_lock.acquire(blocking=False):
         try:
-            _follow_in_terminal(name, platform, log_filter)
+            from scriptmode.display.follower import Follower
+            from scriptmode.display.terminal_view import TerminalView
+
+            Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
         finally:
             _terminal_lock.release()
     else:
         statuses = log_lines.StatusLines()
         log_lines.show(filtered_events(platform, name, log_filter, follow=True, on_description=statuses))
     return False
-
-
-def _follow_in_terminal(name: str, platform: Platform, log_filter: LogFilter) -> None:
-    from scriptmode.display.follower import Follower
-    from scriptmode.display.terminal_view import TerminalView
-
-    Follower(name, platform, TerminalView(sys.stdout), log_filter=log_filter).run()
 
 
 def job_card(name: str, platform: Platform, source_dir: str = "") -> str:

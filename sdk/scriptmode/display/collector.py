@@ -10,31 +10,19 @@ host's last line, and its values of metrics are provisional: the values of the e
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.metric_definitions import Definition
-from scriptmode.core.spec.service_values import HostActivity
+from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
-from scriptmode.display.snapshot import (
-    ChannelStatus,
-    HostStatus,
-    JobSnapshot,
-    MetricSummary,
-    Observations,
-    create_snapshot,
-)
+from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, create_snapshot
 from scriptmode.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
-
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.core.spec.service_values import ChannelProgress, LogEvent
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500
@@ -102,16 +90,13 @@ class Collector:
         """Return what is known of the job at the time ``now``."""
         order = self.description.hosts if self.description else ()
         is_over = self.description is not None and self.description.has_ended
-        observed = Observations(
-            tuple(self._hosts()),
-            self._rates.statuses(over=is_over),
-            tuple(series.summary(each.name, order) for each, series in self._definitions or () if series),
-            self._count,
-        )
-        return (
-            JobSnapshot(self.name, observed=observed)
-            if self.description is None
-            else create_snapshot(self.description, now, observed, self.failure)
+        known = self.description
+        return replace(
+            create_snapshot(known, now, self.failure) if known else JobSnapshot(self.name),
+            hosts=tuple(self._hosts()),
+            channels=self._rates.statuses(over=is_over),
+            metrics=tuple(series.summary(each.name, order) for each, series in self._definitions or () if series),
+            lines=self._count,
         )
 
     def _values(self, definition: Definition, text: str) -> Iterator[float]:

@@ -16,25 +16,21 @@ from __future__ import annotations
 import time
 from _thread import interrupt_main
 from collections import deque
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from scriptmode.core.handle.activity import find_activity
 from scriptmode.core.handle.log_filter import ALL_LINES, LineSelector, LogFilter
 from scriptmode.core.handle.outcome import find_failure
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import HostActivity, LogEvent
 from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import HostActivity, LogEvent
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
@@ -64,12 +60,7 @@ class Follower:
     """One job that is followed, and the live view it is shown in."""
 
     def __init__(
-        self,
-        name: str,
-        platform: Platform,
-        view: LiveView,
-        source_dir: str = "",
-        log_filter: LogFilter = ALL_LINES,
+        self, name: str, platform: Platform, view: LiveView, source_dir: str = "", log_filter: LogFilter = ALL_LINES
     ) -> None:
         self._name = name
         self._source_dir = source_dir
@@ -112,7 +103,9 @@ class Follower:
         self._interruptible = current_thread() is main_thread()
         try:
             self._read()
-            self._query_outcome()
+            if self._description is None or not self._description.has_ended:
+                with suppress(ScriptmodeError):
+                    self._set_description(self._platform.describe(self._name))
         finally:
             with self._interrupt_lock:
                 self._interruptible = False
@@ -150,12 +143,6 @@ class Follower:
         if self._read_lines < _BACKLOG_LINES:
             time.sleep(_GATHER_SECONDS)
         self._waited, self._read_lines = time.monotonic(), 0
-
-    def _query_outcome(self) -> None:
-        """Query how the job ended, if no description did."""
-        if self._description is None or not self._description.has_ended:
-            with suppress(ScriptmodeError):
-                self._set_description(self._platform.describe(self._name))
 
     def _set_description(self, description: JobDescription) -> None:
         self._description = description

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from scriptmode.core.spec.inputs import LEAST_RATE
+from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.core.text import messages
-
-if TYPE_CHECKING:
-    from scriptmode.core.spec.service_values import HostActivity
-    from scriptmode.display.snapshot import ChannelStatus
+from scriptmode.display.snapshot import ChannelStatus
 
 #: Seconds without output after which a host is called silent.
 SILENT_SECONDS = 10.0
@@ -83,3 +79,8 @@ def format_number(value: float) -> str:
 def truncate(text: str, width: int) -> str:
     """Truncate a text to ``width`` characters, the last of them an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "\u2026"
+
+
+def visible_count(count: int, rows: int) -> int:
+    """Return how many of ``count`` items fit in ``rows``; if not all do, the last row holds the number of the rest."""
+    return count if count <= rows else max(0, rows - 1)

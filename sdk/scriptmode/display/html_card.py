@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from scriptmode.core.spec.job_failure import traceback_below_error
+from scriptmode.core.spec.job_failure import Failure, traceback_below_error
 from scriptmode.core.text import messages
 from scriptmode.display import formatting
-from scriptmode.display.html_charts import line_chart, stacked_bar
-from scriptmode.display.row_allocation import visible_count
+from scriptmode.display.downsampled_series import scaled_heights
+from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
-
-    _Row = tuple[str, ...]
-    _T = TypeVar("_T")
+_Row = tuple[str, ...]
+_T = TypeVar("_T")
 
 #: Readable on white and on black: the middle of the scale.
 _COLOURS = {
@@ -49,6 +44,10 @@ _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
     "align-items:center;margin:6px 0 0"
 )
+#: Size of a line chart, in units of its own view box.
+_WIDTH, _HEIGHT = 160, 22
+#: Share of a bar that the smallest part has, so that it can be seen.
+_LEAST = 0.01
 
 
 def render_card(
@@ -63,19 +62,21 @@ def render_card(
     ``lines`` are the last lines of its log as host and text; ``log_locations`` are the locations of the log by host.
     """
     colour = status_colour(snapshot.status)
+    # What a notebook would run next, with a variable ``job``.
+    expressions = [*(["job.plot()"] if snapshot.metrics else []), *(["job.model"] if snapshot.model else [])]
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
         _history(snapshot, colour),
-        _listed(snapshot.observed.channels, _channel, "channels"),
-        _listed(snapshot.observed.metrics, _metric, "metrics"),
-        _listed(snapshot.observed.hosts, _host, "hosts"),
+        _listed(snapshot.channels, _channel, "channels"),
+        _listed(snapshot.metrics, _metric, "metrics"),
+        _listed(snapshot.hosts, _host, "hosts"),
         _fact("model", snapshot.model),
         _fact("checkpoints", snapshot.checkpoints) if snapshot.ended else "",
         *(_dim(note) for note in notes),
         _log(snapshot, lines),
         _log_locations(snapshot, log_locations),
-        _commands([*_expressions(snapshot), *snapshot.commands()]),
+        _commands([*expressions, *snapshot.commands()]),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
@@ -112,14 +113,12 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
 
 def _history(snapshot: JobSnapshot, colour: str) -> str:
     """Render the statuses one after another; of a job that has ended also as a bar, which is full by its nature."""
-    history = snapshot.history
-    if not history:
+    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in snapshot.history]
+    if not intervals:
         return ""
-    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in history]
-    parts = stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
+    parts = _stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
     text = " \u203a ".join(
-        escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
-        for interval in history
+        escape(status) + (f" {duration}" if seconds else "") for status, seconds, duration in intervals
     )
     return f'{parts}<div style="opacity:.75;font-size:12px">{text}</div>'
 
@@ -130,7 +129,7 @@ def _channel(data: ChannelStatus) -> _Row:
     shown = (
         ""
         if share is None or share >= 1
-        else stacked_bar([("", share, ""), ("", 1 - share, "")], _RUNNING_COLOUR, (1.0, 0.2))
+        else _stacked_bar([("", share, ""), ("", 1 - share, "")], _RUNNING_COLOUR, (1.0, 0.2))
     )
     return f"<b>{escape(progress.channel)}</b>", escape(formatting.format_channel(data)), shown
 
@@ -153,7 +152,7 @@ def _host(host: HostStatus) -> _Row:
 
 def _listed(items: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:
     """Render items as rows of three cells; the first two cells are as wide as their content, within a maximum."""
-    shown = items[: visible_count(len(items), _MOST_ROWS)]
+    shown = items[: formatting.visible_count(len(items), _MOST_ROWS)]
     cells = "".join(f"<div>{cell}</div>" for each in shown for cell in row(each))
     return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _more(len(items) - len(shown), name)
 
@@ -173,11 +172,9 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
     if not lines:
         return ""
     body = "\n".join(f"{escape(host)} | {escape(text)}" for host, text in lines)
-    left = snapshot.observed.lines - len(lines)
+    left = snapshot.lines - len(lines)
     more = (
-        f"the last {len(lines)} of {snapshot.observed.lines:,} lines; all: scriptmode logs {snapshot.name}"
-        if left > 0
-        else ""
+        f"the last {len(lines)} of {snapshot.lines:,} lines; all: scriptmode logs {snapshot.name}" if left > 0 else ""
     )
     box = f'<div style="{_SCROLLED}"><pre style="{_PRE};flex-shrink:0">{body}</pre></div>'
     shown = box + (_dim(more) if more else "")
@@ -192,14 +189,9 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
     failed = snapshot.failure.host if snapshot.failure else ""
     if failed in log_locations:
         log_locations = {failed: log_locations[failed]}
-    shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
+    shown = list(log_locations.items())[: formatting.visible_count(len(log_locations), _MOST_LOCATIONS)]
     facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
     return facts + _more(len(log_locations) - len(shown), "logs")
-
-
-def _expressions(snapshot: JobSnapshot) -> list[str]:
-    """Return what a notebook would run next, with a variable ``job``."""
-    return [*(["job.plot()"] if snapshot.observed.metrics else []), *(["job.model"] if snapshot.model else [])]
 
 
 def _commands(commands: Iterable[str]) -> str:
@@ -219,3 +211,33 @@ def _fact(name: str, value: str) -> str:
 
 def _dim(text: str) -> str:
     return f'<div style="opacity:.75;font-size:12px">{escape(text)}</div>'
+
+
+def _stacked_bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[float]) -> str:
+    """Draw parts side by side, each a name, a size and the size as text, in shades of one colour in turn."""
+    whole = sum(size for _, size, _ in parts)
+    if not whole:
+        return ""
+    drawn = "".join(
+        f'<span title="{escape(f"{name} {said}".strip())}" style="flex:{max(_LEAST, size / whole):.4f} 0 0;'
+        f'background:{colour};opacity:{shades[index % len(shades)]}"></span>'
+        for index, (name, size, said) in enumerate(parts)
+    )
+    style = "display:flex;gap:1px;height:6px;border-radius:3px;overflow:hidden;margin:6px 0 2px"
+    return f'<div style="{style}">{drawn}</div>'
+
+
+def line_chart(points: Sequence[float], title: str) -> str:
+    """Draw values as a line from left to right, in the colour of the text."""
+    if not points:
+        return ""
+    last = max(1, len(points) - 1)
+    coordinates = " ".join(
+        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - height * (_HEIGHT - 4):.1f}"
+        for index, height in enumerate(scaled_heights(points if len(points) > 1 else [*points, *points]))
+    )
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'style="vertical-align:middle;max-width:100%"><title>{escape(title)}</title>'
+        f'<polyline points="{coordinates}" fill="none" stroke="currentColor" stroke-width="1.5" opacity=".85"/></svg>'
+    )

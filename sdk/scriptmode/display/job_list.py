@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import align_columns, escape_unprintable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Number of jobs that are displayed.
 _MOST_JOBS = 40

@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, current_thread, main_thread
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from types import FrameType
+from typing import NoReturn, TextIO
 
 from rich.console import Console, ConsoleDimensions
 from rich.control import Control
@@ -22,10 +24,6 @@ from rich.segment import ControlType, Segment, Segments
 from rich.text import Text
 
 from scriptmode.core.text.colours import colours_enabled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
 
 #: Of a terminal of unknown size.
 _DEFAULT_SIZE = ConsoleDimensions(80, 24)

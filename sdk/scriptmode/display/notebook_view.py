@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode.core.platforms.base import Platform
 from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.display import formatting, html_card
+from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.display.snapshot import Frame
 
 #: Number of log lines that a notebook shows, and of characters of each.
 LAST_LINES, LINE_CHARACTERS = 20, 500

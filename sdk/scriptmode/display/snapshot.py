@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
 
-from scriptmode.core.spec.job_failure import may_succeed_again
-from scriptmode.core.spec.service_values import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from scriptmode.core.spec.job_description import JobDescription, Transition
-    from scriptmode.core.spec.job_failure import Failure
-    from scriptmode.core.spec.service_values import LogEvent
+from scriptmode.core.spec.job_description import JobDescription, Transition
+from scriptmode.core.spec.job_failure import Failure, may_succeed_again
+from scriptmode.core.spec.service_values import (
+    COMPLETED,
+    ENDED,
+    FAILED,
+    STOPPED,
+    ChannelProgress,
+    HostActivity,
+    LogEvent,
+)
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,11 @@ class MetricSummary:
 
 
 @dataclass(frozen=True)
-class Observations:
-    """What was observed of a job beside its description: hosts, channels, metrics, and the number of log lines."""
-
-    hosts: tuple[HostStatus, ...] = ()
-    channels: tuple[ChannelStatus, ...] = ()
-    metrics: tuple[MetricSummary, ...] = ()
-    lines: int = 0
-
-
-@dataclass(frozen=True)
 class JobSnapshot:
-    """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now."""
+    """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now.
+
+    Hosts, channels, metrics and the number of log lines are observed; the rest is from the job's description.
+    """
 
     name: str
     status: str = ""
@@ -82,7 +77,10 @@ class JobSnapshot:
     model: str = ""
     checkpoints: str = ""
     failure: Failure | None = None
-    observed: Observations = Observations()
+    hosts: tuple[HostStatus, ...] = ()
+    channels: tuple[ChannelStatus, ...] = ()
+    metrics: tuple[MetricSummary, ...] = ()
+    lines: int = 0
 
     @property
     def ended(self) -> bool:
@@ -114,13 +112,8 @@ class Frame:
     messages: Sequence[str] = ()
 
 
-def create_snapshot(
-    description: JobDescription,
-    now: datetime,
-    observed: Observations = Observations(),
-    failure: Failure | None = None,
-) -> JobSnapshot:
-    """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
+def create_snapshot(description: JobDescription, now: datetime, failure: Failure | None = None) -> JobSnapshot:
+    """Create a snapshot from a job's description at the time ``now``, without what is observed beside it."""
     return JobSnapshot(
         name=description.name,
         status=str(description.status),
@@ -132,7 +125,6 @@ def create_snapshot(
         model=description.model_uri,
         checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
-        observed=observed,
     )
 
 

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, TypeVar
+from typing import Callable, TypeVar
 
 from scriptmode.core.handle.activity import find_activity, find_events
 from scriptmode.core.handle.outcome import find_failure
-from scriptmode.core.spec.service_values import FAILED, HostActivity
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.service_values import FAILED, HostActivity, JobEvent, Metric
 from scriptmode.core.text import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
-from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
+from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, create_snapshot
 from scriptmode.errors import ScriptmodeError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.core.spec.service_values import JobEvent, Metric
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.
@@ -50,7 +47,11 @@ def query_snapshot(
     roles = find_roles(description.job)
     idle: Mapping[str, HostActivity] = {}
     activity = query(lambda: find_activity(description, platform), idle)
-    hosts = tuple(_host(host, roles.get(host, ""), activity.get(host, HostActivity())) for host in description.hosts)
+    hosts = tuple(
+        HostStatus(host, roles.get(host, ""), UnfinishedLine.parse(each.line).shown or None, each)
+        for host in description.hosts
+        for each in [activity.get(host, HostActivity())]
+    )
     metrics: tuple[MetricSummary, ...] = ()
     if large := query(lambda: _large_log(description, platform), 0):
         notes.append(
@@ -58,17 +59,13 @@ def query_snapshot(
         )
     else:
         metrics = _summarize_metrics(query(lambda: platform.metrics(description), []), description.hosts)
-    observed = Observations(hosts, rates.statuses(), metrics)
     failure = find_failure(description, platform, source_dir)
     notes += [f"warning: {each}" for each in query(lambda: find_events(name, platform), nothing)]
-    snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
+    snapshot = create_snapshot(description, platform.clock.wall_time(), failure)
+    snapshot = replace(snapshot, hosts=hosts, channels=rates.statuses(), metrics=metrics)
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
     return snapshot, notes, log_locations
-
-
-def _host(name: str, role: str, activity: HostActivity) -> HostStatus:
-    return HostStatus(name, role, UnfinishedLine.parse(activity.line).shown or None, activity)
 
 
 def _large_log(description: JobDescription, platform: Platform) -> int:

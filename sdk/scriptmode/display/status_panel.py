@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rich.text import Text
 
@@ -10,12 +10,7 @@ from scriptmode.core.text import messages, terminal_text
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
-from scriptmode.display.row_allocation import allocate_rows, visible_count
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
+from scriptmode.display.snapshot import HostStatus, JobSnapshot
 
 STATUS_STYLES = {status: f"bold {colour}" for status, colour in STATUS_COLOURS.items()}
 _RUNNING_STYLE = f"bold {RUNNING}"
@@ -40,25 +35,25 @@ class StatusPanel:
         sections = {
             "statuses": self._history(snapshot),
             _MESSAGE: self._message(snapshot),
-            "channels": self._data(snapshot),
+            "channels": self._channels(snapshot),
             "metrics": self._metrics(snapshot),
             "hosts": self._hosts(snapshot),
         }
-        allocated = allocate_rows(max(1, max_rows) - 1, [len(section) for section in sections.values()])
+        allocated = _allocate_rows(max(1, max_rows) - 1, [len(section) for section in sections.values()])
         parts = (self._part(section, rows, name) for (name, section), rows in zip(sections.items(), allocated))
         return [_printable(row) for row in (self._head(snapshot), *(row for part in parts for row in part))]
 
     def summary(self, snapshot: JobSnapshot) -> list[Text]:
         """Return the rows that stay when the job has ended: its history, channels and metrics."""
         # Nothing is redrawn below: a row that is too wide may continue in the next one.
-        rows = (*self._history(snapshot, whole=True), *self._data(snapshot), *self._metrics(snapshot))
+        rows = (*self._history(snapshot, whole=True), *self._channels(snapshot), *self._metrics(snapshot))
         return [_printable(row) for row in rows]
 
     def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
         if name == _MESSAGE:
             # The rows of one text: its beginning says more than a count of them.
             return list(section[:rows])
-        shown = list(section[: visible_count(len(section), rows)])
+        shown = list(section[: formatting.visible_count(len(section), rows)])
         left = len(section) - len(shown)
         return [*shown, self._row((f"  and {left} more {name}" if shown else f"  {left} {name}", "dim"))][:rows]
 
@@ -91,14 +86,14 @@ class StatusPanel:
         lines = [] if is_known else terminal_text.wrap_words(snapshot.message, self._width - 1).splitlines()
         return [self._row((f"  {line}", "dim")) for line in lines]
 
-    def _data(self, snapshot: JobSnapshot) -> list[Text]:
-        return [self._channel(each) for each in snapshot.observed.channels]
-
-    def _channel(self, data: ChannelStatus) -> Text:
-        return self._row((f"  {data.progress.channel} ", "bold"), (formatting.format_channel(data), ""))
+    def _channels(self, snapshot: JobSnapshot) -> list[Text]:
+        return [
+            self._row((f"  {each.progress.channel} ", "bold"), (formatting.format_channel(each), ""))
+            for each in snapshot.channels
+        ]
 
     def _metrics(self, snapshot: JobSnapshot) -> list[Text]:
-        found = snapshot.observed.metrics
+        found = snapshot.metrics
         names = [formatting.truncate(each.name, max(1, self._width // _PART)) for each in found]
         lasts = [formatting.format_number(each.last) for each in found]
         # In columns.
@@ -112,17 +107,14 @@ class StatusPanel:
             self._row(
                 (f"  {name:<{wide}} ", "bold"),
                 (f"{last:>{deep}} ", ""),
-                (self._spark(each, columns), "cyan"),
+                (sparkline(each.points, columns, ascii_only=self._ascii_only) if columns > 0 else "", "cyan"),
                 (host, "dim"),
             )
             for name, last, each, host in zip(names, lasts, found, hosts)
         ]
 
-    def _spark(self, metric: MetricSummary, columns: int) -> str:
-        return sparkline(metric.points, columns, ascii_only=self._ascii_only) if columns > 0 else ""
-
     def _hosts(self, snapshot: JobSnapshot) -> list[Text]:
-        hosts = snapshot.observed.hosts
+        hosts = snapshot.hosts
         names = _column([host.name for host in hosts])
         roles = _column([host.role for host in hosts])
         usages = _usage_columns(hosts)
@@ -178,3 +170,16 @@ def _column(cells: Sequence[str], *, right: bool = False) -> list[str]:
 def _printable(row: Text) -> Text:
     """Return a row without control sequences: it contains names and messages of the platform."""
     return row if row.plain.isprintable() else Text(terminal_text.render_line(row.plain))
+
+
+def _allocate_rows(rows: int, wanted: Sequence[int]) -> list[int]:
+    """Allocate rows to sections by the rows that each wants: one to each in order, then one more to each in turn."""
+    allocated = [0] * len(wanted)
+    while rows > 0:
+        unsatisfied = [index for index, count in enumerate(wanted) if allocated[index] < count]
+        if not unsatisfied:
+            break
+        for index in unsatisfied[:rows]:
+            allocated[index] += 1
+        rows -= len(unsatisfied[:rows])
+    return allocated

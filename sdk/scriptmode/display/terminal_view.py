@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import TextIO
 
 from scriptmode.core.handle import log_lines
+from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.core.text.colours import colours_enabled
 from scriptmode.core.text.terminal_text import render_line, sanitize
 from scriptmode.display.live_region import LiveRegion
+from scriptmode.display.snapshot import Frame
 from scriptmode.display.status_panel import StatusPanel
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from contextlib import AbstractContextManager
-
-    from scriptmode.core.spec.service_values import LogEvent
-    from scriptmode.display.snapshot import Frame
 
 #: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
 _MARGIN = 2

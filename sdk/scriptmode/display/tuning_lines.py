@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.spec.job_failure import parse_failure_reason, summarize_error
+from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.core.text.progress_line import ProgressLine
 from scriptmode.results.tuning_results import format_value
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from typing_extensions import Self
-
-    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
-
 
 class TuningLines:
-    """Writer of a tuning job's progress.
-
-    Args:
-        training_jobs: Returns its training jobs so far.
-    """
+    """Writer of a tuning job's progress; ``training_jobs`` returns its training jobs so far."""
 
     def __init__(self, training_jobs: Callable[[], Sequence[TunedJob]]) -> None:
         self._training_jobs = training_jobs
@@ -31,7 +21,7 @@ class TuningLines:
         self._shown: set[str] = set()
         self._line = ProgressLine()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> TuningLines:  # noqa: PYI034 - Self is not in Python 3.9's typing
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich.text import Text
 
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import align_columns, render_line
 from scriptmode.display.live_region import LiveRegion
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from scriptmode.core.spec.job_description import JobDescription
 
 _HEAD = ("JOB", "STATUS", "HOST", "CPU", "MEMORY", "GPU", "GPU MEMORY", "LAST OUTPUT")
 #: Columns of texts; the others have numbers.

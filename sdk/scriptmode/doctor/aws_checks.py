@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
 from scriptmode.errors import DataError, PlatformError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NEEDED = "Amazon SageMaker and s3:// URIs need them"
 #: Seconds from which on AWS refuses a signature as too old or too new (IAM User Guide, "Signing AWS API requests").

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scriptmode.errors import ScriptmodeError
+from scriptmode.errors import ScriptmodeError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 #: What a job may use, and the checks that it needs.
@@ -37,7 +34,6 @@ class Check:
         found: What was found, with versions and paths.
         advice: The next step, ``""`` if none is needed.
         prevents: Whether jobs that need it cannot run.
-
     """
 
     name: str

@@ -9,18 +9,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
 from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0
@@ -81,13 +79,6 @@ class _Row:
             yield problem(f"the check failed: {type(error).__name__}: {error}", advice)
 
 
-def _cluster() -> Iterator[Check]:
-    # Imported here, because it needs Linux.
-    from scriptmode.doctor import slurm_checks
-
-    return slurm_checks.cluster()
-
-
 def _table(platform: str) -> list[_Row]:
     """Return all checks in the order of a report: those of the platform first, the slow imports last."""
     is_cloud = platform == SAGEMAKER
@@ -105,12 +96,14 @@ def _table(platform: str) -> list[_Row]:
         _Row(SAGEMAKER, account, partial(aws_checks.account, is_cloud)),
         _Row(SAGEMAKER, ("config file",), aws_checks.config_file),
     ]
-    if platform == SLURM:
-        # Steps of srun, which Ctrl-C ends.
-        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), _cluster, in_thread=False))
     python = _Row(LOCAL, ("Python",), program_checks.python, in_thread=False)
     if not sys.platform.startswith("linux"):
         return [python, *cloud]
+    if platform == SLURM:
+        from scriptmode.doctor import slurm_checks
+
+        # Steps of srun, which Ctrl-C ends.
+        local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
     return [
         python,
         _Row(LOCAL, ("scriptmode", "ssh", "MPI"), program_checks.runtime, in_thread=False),
@@ -132,7 +125,6 @@ def examine(*, platform: str | None = None) -> list[Check]:
 
     Raises:
         SpecError: ``platform`` has another value.
-
     """
     return list(examine_each(platform=platform))
 
@@ -151,7 +143,6 @@ def examine_each(
 
     Raises:
         SpecError: ``platform`` has another value.
-
     """
     if platform not in (None, LOCAL, SAGEMAKER, SLURM):
         raise invalid("platform", f"is {platform!r}", f"give {LOCAL!r}, {SAGEMAKER!r} or {SLURM!r}")

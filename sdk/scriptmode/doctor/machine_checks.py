@@ -8,17 +8,14 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import format_bytes
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Bytes of memory that TensorFlow itself needs on each host.
 _LEAST_MEMORY = 1024**3

@@ -7,20 +7,18 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scriptmode
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.machine.programs import ProgramError, run_program, stream_program
 from scriptmode.doctor.check import OK, Check, ok, problem, warning
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _LEGACY = contract.LEGACY_KERAS_VARIABLE
 #: The first Python release without wheels of the tested TensorFlow releases (pyproject.toml, "tensorflow").

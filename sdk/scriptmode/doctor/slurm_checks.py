@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import pluralize
@@ -15,13 +16,8 @@ from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.store import data_dir_checks
 from scriptmode.platforms.slurm import commands
-from scriptmode.platforms.slurm.slurm_settings import parse_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode.platforms.slurm.commands import Partition
-    from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+from scriptmode.platforms.slurm.commands import Partition
+from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings
 
 #: Runs on a node: reads what this machine wrote, and writes it with the node's name.
 _PROGRAM = """\

@@ -1,17 +1,7 @@
 """What a job would do, without starting it: `Plan`, which `Estimator.plan` returns; and `host_roles`.
 
-Public are the names in ``__all__``. A plan is made from the platform's request and from the runtime's own plan of each
-host:
-
-* ``planner``: creates a plan of a request.
-* ``job_plan``, ``plan_parts``, ``plan_text``: the plan, the values it consists of, and its text.
-* ``runtime_query``: asks the runtime's ``preview`` what the hosts would run.
-* ``assumptions``: what is assumed of images and instance types that cannot be inspected before the job starts.
-* ``archive_contents``: reads a source archive.
-* ``difference``: compares a plan with a job.
-* ``early_checks``: what is refused and warned of before a job starts; ``script_text`` and ``interpreter_query``: what
-  the script's text shows, and what the hosts' interpreter answers about it.
-* ``role_query``: the role of each host of a job.
+Public are the names in ``__all__``. ``planner`` makes a plan from the platform's request and from the runtime's own
+plan of each host, which ``runtime_query`` asks for; ``early_checks`` looks at a job before it starts.
 """
 
 from __future__ import annotations

@@ -8,17 +8,13 @@ import sys
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.source.source_archive import Source
 from scriptmode.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.source.source_archive import Source
 
 #: Number of bytes of a file that the runtime needs to find out how it is started.
 _LONGEST_TEXT = 64 * 1024

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.image_support import is_aws_image
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.text.messages import pluralize
 from scriptmode_runtime import contract
 from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.preview import Programs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from scriptmode.core.spec.job_request import JobRequest
 
 #: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,
 #: from "Run GPU jobs" (AWS Batch User Guide).
@@ -120,4 +117,4 @@ def vcpu_count(instance_type: str) -> int | None:
 def _gpu_words(instance_type: str, count: int | None) -> str:
     if count is None:
         return f"the number of GPUs of {instance_type} is unknown: shown as 0"
-    return f"{instance_type} has {count or 'no'} GPU{'' if count == 1 else 's'}"
+    return f"{instance_type} has {pluralize(count, 'GPU') if count else 'no GPUs'}"

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from scriptmode.core.request import rerun
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS
 from scriptmode.core.spec.training_job import CODE_CHANNEL
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents
+from scriptmode.planning.archive_contents import ArchiveContents
 from scriptmode.planning.plan_parts import Change, Difference
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.report.redaction import Redaction
 
 #: Fields that identify the members of a list.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")
@@ -36,21 +32,12 @@ _ARCHIVE_FIELDS = (
 )
 
 
-class JobHandle(Protocol):
-    """The handle of a job: `scriptmode.TrainingJob`, which plans do not import."""
-
-    name: str
-    platform: Platform
-
-    def describe(self) -> dict[str, Any]:
-        """Return the response of DescribeTrainingJob."""
-
-
 @dataclass(frozen=True)
 class Comparison:
     """A job, the request that would start it again under the new name, and the changed fields and source files."""
 
-    job: JobHandle
+    #: A `scriptmode.TrainingJob`, which plans do not import.
+    job: Any
     before: Mapping[str, Any]
     fields: Mapping[str, Change]
     files: Mapping[str, Any]
@@ -63,7 +50,7 @@ class Comparison:
         return Difference(self.job.name, changes, **self.files)
 
 
-def compare(job: JobHandle, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
+def compare(job: Any, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.platform.describe(job.name)
     # The request of a rerun: with the new name, and the URIs that contain it.
@@ -82,7 +69,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
     }
 
 
-def _files(job: JobHandle, uri: str | None, own: ArchiveContents | None) -> dict[str, Any]:
+def _files(job: Any, uri: str | None, own: ArchiveContents | None) -> dict[str, Any]:
     """Return which files of the source differ, or a note why that is unknown."""
     if uri is None and own is None:
         return {}

@@ -11,21 +11,18 @@ import re
 import shutil
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from scriptmode.core.machine.installation import install_command
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.source.source_archive import Source
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.unused_settings import unused_settings
+from scriptmode.core.text.messages import pluralize
 from scriptmode.errors import SourceError, SpecError
 from scriptmode.planning import interpreter_query, script_text
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.source.source_archive import Source
-    from scriptmode.core.spec.job_request import JobRequest
 
 _REQUIREMENTS, _PROJECT, _SETUP = "requirements.txt", "pyproject.toml", "setup.py"
 #: Modules whose names differ from those of the distributions that install them.
@@ -47,11 +44,8 @@ _CLUSTERS = {contract.PARAMETER_SERVER_ENABLED: "parameter servers", contract.MU
 def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> list[str]:
     """Return a sentence for each setting without an effect and for what probably fails.
 
-    ``sent`` is the source and its archive's URI, if the source is on this machine.
-
-    Raises:
-        SourceError: The hosts' interpreter cannot compile the script.
-        SpecError: The hosts are processes of this machine, which has no ``mpirun`` for them.
+    ``sent`` is the source and its archive's URI, if the source is on this machine. Raises `SourceError` for a script
+    that the hosts' interpreter cannot compile, and `SpecError` for processes of this machine without ``mpirun``.
     """
     python = _host_python(platform, job)
     if python and not job.resources.host_kind.is_scheduled:
@@ -92,7 +86,7 @@ def _crowded_hosts(job: JobRequest) -> Iterator[str]:
         most, what = (gpus, "GPU") if gpus else (vcpus, "vCPU")
         if not job.resources.host_kind.is_local and most and ranks > most:
             yield (
-                f"processes_per_host {ranks} is more than the {most} {what}{'' if most == 1 else 's'} of "
+                f"processes_per_host {ranks} is more than the {pluralize(most, what)} of "
                 f"{instance_type}, which the ranks of a host share; use at most {most}"
             )
 
@@ -146,12 +140,10 @@ class _Script:
         return self._source.read(name).decode("utf-8", "replace") if name in self._source.sizes else ""
 
     def _own_modules(self) -> set[str]:
-        """Return the modules that the script can import from the source."""
         folders = ("",) if self._is_package else ("", self._folder)
         return {module for folder in folders for module in self._modules_in(folder)} | _OF_THE_LAUNCHER
 
     def _modules_in(self, folder: str) -> set[str]:
-        """Return the modules and packages of a directory of the source."""
         inside = [name[len(folder) :] for name in self._source.sizes if name.startswith(folder)]
         return {
             re.split(r"[/.]", name, maxsplit=1)[0] for name in inside if "/" in name or name.endswith((".py", ".so"))
@@ -189,21 +181,18 @@ class _Script:
         return False
 
     def _replaced_cluster(self, tree: ast.Module) -> Iterator[str]:
-        cluster = next(
-            (what for switch, what in _CLUSTERS.items() if contract.enabled(self._job.parameter(switch))), ""
-        )
-        line = script_text.replaces_tf_config(tree)
-        if cluster and line:
+        enabled = [what for switch, what in _CLUSTERS.items() if contract.enabled(self._job.parameter(switch))]
+        if enabled and (line := script_text.replaces_tf_config(tree)):
             yield (
-                f"{self._path}:{line}: the script assigns TF_CONFIG, in place of the cluster of {cluster} that each "
+                f"{self._path}:{line}: the script assigns TF_CONFIG, in place of the cluster of {enabled[0]} that each "
                 "host sets there; remove the line"
             )
 
     def _temporary_model(self, tree: ast.Module) -> Iterator[str]:
-        saved = script_text.temporary_model(tree)
-        if saved:
+        if saved := script_text.temporary_model(tree):
+            path, line = saved
             yield (
-                f"{self._path}:{saved.line}: {saved.path!r} does not belong to the job's model; save to the directory "
+                f"{self._path}:{line}: {path!r} does not belong to the job's model; save to the directory "
                 "that the variable SM_MODEL_DIR names"
             )
 

@@ -10,11 +10,9 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 #: Time limit for another interpreter on a loaded machine.
 _SECONDS = 60.0

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 from scriptmode_runtime.plan import ProcessSpec, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 
 #: Fields of a process and a wait that tell how the launcher stops the one, and where it waits for the other.
 _OF_THE_LAUNCHER = ("stop", "endpoint")
@@ -28,7 +25,6 @@ class Plan:
         assumed: What was assumed because it cannot be known before the job starts, one sentence each.
         difference: The difference to the job that was named by ``against``, if any.
         script: The batch script that Slurm would get; ``""`` for a job that no scheduler starts.
-
     """
 
     request: Mapping[str, Any]
@@ -61,18 +57,21 @@ class Plan:
             width: The number of columns.
         """
         from scriptmode.core.request import parse
-        from scriptmode.planning import plan_text
+        from scriptmode.planning import plan_summary, plan_text
 
         if full:
-            text = plan_text.format_plan(
+            rows = plan_text.plan_rows(
                 self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference
             )
         elif self.difference:
-            return plan_text.format_difference(self.difference, width)
+            rows = plan_text.difference_rows(self.difference)
         else:
             job = parse.parse_request(self._shown)
-            text = plan_text.format_summary(job, self.hosts, self.source, self.assumed, width)
-        return text + plan_text.format_script(self.script)
+            rows = plan_summary.summary_rows(job, self.hosts, self.source, self.assumed)
+        lines = [line for row in rows for line in row.lines(width)]
+        if self.script and (full or not self.difference):
+            lines += ["", "Batch script (sbatch)", *(f"  {line}".rstrip() for line in self.script.splitlines())]
+        return "\n".join(lines)
 
     def __str__(self) -> str:
         return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode_runtime.plan import ProcessSpec, Wait
+from scriptmode_runtime.plan import ProcessSpec, Wait
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,6 @@ class HostPlan:
         writes: Files that are written for the processes, by their paths.
         variables: The ``SM_*`` variables of the processes, of the hosts that the text shows.
         program: Command line of the training script, which an ``mpirun`` starts for its ranks.
-
     """
 
     name: str
@@ -63,7 +60,6 @@ class SourcePlan:
         files: Sizes of its files by their names; ``None`` for a stored archive that was not opened.
         size: Size of the compressed archive; ``None`` if it is only packed when the job starts, as large ones are.
         digest: SHA-256 of the archive, or ``""``.
-
     """
 
     uri: str
@@ -96,7 +92,6 @@ class Difference:
         removed: Files that only the job's source has, or ``None``.
         changed: Files that differ, or ``None``.
         note: Reason why the sources are not compared, or ``""``.
-
     """
 
     job: str

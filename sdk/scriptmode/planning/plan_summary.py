@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.text import messages
-from scriptmode.planning.text_rows import Row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+from scriptmode.core.text.terminal_text import escape_unprintable
+from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 
 _LABEL = 9
 #: Lines of text that a row may take, and items of a list that are shown.
 _MOST_LINES, _MOST_ITEMS = 2, 3
 _HOUR = 3600
+
+
+class Row(NamedTuple):
+    """A text with the indentation of its first and its other lines; what needs more than ``most`` lines is cut."""
+
+    text: str
+    first: str = ""
+    others: str = "    "
+    most: int | None = None
+
+    def lines(self, width: int) -> list[str]:
+        """Return the lines, of ``width`` characters where no word is longer: a URI is to be copied."""
+        return textwrap.wrap(
+            escape_unprintable(self.text),
+            width,
+            initial_indent=self.first,
+            subsequent_indent=self.others,
+            break_on_hyphens=False,
+            break_long_words=False,
+            max_lines=self.most,
+            placeholder=" ...",
+        ) or [""]
 
 
 def summary_rows(

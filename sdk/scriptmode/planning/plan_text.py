@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from scriptmode.core.text import messages
-from scriptmode.planning import plan_summary
-from scriptmode.planning.text_rows import Row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
-    from scriptmode_runtime.plan import ProcessSpec, Wait
+from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
+from scriptmode.planning.plan_summary import Row, counted_types
+from scriptmode_runtime.plan import ProcessSpec, Wait
 
 #: Characters of a variable that are shown: with many hosts some have thousands.
 _LONGEST = 400
@@ -32,7 +27,7 @@ _MOST_LINES = 2
 _CONFIG = "input/config/"
 
 
-def format_plan(
+def plan_rows(
     request: Mapping[str, Any],
     hosts: Mapping[str, HostPlan],
     source: SourcePlan | None,
@@ -40,45 +35,18 @@ def format_plan(
     *,
     assumed: Sequence[str],
     difference: Difference | None,
-) -> str:
-    """Return the whole text of a plan, without a line end at its end; ``request`` has no secrets."""
-    title = f"Training job {request['TrainingJobName']}: {plan_summary.counted_types(hosts)}"
-    rows = [Row(title), Row("Request (CreateTrainingJob)"), *_request(request, width)]
-    rows += [Row(""), Row("Source"), *_source(source)]
-    rows += [Row(""), Row("Hosts"), *_hosts(list(hosts.values()), request)]
-    if assumed:
-        rows += [Row(""), Row("Assumptions"), *map(_item, assumed)]
-    if difference:
-        rows += [Row(""), *_difference(difference)]
-    return _wrapped(rows, width)
-
-
-def format_summary(
-    job: JobRequest, hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str], width: int
-) -> str:
-    """Return the essential lines of a plan; ``job`` has no secrets."""
-    return _wrapped(plan_summary.summary_rows(job, hosts, source, assumed), width)
-
-
-def format_difference(difference: Difference, width: int) -> str:
-    """Return the text of a difference."""
-    return _wrapped(_difference(difference), width)
-
-
-def format_script(script: str) -> str:
-    """Return a batch script as the end of a plan's text, its lines as they are; "" without one."""
-    if not script:
-        return ""
-    return "\n".join(["", "", "Batch script (sbatch)", *(f"  {line}".rstrip() for line in script.splitlines())])
-
-
-def _wrapped(rows: Iterable[Row], width: int) -> str:
-    return "\n".join(line for row in rows for line in row.lines(width))
-
-
-def _request(request: Mapping[str, Any], width: int) -> Iterator[Row]:
+) -> Iterator[Row]:
+    """Yield the rows of the whole text of a plan; ``request`` has no secrets."""
+    yield Row(f"Training job {request['TrainingJobName']}: {counted_types(hosts)}")
+    yield Row("Request (CreateTrainingJob)")
     for name, value in request.items():
         yield from _field(name, value, "  ", width)
+    yield from (Row(""), Row("Source"), *_source(source))
+    yield from (Row(""), Row("Hosts"), *_hosts(list(hosts.values()), request))
+    if assumed:
+        yield from (Row(""), Row("Assumptions"), *map(_item, assumed))
+    if difference:
+        yield from (Row(""), *difference_rows(difference))
 
 
 def _field(name: str, value: Any, indent: str, width: int) -> Iterator[Row]:
@@ -137,15 +105,11 @@ def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) ->
     yield _item(f"{host.name}: {host.roles or 'the program of the image'} ({host.instance_type}, {host.base_dir})")
     yield from _files(host, first, request)
     yield from _variables(host, first)
-    clusters = _clusters(host)
-    for text in clusters:
-        known = first is not None and text in _clusters(first)
-        yield from _labelled("TF_CONFIG", f"same as {first.name}" if known and first else text)
+    for text in _clusters(host):
+        yield from _labelled("TF_CONFIG", f"same as {first.name}" if first and text in _clusters(first) else text)
     for process in host.preparation:
-        known = first is not None and process in first.preparation
-        yield from _labelled(
-            "prepares", f"{process.name}, same as {first.name}" if known and first else _command(process)
-        )
+        same = f"{process.name}, same as {first.name}" if first and process in first.preparation else ""
+        yield from _labelled("prepares", same or _command(process))
     yield from _labelled("waits for", _waits(host.before))
     if host.main:
         yield from _labelled("runs", _command(host.main))
@@ -212,7 +176,8 @@ def _waits(waits: Sequence[Wait]) -> str:
     )
 
 
-def _difference(difference: Difference) -> Iterator[Row]:
+def difference_rows(difference: Difference) -> Iterator[Row]:
+    """Yield the rows of a difference."""
     yield Row(f"Difference to {difference.job}")
     for path, change in difference.fields.items():
         if change.before is None:

@@ -3,83 +3,75 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from scriptmode.core.platforms.base import WritesScripts
+from scriptmode.core.platforms.base import Platform, WritesScripts
 from scriptmode.core.request.render import render_request
+from scriptmode.core.source.rule_files import RuleFile
+from scriptmode.core.source.source_archive import Source
 from scriptmode.core.spec.inputs import TrainingInput
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions, plan_text
+from scriptmode.planning.archive_contents import ArchiveContents
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, SourcePlan
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.source.rule_files import RuleFile
-    from scriptmode.core.source.source_archive import Source
-    from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import PlannedHost
-    from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode.planning.difference import Comparison, JobHandle
-    from scriptmode_runtime.preview import Preview
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.preview import Preview
+from scriptmode_runtime.report.redaction import Redaction
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
 
 
-@dataclass(frozen=True)
-class Submission:
-    """What `Estimator.fit` would send: the request, the source with its archive's URI if it has one, files of rules."""
-
-    request: JobRequest
-    source: tuple[Source, str] | None = None
-    rule_files: tuple[RuleFile, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Source:
+class _Source(NamedTuple):
     plan: SourcePlan | None = None
     contents: ArchiveContents | None = None
     #: Reason why it was not opened.
     note: str = ""
 
 
-def create_plan(platform: Platform, sent: Submission, against: JobHandle | None = None) -> Plan:
-    """Create a plan, compared with the job ``against``.
+def create_plan(
+    platform: Platform,
+    job: JobRequest,
+    sent: tuple[Source, str] | None,
+    rule_files: Sequence[RuleFile],
+    against: Any = None,
+) -> Plan:
+    """Create a plan of what `Estimator.fit` would send, compared with the job ``against``, a `scriptmode.TrainingJob`.
 
-    Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
+    ``sent`` is the source with its archive's URI. Raises `SpecError` with the runtime's message for what the hosts
+    would refuse, and what the platform raises.
     """
-    job = sent.request
     request, hosts = copy.deepcopy(render_request(job)), platform.planned_hosts(job)
-    source = _source(platform, sent, job, is_compared=against is not None)
-    comparison = _comparison(request, against, source.contents)
+    source = _source(platform, job, sent, is_compared=against is not None)
+    comparison = None
+    if against is not None:
+        from scriptmode.planning import difference
+
+        comparison = difference.compare(against, request, source.contents)
+    before = comparison.before if comparison else {}
     on_this_machine = any(host.python for host in hosts.values())
-    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, _instance_types(hosts))
+    types = [host.instance_type for host in hosts.values()]
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, types)
     query = RuntimeQuery(
         hosts if job.program else {},
         known,
         source.contents.texts if source.contents else {},
-        [job.hyperparameters, job.environment, *_secrets(comparison)],
+        # The compared job's may hold secrets, too.
+        [job.hyperparameters, job.environment, before.get("HyperParameters", {}), before.get("Environment", {})],
     )
     environments = query.environments()
     previews, hide = query.previews(environments, plan_text.shown_hosts([*hosts])), query.redaction(environments)
     strategies = {here.strategy for here in environments.values()}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
-    notes = [
-        *assumptions.list_assumptions(job, known, strategies),
-        source.note,
-        *_unchecked_inputs(job),
-        *limitations,
-    ]
+    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
     if job.resources.host_kind.is_scheduled and on_this_machine:
         notes.append("the nodes have the programs of this machine, such as Python and mpirun, at the same paths")
-    notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
+    notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
     return Plan(
@@ -93,10 +85,6 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     )
 
 
-def _instance_types(hosts: Mapping[str, PlannedHost]) -> list[str]:
-    return [host.instance_type for host in hosts.values()]
-
-
 def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
     """Yield an assumption for each input that is only checked when the job starts; directories are checked earlier."""
     for channel in job.channels if job.resources.host_kind.is_local else ():
@@ -105,9 +93,9 @@ def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
             yield f"channel {channel.name!r}: {source.s3_data} exists, and this machine's credentials may read it"
 
 
-def _source(platform: Platform, sent: Submission, job: JobRequest, *, is_compared: bool) -> _Source:
-    if sent.source is not None:
-        source, uri = sent.source
+def _source(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, is_compared: bool) -> _Source:
+    if sent is not None:
+        source, uri = sent
         if source.archive is None:
             return _opened(uri, archive_contents.read_unpacked(source, job.program, is_compared=is_compared))
         return _opened(uri, archive_contents.read_archive(source.archive.data, job.program))
@@ -127,33 +115,16 @@ def _opened(uri: str, contents: ArchiveContents) -> _Source:
     return _Source(SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents)
 
 
-def _comparison(
-    request: Mapping[str, Any], against: JobHandle | None, own: ArchiveContents | None
-) -> Comparison | None:
-    if against is None:
-        return None
-    from scriptmode.planning import difference
-
-    return difference.compare(against, request, own)
-
-
-def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
-    """Return the parameters and variables of the compared job, which may hold secrets."""
-    before = comparison.before if comparison else {}
-    return [before.get("HyperParameters", {}), before.get("Environment", {})]
-
-
 def _hosts(
     hosts: Mapping[str, PlannedHost], previews: Mapping[str, Preview], hide: Redaction
 ) -> Iterator[tuple[str, HostPlan]]:
     """Yield the plan of each host without secrets; hosts have equal parameters, which are searched once."""
-    found: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    given: Mapping[str, Any] = {}
+    parameters = given
     for name, host in hosts.items():
-        given = host.files[_PARAMETERS]
-        parameters = next((hidden for each, hidden in found if each == given), None)
-        if parameters is None:
+        if host.files[_PARAMETERS] != given:
+            given = host.files[_PARAMETERS]
             parameters = hide.document(given)
-            found.append((given, parameters))
         files = {**host.files, _PARAMETERS: parameters}
         yield name, _host(name, host, files, hide.document(previews[name]) if name in previews else None)
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.hosts import LOCAL_PROCESS
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.core.spec.job_request import JobRequest
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
@@ -32,7 +29,6 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     Returns:
         Roles by the name of the host; empty if they are unknown: for an algorithm without script mode, or a job that
         the runtime would refuse.
-
     """
     return job_roles(parse_request(description))
 
@@ -41,10 +37,17 @@ def job_roles(job: JobRequest) -> dict[str, str]:
     """Return the roles of each host of a job, as `host_roles` does."""
     if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
-    if job.resources.host_kind.is_scheduled and _counts_gpus(job):
+    kind = job.resources.host_kind
+    counts_gpus = contract.enabled(job.hyperparameters.get(contract.MPI_ENABLED, ""))
+    if kind.is_scheduled and counts_gpus and contract.MPI_PROCESSES_PER_HOST not in job.hyperparameters:
         # The number of ranks is that of a node's GPUs, which only the nodes know.
         return {}
-    found = _others(job) if job.resources.host_kind.runs_images else _processes(job)
+    if kind.runs_images:
+        from scriptmode.platforms import planned_containers
+
+        found = planned_containers.plan_container_hosts(job, job.environment)
+    else:
+        found = _processes(job)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(job, sorted(types))
     if types == {LOCAL_PROCESS}:
@@ -53,19 +56,6 @@ def job_roles(job: JobRequest) -> dict[str, str]:
         return RuntimeQuery(found, known).roles()
     except ScriptmodeError:
         return {}
-
-
-def _counts_gpus(job: JobRequest) -> bool:
-    parameters = job.hyperparameters
-    return (
-        contract.enabled(parameters.get(contract.MPI_ENABLED, "")) and contract.MPI_PROCESSES_PER_HOST not in parameters
-    )
-
-
-def _others(job: JobRequest) -> dict[str, PlannedHost]:
-    from scriptmode.platforms import planned_containers
-
-    return planned_containers.plan_container_hosts(job, job.environment)
 
 
 def _processes(job: JobRequest) -> dict[str, PlannedHost]:

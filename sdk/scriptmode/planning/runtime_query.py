@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from scriptmode.core.machine.programs import run_program
+from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError, SpecError
+from scriptmode.planning.assumptions import Assumptions
 from scriptmode_runtime import preview
+from scriptmode_runtime.environment import TrainingEnvironment
 from scriptmode_runtime.errors import RuntimeFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from scriptmode.core.spec.service_values import PlannedHost
-    from scriptmode.planning.assumptions import Assumptions
-    from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.report.redaction import Redaction
+from scriptmode_runtime.report.redaction import Redaction
 
 #: Seconds for the answer of another interpreter, on a loaded machine.
 _SECONDS = 60.0
@@ -45,7 +42,7 @@ class RuntimeQuery:
         Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
         that another client described with values of other types, or an interpreter that does not answer.
         """
-        interpreter = _query_interpreter(next((host.python for host in self.hosts.values()), ""))
+        python, import_path = _query_interpreter(next((host.python for host in self.hosts.values()), ""))
         found: dict[str, TrainingEnvironment] = {}
         for name, host in self.hosts.items():
             with self._refusals(name, found):
@@ -55,9 +52,9 @@ class RuntimeQuery:
                     host.variables,
                     gpus=self.known.gpus.get(host.instance_type, host.gpus),
                     assumed=self.known.machine,
-                    python=interpreter.path,
+                    python=python,
                 )
-                found[name] = here._replace(source=self.source, import_path=interpreter.import_path)
+                found[name] = here._replace(source=self.source, import_path=import_path)
         return found
 
     def previews(
@@ -95,22 +92,17 @@ class RuntimeQuery:
             raise PlatformError(f"the hosts' runtime cannot plan the job: {what}") from None
 
 
-class _Interpreter(NamedTuple):
-    path: str
-    import_path: tuple[str, ...]
-
-
-def _query_interpreter(python: str) -> _Interpreter:
+def _query_interpreter(python: str) -> tuple[str, tuple[str, ...]]:
     """Return what an interpreter calls itself, and where it looks for packages; by default this one's."""
     if python in ("", sys.executable):
-        return _Interpreter(sys.executable, tuple(sys.path))
+        return sys.executable, tuple(sys.path)
     why = "it prints no answer"
     try:
         result = run_program((python, "-c", _QUESTION), _SECONDS, cwd="/")
         why = result.failure or why
         # Site packages may print lines before.
         path, import_path = json.loads(result.output.splitlines()[-1])
-        return _Interpreter(str(path), tuple(map(str, import_path)))
+        return str(path), tuple(map(str, import_path))
     except (OSError, LookupError, TypeError, ValueError) as error:
         why = str(error) if isinstance(error, OSError) else why
         advice = "correct 'python', the hosts' interpreter"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 _TF_CONFIG = "TF_CONFIG"
 _TEMPORARY = "/tmp"  # noqa: S108 - where scripts save by mistake
@@ -14,13 +11,6 @@ _TEMPORARY = "/tmp"  # noqa: S108 - where scripts save by mistake
 _SAVES = frozenset({"save", "save_model", "save_weights", "export", "export_saved_model"})
 #: Calls whose result begins with their first argument.
 _JOINS = frozenset({"join", "Path", "str"})
-
-
-class SavedPath(NamedTuple):
-    """A path to which a script saves, and the line."""
-
-    path: str
-    line: int
 
 
 def required_modules(tree: ast.Module) -> dict[str, int]:
@@ -54,8 +44,8 @@ def replaces_tf_config(tree: ast.Module) -> int | None:
     return min(lines) if lines and len(lines) == len(mentions) else None
 
 
-def temporary_model(tree: ast.Module) -> SavedPath | None:
-    """Return where a script saves if that is below ``/tmp`` each time; ``None`` for one that also saves elsewhere."""
+def temporary_model(tree: ast.Module) -> tuple[str, int] | None:
+    """Return where a script saves, and the line, if that is below ``/tmp`` each time; ``None`` for other scripts."""
     texts = {
         target.id: node.value.value
         for node in ast.walk(tree)
@@ -65,11 +55,7 @@ def temporary_model(tree: ast.Module) -> SavedPath | None:
     }
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) in _SAVES]
     paths = [(_temporary_path(call, texts), call.lineno) for call in calls]
-    return (
-        min((SavedPath(*each) for each in paths), key=lambda saved: saved.line)
-        if all(p for p, _ in paths) and paths
-        else None
-    )
+    return min(paths, key=lambda saved: saved[1]) if paths and all(path for path, _ in paths) else None
 
 
 def _temporary_path(call: ast.Call, texts: Mapping[str, str]) -> str:

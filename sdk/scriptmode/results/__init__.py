@@ -1,7 +1,1 @@
-"""What a job leaves, as its handle returns it.
-
-metrics      rows, a table, a DataFrame, a figure
-artifacts    download and cache of the model and other outputs
-event_files  TensorFlow's event files of a job in one directory
-tensorboard  a TensorBoard server on them
-"""
+"""What a job leaves, as its handle returns it: metrics, artifacts, event files and comparisons."""

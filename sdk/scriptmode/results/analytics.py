@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from itertools import count
+from typing import Any
 
 from scriptmode.core.spec.arguments import texts
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError
-from scriptmode.results.metrics import import_pandas
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Collection, Iterator
-
-    from scriptmode.results.metrics import Metrics
+from scriptmode.results.metrics import Metrics, import_pandas
 
 _COLUMNS = ["timestamp", "metric_name", "value"]
 
@@ -76,9 +74,6 @@ class TrainingJobAnalytics:
                 yield from (
                     ((row["timestamp"] - rows[0]["timestamp"]).total_seconds(), name, row["value"]) for row in rows
                 )
-                continue
-            seen: dict[str | None, int] = {}
-            for row in rows:
-                number = seen.get(row["host"], 0)
-                seen[row["host"]] = number + 1
-                yield float(number), name, row["value"]
+            else:
+                numbers: defaultdict[str | None, Iterator[int]] = defaultdict(count)
+                yield from ((float(next(numbers[row["host"]])), name, row["value"]) for row in rows)

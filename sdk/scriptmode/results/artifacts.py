@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import FETCHED, default_data_dir, make_private, mark_used
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
+from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
-
-if TYPE_CHECKING:
-    import os
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
@@ -29,19 +26,10 @@ _DRAFT = ".scriptmode-download-"
 
 
 def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
-    """Download the artifact at ``uri`` into ``folder``, whole or not at all.
+    """Download the artifact at ``uri`` into ``folder``, empty or new, whole or not at all; return its absolute path.
 
-    Args:
-        platform: The platform that can read the URI.
-        uri: An archive, or a prefix with files.
-        folder: A directory that is empty or does not exist.
-        extract: Whether to unpack an archive.
-
-    Returns:
-        The directory, as an absolute path.
-
-    Raises:
-        DataError: Where there is no such artifact, it cannot be unpacked or the directory cannot be written.
+    An archive is unpacked with ``extract``; a prefix with files is downloaded as it is. Raises `DataError` where there
+    is no such artifact, it cannot be unpacked or the directory cannot be written.
     """
     target = Path(folder).expanduser().absolute()
     made: list[Path] = []
@@ -87,6 +75,12 @@ def download_cached(platform: Platform, description: JobDescription, artifact: s
         if cached.is_dir() and any(cached.iterdir()):
             return cached
         raise
+
+
+def output_uri(job: JobRequest) -> str:
+    """Return the URI of the archive or the directory of a job's output data."""
+    base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
+    return f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"
 
 
 def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:

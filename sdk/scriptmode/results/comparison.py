@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.spec.inputs import FileSystemInput, TrainingInput
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.text.messages import did_you_mean, format_duration
 from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, SpecError
+from scriptmode.results.metrics import Metrics
 from scriptmode_runtime import contract
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scriptmode.core.spec.job_description import JobDescription
-    from scriptmode.results.metrics import Metrics
 
 #: Characters of a source's digest that are shown.
 _DIGITS = 12

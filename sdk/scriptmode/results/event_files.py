@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 from urllib.parse import unquote, urlparse
 
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.results.artifacts import download_cached
+from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"
@@ -164,8 +161,7 @@ def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
     if board:
         # The Debugger's documentation: below the path, a directory of the job.
         yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
-    base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
-    yield "data", f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"
+    yield "data", output_uri(job)
     if description.model_uri:
         yield "model", description.model_uri
     if job.output.checkpoint_uri:

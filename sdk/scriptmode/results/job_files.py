@@ -11,22 +11,18 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scriptmode.core.platforms.base import Platform
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
 from scriptmode.errors import DataError, SpecError
-from scriptmode.results.artifacts import download_cached
+from scriptmode.results.artifacts import download_cached, output_uri
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from scriptmode.core.platforms.base import Platform
-    from scriptmode.core.spec.job_description import JobDescription
 
 #: The areas of a job, and the directory of each in a host's ``/opt/ml``.
 AREAS = {
@@ -53,21 +49,11 @@ class CopiedFiles:
 def copy_job_files(
     platform: Platform, description: JobDescription, path: str, target: Path, *, host: str | None = None
 ) -> CopiedFiles:
-    """Copy a file or directory of a job, as ``cp -r`` copies it to ``target``.
+    """Copy a file or directory of a job, as ``cp -r`` copies it to ``target``; return what was copied.
 
-    Args:
-        platform: The platform that has the job.
-        description: The description of the job.
-        path: An area, and a path below it: ``model``, ``log/algo-1.log``.
-        target: An existing directory, in which the copy keeps its name; else the name of the copy.
-        host: The host whose directory is read while the job runs; by default the first one.
-
-    Returns:
-        What was copied. Links that lead out of the job's directory, and whatever is not a file, are left out.
-
-    Raises:
-        SpecError: For a path or a host that does not exist; its text lists the names.
-        DataError: Where the files cannot be read or written.
+    ``path`` is an area and a path below it, such as ``log/algo-1.log``. While the job runs it is read on ``host``, by
+    default the first one. Links that lead out of the job's directory, and whatever is not a file, are left out. Raises
+    `SpecError` for a path or a host that does not exist, and `DataError` for files that cannot be read or written.
     """
     try:
         parts = beneath.checked(path).split("/")
@@ -160,13 +146,7 @@ def _located(
     chosen = host or next(iter(folders), "")
     if chosen in folders:
         return folders[chosen], (contract.DEFAULT_BASE_DIR, str(folders[chosen])), AREAS[area]
-    base = f"{str(job.output.path).rstrip('/')}/{name}/output"
-    uris = {
-        "model": description.model_uri,
-        "output": f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/",
-        "checkpoints": uri,
-        "code": job.source_uri,
-    }
+    uris = {"model": description.model_uri, "output": output_uri(job), "checkpoints": uri, "code": job.source_uri}
     if not uris[area] or not description.has_ended:
         raise DataError(
             f"training job {name} is {description.status} and has no {area}",

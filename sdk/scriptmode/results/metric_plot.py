@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.errors import MissingPackageError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    _Row = Mapping[str, Any]
+_Row = Mapping[str, Any]
 
 #: Inches: of the figure's width, and of the height of each metric's axes.
 _WIDTH, _HEIGHT = 7.0, 2.4
@@ -21,18 +19,7 @@ _NAME_CHARACTERS = 72
 _MARKED, _NAMED = 100, 10
 #: The page's own background, and colours from the middle of the scale, readable on white and on black.
 _BACKGROUND, TEXT = "none", "#7b7b7b"
-COLOURS = (
-    "#2f78c4",
-    "#d64530",
-    "#1f8a4c",
-    "#9c6d0e",
-    "#8e5bc4",
-    "#12868f",
-    "#c2478a",
-    "#6f7d1c",
-    "#7b7b7b",
-    "#b0592b",
-)
+COLOURS = ("#2f78c4", "#d64530", "#1f8a4c", "#9c6d0e", "#8e5bc4", "#12868f", "#c2478a", "#6f7d1c", "#7b7b7b", "#b0592b")
 _UNITS = (("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from scriptmode.core.spec import metric_definitions
 from scriptmode.core.text.messages import did_you_mean, pluralize
 from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError, MissingPackageError, SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _DEFINE = (
     'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}], on the command '
@@ -123,19 +122,18 @@ class Metrics(list[dict[str, Any]]):
 
     def summary(self) -> list[list[Any]]:
         """Return a line for each metric, and for each host of it: its values' number, first, last, least, greatest."""
-        heads = ["metric", *(["host"] if len(self._whose()) > 1 else []), "values", "first", "last", "min", "max"]
-        groups: dict[tuple[str, str], list[float]] = {}
-        order = {host: index for index, host in enumerate(self._whose())}
-        for row in sorted(self, key=lambda row: order[row.get("host") or ""]):
-            groups.setdefault((row["metric_name"], row.get("host") or ""), []).append(row["value"])
-        names = {name: index for index, name in enumerate(self.names)}
-        return [
-            heads,
-            *(
-                [name, *([host] if "host" in heads else []), len(its), its[0], its[-1], min(its), max(its)]
-                for (name, host), its in sorted(groups.items(), key=lambda item: names[item[0][0]])
-            ),
+        hosts = self._whose()
+        lines: list[list[Any]] = [
+            ["metric", *(["host"] if len(hosts) > 1 else []), "values", "first", "last", "min", "max"]
         ]
+        groups: dict[tuple[str, str], list[float]] = {}
+        for row in self:
+            groups.setdefault((row["metric_name"], row.get("host") or ""), []).append(row["value"])
+        for name, host in itertools.product(self.names, hosts):
+            if its := groups.get((name, host)):
+                own = [host] if len(hosts) > 1 else []
+                lines.append([name, *own, len(its), its[0], its[-1], min(its), max(its)])
+        return lines
 
     def _whose(self) -> list[str]:
         """Return the hosts of the rows, "" first where there are rows of unknown hosts."""

@@ -19,14 +19,12 @@ import weakref
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
+from scriptmode.core.platforms.base import Platform
 from scriptmode.errors import MissingPackageError, PlatformError, invalid
 from scriptmode.results.event_files import EventFiles
 from scriptmode_runtime.processes import process_tree
-
-if TYPE_CHECKING:
-    from scriptmode.core.platforms.base import Platform
 
 #: The program ends when its standard input is closed, which also happens when the process that started it is killed. It
 #: reads only files of this machine, which needs no TensorFlow; TensorBoard does not import it where a module ``notf``

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.results import metric_plot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: With positive values, an axis is logarithmic from this ratio of the greatest to the least on.
 _WIDE_RATIO = 100.0

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from scriptmode.core.request import tuning
+from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
+from scriptmode.core.text.terminal_text import align_columns
 from scriptmode.errors import DataError
 from scriptmode.results.metrics import import_pandas
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 
 #: Columns of a DataFrame after those of the hyperparameters, as in the SageMaker SDK v2.
 _COLUMNS = (
@@ -83,9 +81,7 @@ class TuningResults(list[dict[str, object]]):
 
     def table(self) -> str:
         """Return the rows as text, a line for each training job, in columns as wide as their widest cell."""
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+        return "\n".join(align_columns(self._lines()))
 
     def _lines(self) -> list[list[str]]:
         names = self._tuned_names()

@@ -10,22 +10,7 @@
 >>> fake.expect(Life.failed("AlgorithmError: out of memory", logs={"algo-1": [(90, "loading"), (130, "Killed")]}))
 >>> estimator = Estimator(..., sagemaker_session=fake)
 
-Public are the names in ``__all__``:
-
-* ``script_run``: `entry_point` and its result. ``host_layout``: `layouts`, the hosts as which it runs a script.
-* ``fake_sagemaker``, ``fake_account``: `FakeSageMaker`, a session with clients, and the content of its AWS account.
-* ``job_life``, ``timeline``: `Life`, what will happen to a job, and what does happen under its limits.
-* ``fake_clock``: `FakeClock`. ``service_calls``: `Call`, `ServiceError` and injected faults.
-* ``local_server``: `server`, and what it yields, `RunningServer`.
-* ``engine_suite``: `EngineSuite`, the tests that every engine of hosts must pass.
-
-What `entry_point` needs: ``in_process``, a run of a script in this process.
-
-The services behind the fake:
-
-* ``fake_client``: a boto3 client. ``botocore_models``, ``argument_limits``: validation of arguments.
-* ``fake_training_jobs``, ``fake_job``: Amazon SageMaker. ``fake_s3``: Amazon S3. ``fake_iam``: IAM and STS.
-* ``fake_cloudwatch_logs``, ``fake_cloudwatch``: CloudWatch Logs and CloudWatch.
+Public are the names in ``__all__``.
 """
 
 from __future__ import annotations
@@ -44,34 +29,27 @@ if TYPE_CHECKING:
 else:
     # Each name is imported at its first use: a test of a script needs no fake of the service.
     _MODULES = {
-        "Call": "service_calls",
-        "EngineSuite": "engine_suite",
-        "EntryPointRun": "script_run",
-        "FakeClock": "fake_clock",
-        "FakeSageMaker": "fake_sagemaker",
-        "Layout": "host_layout",
-        "Life": "job_life",
-        "Line": "job_life",
-        "Phase": "job_life",
-        "Point": "job_life",
-        "RunningServer": "local_server",
-        "ServiceError": "service_calls",
-        "entry_point": "script_run",
-        "layouts": "host_layout",
-        "server": "local_server",
+        "engine_suite": ("EngineSuite",),
+        "fake_clock": ("FakeClock",),
+        "fake_sagemaker": ("FakeSageMaker",),
+        "host_layout": ("Layout", "layouts"),
+        "job_life": ("Life", "Line", "Phase", "Point"),
+        "local_server": ("RunningServer", "server"),
+        "script_run": ("EntryPointRun", "entry_point"),
+        "service_calls": ("Call", "ServiceError"),
     }
 
     def __getattr__(name: str) -> Any:
-        if name not in _MODULES:
+        module = next((module for module, names in _MODULES.items() if name in names), None)
+        if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        globals()[name] = value
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_MODULES})
+        return sorted({*globals(), *__all__})
 
 
 __all__ = [

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +19,6 @@ from scriptmode.errors import JobNotFoundError, TrainingJobError, TrainingJobFai
 from scriptmode.estimator import Estimator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from scriptmode.job import TrainingJob
@@ -297,13 +297,13 @@ def _wait_until_ready(job: TrainingJob) -> None:
 
 def _are_unchanged(files: Sequence[Path]) -> bool:
     """Return whether no file is written for a second, ten times as long as a host waits between two writes."""
-    before = _modification_times(files)
+
+    def times() -> list[int]:
+        return [file.stat().st_mtime_ns for file in files if file.exists()]
+
+    before = times()
     time.sleep(1)
-    return before == _modification_times(files)
-
-
-def _modification_times(files: Sequence[Path]) -> list[int]:
-    return [file.stat().st_mtime_ns for file in files if file.exists()]
+    return before == times()
 
 
 def _other_process(job: TrainingJob, data_dir: Path, *arguments: str) -> str:

@@ -6,17 +6,14 @@ import gzip
 import io
 import tarfile
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.job_life import Life
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.testing.fake_clock import FakeClock
-    from scriptmode.testing.fake_job import FakeJob
+from scriptmode.testing.service_calls import Call, Fault
 
 
 class FakeAccount:
@@ -27,6 +24,8 @@ class FakeAccount:
 
     def __init__(self, region_name: str, account: str, clock: FakeClock) -> None:
         self.region_name = region_name
+        self.calls: list[Call] = []
+        self.faults: list[Fault] = []
         self.account = account
         self.clock = clock
         self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
@@ -40,6 +39,7 @@ class FakeAccount:
         self.page_lines = 10_000
         self.empty_log_pages = 0
         self.jobs: dict[str, FakeJob] = {}
+        #: One call at a time.
         self.lock = threading.RLock()
         self._objects: dict[str, bytes] = {}
 
@@ -83,9 +83,3 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return packed.getvalue()
-
-
-def split_s3_uri(uri: str) -> tuple[str, str]:
-    """Split a key of ``objects`` into bucket and key."""
-    bucket, _, key = uri[len(SCHEME) :].partition("/")
-    return bucket, key

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Protocol
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, Callable
 
 from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from threading import RLock
-
-    from scriptmode.testing.service_calls import Fault
-
-    Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
-
+Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
 _OK = 200
-
-
-class SharedState(Protocol):
-    """The state that all clients of a fake share."""
-
-    region_name: str
-    calls: list[Call]
-    faults: list[Fault]
-    #: One call at a time.
-    lock: RLock
-
-    def settle(self) -> None:
-        """Run the effects that are due."""
-
-
-@dataclass(frozen=True)
-class Meta:
-    """The metadata of a client (boto3's ``client.meta``)."""
-
-    region_name: str
-    endpoint_url: str
-    service_model: Any
-    config: Any = None
 
 
 class FakeClient:
@@ -50,19 +22,24 @@ class FakeClient:
     """
 
     def __init__(
-        self, service: str, operations: Mapping[str, Operation], wire: SharedState, settings: Mapping[str, Any]
+        self, service: str, operations: Mapping[str, Operation], account: FakeAccount, settings: Mapping[str, Any]
     ) -> None:
         self._service = service
         self._operations = operations
-        self._wire = wire
+        self._account = account
         self._settings = settings
 
     @property
-    def meta(self) -> Meta:
-        """Region, endpoint and service model."""
-        region = self._settings.get("region_name") or self._wire.region_name
+    def meta(self) -> SimpleNamespace:
+        """Region, endpoint, service model and configuration, as boto3's ``client.meta`` has them."""
+        region = self._settings.get("region_name") or self._account.region_name
         url = self._settings.get("endpoint_url") or botocore_models.endpoint(self._service, region)
-        return Meta(region, url, botocore_models.service_model(self._service), self._settings.get("config"))
+        return SimpleNamespace(
+            region_name=region,
+            endpoint_url=url,
+            service_model=botocore_models.service_model(self._service),
+            config=self._settings.get("config"),
+        )
 
     @property
     def exceptions(self) -> Any:
@@ -81,13 +58,6 @@ class FakeClient:
 
         return method
 
-    def can_paginate(self, operation_name: str) -> bool:
-        """Return whether `get_paginator` has the operation."""
-        return (
-            operation_name in self._operations
-            and botocore_models.paginator_config(self._service, operation_name) is not None
-        )
-
     def get_paginator(self, operation_name: str) -> Any:
         """Return botocore's paginator on the fake's operation."""
         from botocore.exceptions import OperationNotPageableError
@@ -104,11 +74,11 @@ class FakeClient:
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         botocore_models.check_parameters(self._service, operation, arguments)
-        wire = self._wire
-        with wire.lock:
-            wire.settle()
-            wire.calls.append(Call(self._service, operation, deep_copy(arguments)))
-            fault = next((fault for fault in wire.faults if fault.meets(self._service, operation)), None)
+        account = self._account
+        with account.lock:
+            account.settle()
+            account.calls.append(Call(self._service, operation, deep_copy(arguments)))
+            fault = next((fault for fault in account.faults if fault.meets(self._service, operation)), None)
             try:
                 if fault is not None and not fault.answer_lost:
                     raise fault.error(self.meta.endpoint_url)

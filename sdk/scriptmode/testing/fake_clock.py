@@ -22,7 +22,6 @@ class FakeClock(Clock):
 
     Raises:
         ValueError: ``start`` has no time zone.
-
     """
 
     def __init__(self, start: datetime = START) -> None:
@@ -50,7 +49,6 @@ class FakeClock(Clock):
 
         Raises:
             ValueError: ``seconds`` is negative.
-
         """
         if seconds < 0:
             raise ValueError(f"seconds is {seconds!r}; a clock cannot go back, give a number of at least 0")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable
 
-from scriptmode.testing import argument_limits
+from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 DIMENSION = "TrainingJobName"
@@ -44,7 +41,7 @@ class FakeMetrics:
         }
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("cloudwatch", "get_metric_data", arguments)
+        botocore_models.check_limits("cloudwatch", "get_metric_data", arguments)
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         token = arguments.get("NextToken", "0")
         if not token.isdigit():
@@ -95,7 +92,7 @@ class FakeMetrics:
             raise ServiceError(
                 "ValidationError", f"Period is {period}; it must be 1, 5, 10, 20, 30 or a multiple of 60."
             )
-        start, end = _epoch(span["StartTime"]), _epoch(span["EndTime"])
+        start, end = (botocore_models.parse_time(span[key]).timestamp() for key in ("StartTime", "EndTime"))
         start -= start % min(period, _MINUTE)
         now = self._account.clock.wall_time().timestamp()
         if any(now - start > age and period % kept for age, kept in _KEPT):
@@ -137,10 +134,3 @@ def _statistic(name: str) -> Callable[[Sequence[float]], float]:
             f"the fake 'cloudwatch' client has no statistic {name!r}; it has {', '.join(_STATISTICS)}"
         )
     return _STATISTICS[name]
-
-
-def _epoch(value: Any) -> float:
-    from botocore.utils import parse_to_aware_datetime
-
-    moment: datetime = parse_to_aware_datetime(value)
-    return moment.timestamp()

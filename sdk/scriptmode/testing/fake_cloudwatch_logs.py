@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scriptmode.testing import argument_limits
+from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
+from scriptmode.testing.fake_job import FakeJob, HostLog
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
-    from scriptmode.testing.fake_job import FakeJob, HostLog
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: The most streams in an answer (DescribeLogStreams, API reference).
@@ -66,7 +65,7 @@ class FakeLogs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("logs", "describe_log_streams", arguments)
+        botocore_models.check_limits("logs", "describe_log_streams", arguments)
         self._check_group(arguments)
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and "logStreamNamePrefix" in arguments:
@@ -85,9 +84,10 @@ class FakeLogs:
         return {"logStreams": found[start:end], **({"nextToken": str(end)} if end < len(found) else {})}
 
     def _events(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("logs", "get_log_events", arguments)
+        botocore_models.check_limits("logs", "get_log_events", arguments)
         self._check_group(arguments)
-        stream = self._stream(arguments["logStreamName"])
+        name = arguments["logStreamName"]
+        stream = next((each for each in self._streams(name) if each.name == name), None)
         if stream is None:
             raise ServiceError("ResourceNotFoundException", "The specified log stream does not exist.")
         first, last = _span(stream, arguments)
@@ -103,11 +103,8 @@ class FakeLogs:
 
     def _check_group(self, arguments: Mapping[str, Any]) -> None:
         group = arguments.get("logGroupName") or arguments.get("logGroupIdentifier", "").rpartition("log-group:")[2]
-        if group != LOG_GROUP or not self._has_streams():
+        if group != LOG_GROUP or not self._streams(""):
             raise ServiceError("ResourceNotFoundException", "The specified log group does not exist.")
-
-    def _has_streams(self) -> bool:
-        return any(log.written(self._known(job)) for job in self._account.jobs.values() for log in job.logs.values())
 
     def _streams(self, prefix: str) -> list[_Stream]:
         """Find the streams that have a line by now."""
@@ -117,14 +114,6 @@ class FakeLogs:
                 streams = [self._stream_of(job, host) for host in job.logs]
                 found += [stream for stream in streams if stream.count and stream.name.startswith(prefix)]
         return found
-
-    def _stream(self, name: str) -> _Stream | None:
-        job_name, _, rest = name.partition("/")
-        job, host = self._account.jobs.get(job_name), rest.rpartition("-")[0]
-        if job is None or host not in job.logs:
-            return None
-        stream = self._stream_of(job, host)
-        return stream if stream.count and stream.name == name else None
 
     def _stream_of(self, job: FakeJob, host: str) -> _Stream:
         log = job.logs[host]
@@ -140,14 +129,9 @@ class FakeLogs:
 
 def _span(stream: _Stream, arguments: Mapping[str, Any]) -> tuple[int, int]:
     """Return the lines between startTime and endTime: the index of the first, and the one after the last."""
-    first, last = 0, stream.count
-    while first < last and stream.timestamp(stream.log.seconds[first]) < arguments.get("startTime", 0):
-        first += 1
-    while "endTime" in arguments and first < last:
-        if stream.timestamp(stream.log.seconds[last - 1]) < arguments["endTime"]:
-            break
-        last -= 1
-    return first, last
+    times = [stream.timestamp(second) for second in stream.log.seconds[: stream.count]]
+    first = bisect.bisect_left(times, arguments.get("startTime", 0))
+    return first, max(first, bisect.bisect_left(times, arguments.get("endTime", math.inf)))
 
 
 def _position(arguments: Mapping[str, Any], first: int, last: int) -> tuple[str, int, int]:

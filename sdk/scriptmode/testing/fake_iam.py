@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
-
-
-class FakeRoles:
-    """IAM's operations on roles."""
+class FakeIdentity:
+    """The operations on IAM's roles, and STS's operation on the caller."""
 
     def __init__(self, account: FakeAccount) -> None:
         self._account = account
-        self.operations: dict[str, Operation] = {"get_role": self._get}
+        self.role_operations: dict[str, Operation] = {"get_role": self._get}
+        self.caller_operations: dict[str, Operation] = {"get_caller_identity": self._caller}
 
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         name = arguments["RoleName"]
@@ -28,14 +26,6 @@ class FakeRoles:
         path = arn.partition(":role")[2].rpartition("/")[0] + "/"
         role = {"Path": path, "RoleName": name, "RoleId": "AROAFAKEFAKEFAKEFAKE", "Arn": arn}
         return {"Role": {**role, "CreateDate": self._account.clock.start}}
-
-
-class FakeIdentity:
-    """STS's operations."""
-
-    def __init__(self, account: FakeAccount) -> None:
-        self._account = account
-        self.operations: dict[str, Operation] = {"get_caller_identity": self._caller}
 
     def _caller(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account.account

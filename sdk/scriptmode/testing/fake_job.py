@@ -5,19 +5,17 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.training_job import Limits
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.job_life import Life, Line, Point
 from scriptmode.testing.service_calls import deep_copy
-from scriptmode.testing.timeline import EarlyEnds, Timeline, build_timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.testing.fake_clock import FakeClock
-    from scriptmode.testing.job_life import Life, Line, Point
+from scriptmode.testing.timeline import Timeline, build_timeline
 
 _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
 #: The share of a spot job's time that it pays for.
@@ -75,11 +73,10 @@ class FakeJob:
     def instances(self) -> dict[str, int]:
         """Count its instances by type."""
         resources = self.request.get("ResourceConfig", {})
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for group in resources.get("InstanceGroups") or (resources,):
-            kind = group.get("InstanceType")
-            if kind is not None:
-                counts[kind] = counts.get(kind, 0) + group.get("InstanceCount", 1)
+            if kind := group.get("InstanceType"):
+                counts[kind] += group.get("InstanceCount", 1)
         return counts
 
     def status(self, now: float) -> str:
@@ -165,11 +162,7 @@ class FakeJob:
     def _transitions(self, now: float) -> list[dict[str, Any]]:
         found = []
         for span in self._timeline.begun(now - self.created):
-            transition = {
-                "Status": span.status,
-                "StartTime": self._moment(span.start),
-                "StatusMessage": span.message,
-            }
+            transition = {"Status": span.status, "StartTime": self._moment(span.start), "StatusMessage": span.message}
             if span.end <= now - self.created:
                 transition["EndTime"] = self._moment(span.end)
             found.append(transition)
@@ -178,7 +171,8 @@ class FakeJob:
     def _cut(self, stop: float) -> Timeline:
         condition = self.request.get("StoppingCondition", {})
         runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
-        return build_timeline(self.life, EarlyEnds(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
+        wait = condition.get("MaxWaitTimeInSeconds", math.inf)
+        return build_timeline(self.life, max_runtime=runtime, max_wait=wait, stop=stop)
 
     def _moment(self, second: float) -> Any:
         return self._clock.wall_time(self.created + second)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO, Optional
 
-from scriptmode.core.aws.s3_uris import SCHEME
-from scriptmode.testing.fake_account import split_s3_uri
-from scriptmode.testing.fake_client import FakeClient
+from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.service_calls import ServiceError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
-    from typing import BinaryIO
-
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
+_Extra = Optional[Mapping[str, Any]]
 
 #: The most keys in an answer (ListObjectsV2, API reference).
 _KEYS_A_PAGE = 1000
@@ -55,12 +52,12 @@ class FakeObjects:
         return {"Location": f"http://{name}.s3.amazonaws.com/"}
 
     def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _HeadErrors():
+        with _without_body():
             self._check_bucket(arguments)
         return {"BucketRegion": self._account.region_name}
 
     def _head(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        with _HeadErrors():
+        with _without_body():
             return self._described(*self._found(arguments))
 
     def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,8 +91,8 @@ class FakeObjects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = [uri for uri in self._account.objects if split_s3_uri(uri)[0] == bucket]
-        keys = sorted((split_s3_uri(uri)[1] for uri in here), key=str.encode)
+        here = map(parse_s3_uri, self._account.objects)
+        keys = sorted((each.key for each in here if each.bucket == bucket), key=str.encode)
         found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = found[:most], len(found) > most
@@ -157,11 +154,11 @@ class FakeS3Client(FakeClient):
 
     def upload_file(
         self,
-        Filename: str,  # noqa: N803 - boto3's names, here and below
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
-        Callback: Callable[[int], object] | None = None,  # noqa: N803
+        Filename: str,
+        Bucket: str,
+        Key: str,
+        ExtraArgs: _Extra = None,
+        Callback: Callable[[int], object] | None = None,
         **_settings: object,
     ) -> None:
         """Upload a file; ``ExtraArgs`` are put_object's. Config changes nothing."""
@@ -171,34 +168,19 @@ class FakeS3Client(FakeClient):
             Callback(len(content))
 
     def upload_fileobj(
-        self,
-        Fileobj: BinaryIO,  # noqa: N803
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
-        **_settings: object,
+        self, Fileobj: BinaryIO, Bucket: str, Key: str, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Upload the rest of an open file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
         self.put_object(Bucket=Bucket, Key=Key, Body=Fileobj.read(), **(ExtraArgs or {}))
 
     def download_file(
-        self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        Filename: str,  # noqa: N803
-        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
-        **_settings: object,
+        self, Bucket: str, Key: str, Filename: str, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Write an object's bytes to a file; ``ExtraArgs`` are get_object's. Callback and Config change nothing."""
         Path(Filename).write_bytes(self._whole(Bucket, Key, ExtraArgs or {}))
 
     def download_fileobj(
-        self,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        Fileobj: BinaryIO,  # noqa: N803
-        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
-        **_settings: object,
+        self, Bucket: str, Key: str, Fileobj: BinaryIO, ExtraArgs: _Extra = None, **_settings: object
     ) -> None:
         """Write an object's bytes to an open file; ``ExtraArgs`` are get_object's."""
         Fileobj.write(self._whole(Bucket, Key, ExtraArgs or {}))
@@ -209,16 +191,14 @@ class FakeS3Client(FakeClient):
         return content
 
 
-class _HeadErrors:
-    """Translation of errors of HEAD requests, whose responses have only a status."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: object, _traceback: object) -> None:
-        if isinstance(error, ServiceError):
-            message = {403: "Forbidden", 404: "Not Found"}.get(error.status, "Bad Request")
-            raise ServiceError(str(error.status), message, error.status) from None
+@contextmanager
+def _without_body() -> Iterator[None]:
+    """Translate the errors of HEAD requests, whose responses have only a status."""
+    try:
+        yield
+    except ServiceError as error:
+        message = {403: "Forbidden", 404: "Not Found"}.get(error.status, "Bad Request")
+        raise ServiceError(str(error.status), message, error.status) from None
 
 
 def _uri(arguments: Mapping[str, Any]) -> str:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.fake_client import FakeClient
+from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.fake_clock import FakeClock
 from scriptmode.testing.fake_cloudwatch import FakeMetrics
 from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
-from scriptmode.testing.fake_iam import FakeIdentity, FakeRoles
+from scriptmode.testing.fake_iam import FakeIdentity
 from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
 from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
-from scriptmode.testing.service_calls import THROTTLED, Call, Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scriptmode.testing.fake_client import Operation
-    from scriptmode.testing.job_life import Life
+from scriptmode.testing.job_life import Life
+from scriptmode.testing.service_calls import THROTTLED, Fault
 
 
 class FakeSageMaker(FakeAccount):
@@ -43,23 +39,21 @@ class FakeSageMaker(FakeAccount):
         log_delay: Seconds until CloudWatch Logs has a log line.
         page_lines: Maximum number of log lines in one response.
         empty_log_pages: Number of responses with a new token and without lines before each response with lines.
-
     """
 
     def __init__(
         self, region_name: str = "us-west-2", account: str = "123456789012", clock: FakeClock | None = None
     ) -> None:
         super().__init__(region_name, account, FakeClock() if clock is None else clock)
-        self.calls: list[Call] = []
-        self.faults: list[Fault] = []
+        identity = FakeIdentity(self)
         self._operations: dict[str, Mapping[str, Operation]] = {
             "cloudwatch": FakeMetrics(self).operations,
-            "iam": FakeRoles(self).operations,
+            "iam": identity.role_operations,
             "logs": FakeLogs(self).operations,
             "s3": FakeObjects(self).operations,
             "sagemaker": FakeTrainingJobs(self).operations,
             "sagemaker-runtime": {},
-            "sts": FakeIdentity(self).operations,
+            "sts": identity.caller_operations,
         }
 
     def __repr__(self) -> str:
@@ -79,7 +73,6 @@ class FakeSageMaker(FakeAccount):
 
         Raises:
             NotImplementedError: The fake does not have the service.
-
         """
         if service_name not in self._operations:
             raise NotImplementedError(
@@ -95,7 +88,6 @@ class FakeSageMaker(FakeAccount):
 
         Args:
             lives: One life for each job, in the order of their creation.
-
         """
         self.lives.extend(lives)
 
@@ -105,7 +97,6 @@ class FakeSageMaker(FakeAccount):
         Args:
             instance_type: Type, such as ``ml.c5.xlarge``.
             instances: Maximum number of instances in use at the same time.
-
         """
         self.quotas[instance_type] = instances
 
@@ -124,16 +115,13 @@ class FakeSageMaker(FakeAccount):
             service: Service of the operation, by default any.
             after: Number of calls that succeed before.
             answer_lost: Whether the operation is executed, and the connection is closed before its response.
-
         """
 
         def error(url: str) -> BaseException:
             from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 
-            failure: BaseException = (ConnectionClosedError if answer_lost else EndpointConnectionError)(
-                endpoint_url=url
-            )
-            return failure
+            kind: type[BaseException] = ConnectionClosedError if answer_lost else EndpointConnectionError
+            return kind(endpoint_url=url)  # type: ignore[call-arg]
 
         self._add(Fault(operation, error, times, after, service, answer_lost))
 
@@ -151,7 +139,6 @@ class FakeSageMaker(FakeAccount):
 
         Raises:
             ValueError: The fake does not have the operation.
-
         """
         self._add(Fault(operation, lambda _url: error, times, after, service))
 

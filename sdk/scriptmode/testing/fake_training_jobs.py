@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from collections.abc import Mapping
+from typing import Any
 
 from scriptmode.core.request import service_model
-from scriptmode.testing import argument_limits
+from scriptmode.testing import botocore_models
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
-
-    from scriptmode.testing.fake_account import FakeAccount
-    from scriptmode.testing.fake_client import Operation
 
 #: The most entries in an answer when the call does not say (ListTrainingJobs and ListTags, API reference).
 _JOBS_A_PAGE = 10
@@ -36,7 +33,8 @@ class FakeTrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account
-        _check(request)
+        if problems := service_model.problems(request, lambda _field, _value: False):
+            raise botocore_models.validation_error(list(map(str, problems)))
         name = request["TrainingJobName"]
         if name in account.jobs:
             raise ServiceError(
@@ -87,7 +85,7 @@ class FakeTrainingJobs:
         return {}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("sagemaker", "list_training_jobs", arguments)
+        botocore_models.check_limits("sagemaker", "list_training_jobs", arguments)
         now = self._account.clock.now()
         key = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(
             arguments.get("SortBy", "CreationTime"), "CreationTime"
@@ -99,7 +97,7 @@ class FakeTrainingJobs:
         return {"TrainingJobSummaries": page, **following}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check_arguments("sagemaker", "list_tags", arguments)
+        botocore_models.check_limits("sagemaker", "list_tags", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:
                 page, following = _page(job.request.get("Tags", []), arguments, _TAGS_A_PAGE)
@@ -113,37 +111,20 @@ class FakeTrainingJobs:
         return job
 
 
-def _check(request: Mapping[str, Any]) -> None:
-    found = service_model.problems(request, lambda _field, _value: False)
-    if found:
-        raise argument_limits.validation_error(list(map(str, found)))
-
-
 def _not_found() -> ServiceError:
     return ServiceError("ValidationException", "Requested resource not found.")
 
 
 def _is_asked_for(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    wanted = (
+    wanted = [
         arguments.get("NameContains", "") in summary["TrainingJobName"],
         arguments.get("StatusEquals", summary["TrainingJobStatus"]) == summary["TrainingJobStatus"],
-    )
-    return all(wanted) and all(_in_time(summary, arguments))
-
-
-def _in_time(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[bool]:
+    ]
     for field in ("CreationTime", "LastModifiedTime"):
-        if f"{field}After" in arguments:
-            yield summary[field] > _moment(arguments[f"{field}After"])
-        if f"{field}Before" in arguments:
-            yield summary[field] < _moment(arguments[f"{field}Before"])
-
-
-def _moment(value: Any) -> datetime:
-    from botocore.utils import parse_to_aware_datetime
-
-    moment: datetime = parse_to_aware_datetime(value)
-    return moment
+        for suffix, compare in (("After", operator.gt), ("Before", operator.lt)):
+            if f"{field}{suffix}" in arguments:
+                wanted.append(compare(summary[field], botocore_models.parse_time(arguments[f"{field}{suffix}"])))
+    return all(wanted)
 
 
 def _page(found: list[Any], arguments: Mapping[str, Any], size: int) -> tuple[list[Any], dict[str, str]]:

@@ -46,11 +46,7 @@ class Layout:
             if distribution not in NAMES:
                 raise invalid("distribution", f"is {distribution!r}", advise_name(distribution))
             distribution = {NAMES[distribution]: {"enabled": True}}
-        return {
-            "instance_type": "local_process",
-            "instance_count": self.instance_count,
-            "distribution": distribution,
-        }
+        return {"instance_type": "local_process", "instance_count": self.instance_count, "distribution": distribution}
 
     def __str__(self) -> str:
         kind = self.distribution if isinstance(self.distribution, str) else type(self.distribution).__name__

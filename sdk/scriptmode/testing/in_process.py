@@ -13,12 +13,12 @@ import threading
 import traceback
 import types
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.process import BaseProcess
 
     from typing_extensions import Buffer
@@ -119,18 +119,7 @@ def _reset_warnings() -> None:
     warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
     # The test may have imported the program's module itself.
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")
-    warnings.showwarning = _print_warning
-
-
-def _print_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
+    warnings.showwarning = lambda *given: sys.stderr.write(warnings.formatwarning(*given[:4]))  # type: ignore[assignment]
 
 
 def _import_path(program: Program) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Union
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Union
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
-    Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
-    Files = Mapping[str, bytes]
+Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
+Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
+Files = Mapping[str, bytes]
 
 #: SecondaryStatus of a job that goes on, with what the service says on entering it (DescribeTrainingJob).
 MESSAGES = {
@@ -45,7 +44,6 @@ class Phase:
         status: SecondaryStatus.
         seconds: Duration.
         message: Message of the transition; ``""`` for the service's usual one.
-
     """
 
     status: str
@@ -59,6 +57,10 @@ class Phase:
             raise ValueError(f"phase {self.status!r} lasts {self.seconds!r} s; give a number of at least 0")
 
 
+_BEGINNING = (Phase("Starting", 60), Phase("Downloading", 20))
+_UPLOADING = Phase("Uploading", 10)
+
+
 @dataclass(frozen=True)
 class Line:
     """A line of one host's log.
@@ -66,7 +68,6 @@ class Line:
     Attributes:
         second: Seconds after the job's creation at which it is written.
         text: Text of the line.
-
     """
 
     second: float
@@ -80,7 +81,6 @@ class Point:
     Attributes:
         second: Seconds after the job's creation.
         value: Value of the metric.
-
     """
 
     second: float
@@ -107,15 +107,9 @@ class Life:
 
     Raises:
         ValueError: An argument has an invalid value, or a line or point is later than the end of the life.
-
     """
 
-    phases: tuple[Phase, ...] = (
-        Phase("Starting", 60),
-        Phase("Downloading", 20),
-        Phase("Training", 300),
-        Phase("Uploading", 10),
-    )
+    phases: tuple[Phase, ...] = (*_BEGINNING, Phase("Training", 300), _UPLOADING)
     ends: str = "Completed"
     secondary_status: str | None = None
     failure_reason: str | None = None
@@ -133,13 +127,8 @@ class Life:
             raise ValueError(
                 f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
             )
-        lines: list[tuple[str, Line | Point]] = [
-            (host, line) for host, lines in self.host_lines().items() for line in lines
-        ]
-        points: list[tuple[str, Line | Point]] = [
-            (name, point) for name, points in self.metric_points().items() for point in points
-        ]
-        for what, entry in (*lines, *points):
+        found: list[tuple[str, Sequence[Line | Point]]] = [*self.host_lines().items(), *self.metric_points().items()]
+        for what, entry in ((what, entry) for what, entries in found for entry in entries):
             if entry.second > self.seconds:
                 raise ValueError(
                     f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"
@@ -153,13 +142,14 @@ class Life:
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
         """Return each host's lines in order of time."""
         return {
-            host: tuple(sorted((_line(host, line) for line in lines), key=_second)) for host, lines in self.logs.items()
+            host: tuple(sorted((_line(host, line) for line in lines), key=attrgetter("second")))
+            for host, lines in self.logs.items()
         }
 
     def metric_points(self) -> dict[str, tuple[Point, ...]]:
         """Return each metric's values in order of time."""
         return {
-            name: tuple(sorted((_point(name, point) for point in points), key=_second))
+            name: tuple(sorted((_point(name, point) for point in points), key=attrgetter("second")))
             for name, points in self.metrics.items()
         }
 
@@ -179,17 +169,10 @@ class Life:
             logs: Lines by host, as in `Life`.
             metrics: Values by metric, as in `Life`.
             model: Files or bytes of the model archive, by default one text file.
-
         """
-        phases = (
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", training),
-            Phase("Uploading", 10),
-        )
-        if model is None:
-            return cls(phases, logs=logs or {}, metrics=metrics or {})
-        return cls(phases, logs=logs or {}, metrics=metrics or {}, model=model)
+        phases = (*_BEGINNING, Phase("Training", training), _UPLOADING)
+        life = cls(phases, logs=logs or {}, metrics=metrics or {})
+        return life if model is None else replace(life, model=model)
 
     @classmethod
     def failed(cls, reason: str, *, training: float = 60, logs: Lines | None = None) -> Life:
@@ -199,9 +182,8 @@ class Life:
             reason: The FailureReason.
             training: Seconds of training before the failure.
             logs: Lines by host, as in `Life`.
-
         """
-        phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
+        phases = (*_BEGINNING, Phase("Training", training))
         return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
 
     @classmethod
@@ -210,7 +192,6 @@ class Life:
 
         Args:
             after: Seconds until the failure.
-
         """
         return cls((Phase("Starting", after),), "Failed", failure_reason=OUT_OF_CAPACITY)
 
@@ -224,18 +205,9 @@ class Life:
             before: Seconds of training before the interruption.
             after: Seconds of training after it.
             logs: Lines by host, as in `Life`.
-
         """
-        phases = (
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", before),
-            Phase("Interrupted", 60),
-            Phase("Starting", 60),
-            Phase("Downloading", 20),
-            Phase("Training", after),
-            Phase("Uploading", 10),
-        )
+        first = (*_BEGINNING, Phase("Training", before), Phase("Interrupted", 60))
+        phases = (*first, *_BEGINNING, Phase("Training", after), _UPLOADING)
         return cls(phases, logs=logs or {})
 
 
@@ -253,7 +225,3 @@ def _point(name: str, point: object) -> Point:
     if isinstance(point, tuple) and len(point) == len(fields(Point)):
         return Point(float(point[0]), float(point[1]))
     raise ValueError(f"metrics[{name!r}] has {point!r}; give Point(second, value) or (second, value)")
-
-
-def _second(entry: Line | Point) -> float:
-    return entry.second

@@ -8,18 +8,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 #: Seconds in which a server ends after SIGTERM.
 _END_SECONDS = 10.0
+#: What an AWS client needs beside the URL.
+_CLIENT = {
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,6 @@ def server(
 
     Raises:
         PlatformError: The server does not start.
-
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         path = Path(folder if data_dir is None else data_dir)
@@ -64,7 +67,8 @@ def server(
         command = (sys.executable, "-m", "scriptmode", "serve", "--json", "--listen", "127.0.0.1:0", *options)
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as process:
             try:
-                yield RunningServer(*_wait_until_ready(process, path), process)
+                url = _read_url(process)
+                yield RunningServer(url, path, {"AWS_ENDPOINT_URL": url, **_CLIENT}, process)
             finally:
                 process.send_signal(signal.SIGTERM)
                 try:
@@ -73,17 +77,9 @@ def server(
                     process.kill()
 
 
-def _wait_until_ready(process: subprocess.Popen[str], path: Path) -> tuple[str, Path, dict[str, str]]:
+def _read_url(process: subprocess.Popen[str]) -> str:
     line = process.stdout.readline() if process.stdout else ""
     try:
-        url = str(json.loads(line)["url"])
+        return str(json.loads(line)["url"])
     except ValueError as error:
         raise PlatformError("the server did not start", advice="its stderr has the cause") from error
-    environment = {
-        "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    return url, path, environment

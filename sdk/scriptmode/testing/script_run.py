@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.job import TrainingJob
@@ -177,7 +177,6 @@ def _validate_names(arguments: Mapping[str, Any]) -> None:
 
 
 def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments: Mapping[str, Any]) -> EntryPointRun:
-    """Run the script as one host's process."""
     __tracebackhide__ = True
     from scriptmode.platforms.local.one_host import OneHostPlatform
 
@@ -188,7 +187,9 @@ def _run_host(folder: Path, inputs: object, hosts: Layout, mode: str, arguments:
         process = _find_task(host, hosts)
         exception = None
         if mode == PROCESS:
-            status = _run_process(host, process)
+            words = process.python_arguments
+            status = host.run(process.spec.argv if words is None else (sys.executable, *words), process)
+            sys.stdout.write(host.log.read_text(encoding="utf-8", errors="replace"))
         elif process.python_arguments is None:
             raise invalid(
                 "mode", f"is {mode!r}, and {arguments['entry_point']} is not a Python program", "use 'process'"
@@ -230,14 +231,6 @@ def _program(host: PreparedHost, process: ScriptProcess, arguments: Mapping[str,
         script = Path(cwd) / arguments["entry_point"]
     words = process.python_arguments or ()
     return in_process.Program(words, {**host.variables, **process.spec.env}, cwd, script, source)
-
-
-def _run_process(host: PreparedHost, process: ScriptProcess) -> int:
-    words = process.python_arguments
-    argv = process.spec.argv if words is None else (sys.executable, *words)
-    status = host.run(argv, process)
-    sys.stdout.write(host.log.read_text(encoding="utf-8", errors="replace"))
-    return status
 
 
 def _run_job(folder: Path, inputs: object, hosts: Layout, arguments: Mapping[str, Any]) -> EntryPointRun:

@@ -15,7 +15,6 @@ class Call:
         service: Service, such as ``logs``.
         operation: boto3's name of the method, such as ``get_log_events``.
         arguments: Arguments of the call, copied.
-
     """
 
     service: str
@@ -32,7 +31,6 @@ class ServiceError(Exception):
         code: Error code, such as ``ThrottlingException``.
         message: Message of the error.
         status: Status of the HTTP response.
-
     """
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:

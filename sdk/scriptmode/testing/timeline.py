@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS
-
-if TYPE_CHECKING:
-    from scriptmode.testing.job_life import Life, Phase
+from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS, Life, Phase
 
 _ENDING_MESSAGES = {
     "Completed": "Training job completed",
@@ -19,15 +15,6 @@ _ENDING_MESSAGES = {
     "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds",
 }
 _STOPPING_MESSAGE = "Stopping the training job"
-
-
-@dataclass(frozen=True)
-class EarlyEnds:
-    """Events that may end a life early, in seconds: the request's two limits, and the call that stops the job."""
-
-    max_runtime: float = math.inf
-    max_wait: float = math.inf
-    stop: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -43,10 +30,6 @@ class StatusSpan:
     def seconds(self) -> float:
         """How long it lasts."""
         return self.end - self.start
-
-    def until(self, end: float) -> StatusSpan:
-        """Return the part before ``end``."""
-        return StatusSpan(self.status, self.start, min(self.end, end), self.message)
 
 
 @dataclass(frozen=True)
@@ -86,19 +69,22 @@ class Timeline:
         return [] if found and found[0].status == "Stopping" else found
 
 
-def build_timeline(life: Life, early_ends: EarlyEnds) -> Timeline:
-    """Return the timeline of a life; the earliest event of ``early_ends`` before the life's end ends it."""
+def build_timeline(life: Life, *, max_runtime: float, max_wait: float, stop: float) -> Timeline:
+    """Return the timeline of a life, which the earliest of the request's two limits and a call that stops it may end.
+
+    All are in seconds.
+    """
     spans = _spans(life.phases)
     moment, why = min(
         (life.seconds, "the end"),
-        (early_ends.stop, "Stopping"),
-        (_runtime_is_over(spans, early_ends.max_runtime), "MaxRuntimeExceeded"),
-        (early_ends.max_wait, "MaxWaitTimeExceeded"),
+        (stop, "Stopping"),
+        (_runtime_is_over(spans, max_runtime), "MaxRuntimeExceeded"),
+        (max_wait, "MaxWaitTimeExceeded"),
         key=lambda end: end[0],
     )
     if why == "the end":
         return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
-    before = tuple(span.until(moment) for span in spans if span.start < moment)
+    before = tuple(replace(span, end=min(span.end, moment)) for span in spans if span.start < moment)
     if why != "Stopping":
         return Timeline((*before, _final_span(why, moment)), "Stopped")
     stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, _STOPPING_MESSAGE)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable
+from pathlib import Path
+from typing import Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
 from scriptmode.core.machine.yaml_files import parse_yaml
 from scriptmode.core.text.messages import validate_keys
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _TRAINING_INPUT = "trainingInput"
 _JOB_KEYS = ("jobId", _TRAINING_INPUT, "labels")
@@ -26,39 +23,18 @@ _JOB_KEYS = ("jobId", _TRAINING_INPUT, "labels")
 _ALTERNATIVES = {
     "hyperparameters": "it configures tuning; start one job for each set of values, given after --",
     "packageUris": "name the package with --package-path",
-    "evaluatorType": "the master evaluates the model; remove the key",
-    "evaluatorCount": "the master evaluates the model; remove the key",
-    "evaluatorConfig": "the master evaluates the model; remove the key",
-    "masterConfig": "choose a machine type with GPUs, and an image with --image-uri",
-    "workerConfig": "choose a machine type with GPUs, and an image with --image-uri",
-    "parameterServerConfig": "choose a machine type with GPUs, and an image with --image-uri",
+    **dict.fromkeys(
+        ("evaluatorType", "evaluatorCount", "evaluatorConfig"), "the master evaluates the model; remove the key"
+    ),
+    **dict.fromkeys(
+        ("masterConfig", "workerConfig", "parameterServerConfig"),
+        "choose a machine type with GPUs, and an image with --image-uri",
+    ),
     "serviceAccount": "name the role of the job with --role",
     "network": "use scriptmode.Estimator with subnets and security_group_ids",
     "encryptionConfig": "use scriptmode.Estimator with output_kms_key and volume_kms_key",
     "enableWebAccess": "use scriptmode.Estimator with enable_remote_debug",
 }
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The settings of one training job, in the terms of Google's service; ``None`` for settings that are not given."""
-
-    scale_tier: str = "BASIC"
-    master_type: str | None = None
-    worker_type: str | None = None
-    parameter_server_type: str | None = None
-    worker_count: int | None = None
-    parameter_server_count: int | None = None
-    module: str | None = None
-    args: tuple[str, ...] = ()
-    job_dir: str | None = None
-    region: str | None = None
-    runtime_version: str | None = None
-    python_version: str | None = None
-    uses_chief: bool = False
-    #: In seconds.
-    max_run: int | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def _parse_text(key: str, value: object) -> str:
@@ -103,40 +79,41 @@ def _parse_tier(_key: str, value: object) -> str:
     return str(value).upper().replace("-", "_")
 
 
-#: The keys of trainingInput: the field of `Settings`, and the parser of the value.
-_KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "scaleTier": ("scale_tier", _parse_tier),
-    "masterType": ("master_type", _parse_text),
-    "workerType": ("worker_type", _parse_text),
-    "parameterServerType": ("parameter_server_type", _parse_text),
-    "workerCount": ("worker_count", _parse_count),
-    "parameterServerCount": ("parameter_server_count", _parse_count),
-    "pythonModule": ("module", _parse_text),
-    "args": ("args", _parse_words),
-    "jobDir": ("job_dir", _parse_text),
-    "region": ("region", _parse_text),
-    "runtimeVersion": ("runtime_version", _parse_text),
-    "pythonVersion": ("python_version", _parse_text),
-    "useChiefInTfConfig": ("uses_chief", _parse_bool),
-    "scheduling": ("max_run", _parse_scheduling),
+#: The parser of the value of each key of trainingInput.
+_KEYS: dict[str, Callable[[str, Any], Any]] = {
+    "scaleTier": _parse_tier,
+    "masterType": _parse_text,
+    "workerType": _parse_text,
+    "parameterServerType": _parse_text,
+    "workerCount": _parse_count,
+    "parameterServerCount": _parse_count,
+    "pythonModule": _parse_text,
+    "args": _parse_words,
+    "jobDir": _parse_text,
+    "region": _parse_text,
+    "runtimeVersion": _parse_text,
+    "pythonVersion": _parse_text,
+    "useChiefInTfConfig": _parse_bool,
+    "scheduling": _parse_scheduling,
 }
 
 
-def parse_settings(path: Path | None, options: Mapping[str, Any]) -> Settings:
-    """Parse the file, if one is given, and override it with the options, which have the keys of TrainingInput.
+def parse_settings(path: Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Parse the file, if one is given, and override it with the options that have the keys of TrainingInput.
 
-    Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for unknown keys and
-    for values of the wrong type.
+    Returns the values of ``scaleTier``, of the other keys that are given, ``scheduling`` in seconds, and the job's
+    ``labels``. Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for
+    unknown keys and for values of the wrong type.
     """
     job = {} if path is None else _read_job(path)
     where = "" if path is None else f"{path}: "
     training = _mapping(f"{where}{_TRAINING_INPUT}", job.get(_TRAINING_INPUT) or {})
     _check_keys(f"{where}{_TRAINING_INPUT}", training, tuple(_KEYS))
-    found = {name: parse(f"{where}{key}", training[key]) for key, (name, parse) in _KEYS.items() if key in training}
-    given = {key: value for key, value in options.items() if value not in (None, ())}
-    found.update({_KEYS[key][0]: _KEYS[key][1](key, value) for key, value in given.items()})
+    found = {key: parse(f"{where}{key}", training[key]) for key, parse in _KEYS.items() if key in training}
+    given = {key: value for key, value in options.items() if key in _KEYS and value not in (None, ())}
+    found.update({key: _KEYS[key](key, value) for key, value in given.items()})
     labels = _mapping(f"{where}labels", job.get("labels") or {}, "labels: {team: vision}")
-    return Settings(**found, labels={str(key): str(value) for key, value in labels.items()})
+    return {"scaleTier": "BASIC", **found, "labels": {str(key): str(value) for key, value in labels.items()}}
 
 
 def _read_job(path: Path) -> Mapping[str, Any]:

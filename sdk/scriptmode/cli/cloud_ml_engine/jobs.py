@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine.training import training
 from scriptmode.cli.commands.describe import describe
@@ -15,9 +15,6 @@ from scriptmode.cli.commands.stop import stop
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import job_options, json_option
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.group(cls=Group)

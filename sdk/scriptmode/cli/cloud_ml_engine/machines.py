@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
 from scriptmode.core.text.messages import did_you_mean
-
-if TYPE_CHECKING:
-    from scriptmode.cli.cloud_ml_engine.config import Settings
 
 LOCAL = "local_process"
 CUSTOM = "CUSTOM"
@@ -90,14 +88,14 @@ _ROLE_NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "
 
 
 def resolve_machines(
-    settings: Settings, *, is_local: bool, max_processes: int | None = None
+    settings: Mapping[str, Any], *, is_local: bool, max_processes: int | None = None
 ) -> tuple[MachineGroup, ...]:
     """Return the machines of a job's scale tier; on this machine each is a process.
 
     Raises `SpecError` for an unknown tier, for a cluster that cannot train, and on this machine for more machines than
     ``max_processes`` (default: 4 for each core, at least 8).
     """
-    found = _custom_machines(settings) if settings.scale_tier == CUSTOM else _tier_machines(settings)
+    found = _custom_machines(settings) if settings["scaleTier"] == CUSTOM else _tier_machines(settings)
     roles = {each.role for each in found}
     if "worker" in roles and "ps" not in roles:
         raise SpecError(
@@ -106,7 +104,7 @@ def resolve_machines(
             "parameterServerType, or train with scriptmode.Estimator(distribution=MultiWorkerMirrored())",
         )
     if is_local:
-        _require_capacity(settings.scale_tier, found, max_processes)
+        _require_capacity(settings["scaleTier"], found, max_processes)
         return tuple(replace(each, type=LOCAL) for each in found)
     return found
 
@@ -126,35 +124,30 @@ def instance_arguments(found: tuple[MachineGroup, ...]) -> dict[str, Any]:
     }
 
 
-def _tier_machines(settings: Settings) -> tuple[MachineGroup, ...]:
-    tier = settings.scale_tier
+def _tier_machines(settings: Mapping[str, Any]) -> tuple[MachineGroup, ...]:
+    tier = settings["scaleTier"]
     if tier == "BASIC_TPU":
         raise SpecError("scaleTier BASIC_TPU needs TPUs, which only Google Cloud has", advice="use BASIC_GPU or CUSTOM")
     if tier not in TIERS:
         raise SpecError(f"there is no scaleTier {tier!r}", advice=did_you_mean(tier, (*TIERS, CUSTOM)))
-    custom_only = {
-        "masterType": settings.master_type,
-        "workerType": settings.worker_type,
-        "parameterServerType": settings.parameter_server_type,
-        "workerCount": settings.worker_count,
-        "parameterServerCount": settings.parameter_server_count,
-    }
-    for key, value in custom_only.items():
-        if value is not None:
+    for key in ("masterType", "workerType", "parameterServerType", "workerCount", "parameterServerCount"):
+        if key in settings:
             raise SpecError(
-                f"{key} is {value!r}, but scaleTier {tier} sets it already",
+                f"{key} is {settings[key]!r}, but scaleTier {tier} sets it already",
                 advice=f"remove {key}, or write scaleTier: CUSTOM",
             )
-    lead = "chief" if settings.uses_chief else "master"
-    return tuple(replace(each, role=lead) if each.role == "master" else each for each in TIERS[tier])
+    return tuple(replace(each, role=_lead(settings)) if each.role == "master" else each for each in TIERS[tier])
 
 
-def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
-    lead = "chief" if settings.uses_chief else "master"
+def _lead(settings: Mapping[str, Any]) -> str:
+    return "chief" if settings.get("useChiefInTfConfig") else "master"
+
+
+def _custom_machines(settings: Mapping[str, Any]) -> tuple[MachineGroup, ...]:
     roles = (
-        (lead, "masterType", settings.master_type, 1),
-        ("worker", "workerType", settings.worker_type, settings.worker_count or 0),
-        ("ps", "parameterServerType", settings.parameter_server_type, settings.parameter_server_count or 0),
+        (_lead(settings), "masterType", settings.get("masterType"), 1),
+        ("worker", "workerType", settings.get("workerType"), settings.get("workerCount", 0)),
+        ("ps", "parameterServerType", settings.get("parameterServerType"), settings.get("parameterServerCount", 0)),
     )
     found = []
     for role, key, name, count in roles:
@@ -163,10 +156,8 @@ def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
         if not count:
             continue
         if name is None:
-            machines = f"{count} {_ROLE_NAMES[role]}{'s' if count > 1 else ''}"
-            raise SpecError(
-                f"scaleTier CUSTOM with {machines} needs {key}", advice=f"add one, such as {key}: n1-standard-4"
-            )
+            what = f"scaleTier CUSTOM with {format_machines((MachineGroup(role, '', count),))} needs {key}"
+            raise SpecError(what, advice=f"add one, such as {key}: n1-standard-4")
         found.append(MachineGroup(role, name, count))
     return tuple(found)
 
@@ -192,15 +183,12 @@ def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[Mach
                 advice="choose a type such as ml.m5.xlarge, or leave out --platform sagemaker",
             )
         if nearest is not None or _GOOGLE.fullmatch(each.type):
-            next_step = (
-                f"write {nearest!r}, the nearest one"
-                if nearest
-                else "choose one with as many cores, such as ml.m5.xlarge"
-            )
             raise SpecError(
                 f"{_ROLE_NAMES[each.role]} type {each.type!r} is a machine type of Google Cloud, but --platform is "
                 "sagemaker",
-                advice=next_step,
+                advice=f"write {nearest!r}, the nearest one"
+                if nearest
+                else "choose one with as many cores, such as ml.m5.xlarge",
             )
     return found
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from scriptmode import SourceError
 from scriptmode.core.text.messages import did_you_mean
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The script that hosts start for a package without setup.py; it stands beside the package in the source archive. With
 #: a setup.py the hosts run modules by name themselves.

@@ -8,128 +8,73 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import click
 
 from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine import machines, package
-from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
-from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.cloud_ml_engine.config import parse_settings
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
-from scriptmode.cli.option_names import translate_errors_to_options
-from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, json_option, set_environment, use_profile
+from scriptmode.cli.options import PLATFORMS, add_options, json_option, profile_option, use_region
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import WholeNumber, parse_pairs
 
-#: The key of TrainingInput that each option overrides.
-_KEYS = {
-    "scale_tier": "scaleTier",
-    "master_machine_type": "masterType",
-    "worker_machine_type": "workerType",
-    "worker_count": "workerCount",
-    "parameter_server_machine_type": "parameterServerType",
-    "parameter_server_count": "parameterServerCount",
-    "module_name": "pythonModule",
-    "user_args": "args",
-    "job_dir": "jobDir",
-    "region": "region",
-    "runtime_version": "runtimeVersion",
-    "python_version": "pythonVersion",
-}
 _COUNT = WholeNumber(min=0)
-_OPTIONS = (
-    click.option(
-        "--package-path",
-        type=click.Path(path_type=Path),
-        required=True,
-        metavar="DIRECTORY",
-        help="Directory of the Python package that contains the training module.",
-    ),
-    click.option(
-        "--module-name",
-        metavar="NAME",
-        help="Module to run, with its package, such as trainer.task. Required unless the --config file names it.",
-    ),
-    click.option(
-        "--staging-bucket",
-        metavar="DIRECTORY|URI",
-        help="Where the package and the model are stored: a directory of this machine, or an s3:// URI.",
-    ),
-    click.option(
-        "--job-dir",
-        metavar="DIRECTORY|URI",
-        help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir.",
-    ),
-    click.option(
-        "--config",
-        type=click.Path(path_type=Path),
-        help="YAML file with the job's trainingInput and labels. Options override it.",
-    ),
-    click.option(
-        "--scale-tier",
-        metavar="TIER",
-        help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. [default: basic]",
-    ),
-    click.option("--master-machine-type", metavar="TYPE", help="Type of the master. With --scale-tier custom."),
-    click.option("--worker-machine-type", metavar="TYPE", help="Type of the workers. With --scale-tier custom."),
-    click.option(
-        "--worker-count", type=_COUNT, metavar="N", help="Number of workers. With --scale-tier custom. [default: 0]"
-    ),
-    click.option(
-        "--parameter-server-machine-type",
-        metavar="TYPE",
-        help="Type of the parameter servers. With --scale-tier custom.",
-    ),
-    click.option(
-        "--parameter-server-count",
-        type=_COUNT,
-        metavar="N",
-        help="Number of parameter servers. With --scale-tier custom. [default: 0]",
-    ),
-    click.option("--runtime-version", metavar="VERSION", help="TensorFlow version that selects the training image."),
-    click.option(
-        "--python-version",
-        metavar="VERSION",
-        help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon SageMaker.",
-    ),
-    click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the training job."),
-    click.option(
-        "--stream-logs", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
-    ),
+#: Those that override a key of TrainingInput have its name.
+_training_options = add_options((
+    click.option("--package-path", type=click.Path(path_type=Path), required=True, metavar="DIRECTORY",
+                 help="Directory of the Python package that contains the training module."),
+    click.option("--module-name", "pythonModule", metavar="NAME",
+                 help="Module to run, with its package, such as trainer.task. Required unless the --config file names "
+                 "it."),
+    click.option("--staging-bucket", metavar="DIRECTORY|URI",
+                 help="Where the package and the model are stored: a directory of this machine, or an s3:// URI."),
+    click.option("--job-dir", "jobDir", metavar="DIRECTORY|URI",
+                 help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir."),
+    click.option("--config", type=click.Path(path_type=Path),
+                 help="YAML file with the job's trainingInput and labels. Options override it."),
+    click.option("--scale-tier", "scaleTier", metavar="TIER",
+                 help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. "
+                 "[default: basic]"),
+    click.option("--master-machine-type", "masterType", metavar="TYPE",
+                 help="Type of the master. With --scale-tier custom."),
+    click.option("--worker-machine-type", "workerType", metavar="TYPE",
+                 help="Type of the workers. With --scale-tier custom."),
+    click.option("--worker-count", "workerCount", type=_COUNT, metavar="N",
+                 help="Number of workers. With --scale-tier custom. [default: 0]"),
+    click.option("--parameter-server-machine-type", "parameterServerType", metavar="TYPE",
+                 help="Type of the parameter servers. With --scale-tier custom."),
+    click.option("--parameter-server-count", "parameterServerCount", type=_COUNT, metavar="N",
+                 help="Number of parameter servers. With --scale-tier custom. [default: 0]"),
+    click.option("--runtime-version", "runtimeVersion", metavar="VERSION",
+                 help="TensorFlow version that selects the training image."),
+    click.option("--python-version", "pythonVersion", metavar="VERSION",
+                 help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon "
+                 "SageMaker."),
+    click.option("--labels", default="", metavar="KEY=VALUE,...", help="Tags of the training job."),
+    click.option("--stream-logs", is_flag=True,
+                 help="Follow the log until the job ends, and exit with the exit code of the job."),
     click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
-    click.option(
-        "--region", metavar="NAME", help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."
-    ),
-    click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP),
-    click.option(
-        "--platform",
-        type=click.Choice(PLATFORMS),
-        default="local",
-        show_default=True,
-        help="Platform that runs the job.",
-    ),
-    click.option(
-        "--input",
-        "inputs",
-        metavar="NAME=PATH|URI",
-        multiple=True,
-        help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated.",
-    ),
+    click.option("--region", metavar="NAME",
+                 help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."),
+    profile_option,
+    click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True,
+                 help="Platform that runs the job."),
+    click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
+                 help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
     click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
     click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
-    click.option(
-        "--max-processes",
-        type=WholeNumber(min=1),
-        metavar="N",
-        help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for each "
-        "core, at least 8]",
-    ),
+    click.option("--max-processes", type=WholeNumber(min=1), metavar="N",
+                 help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for "
+                 "each core, at least 8]"),
     following.plain_option,
     json_option,
-)
+))  # fmt: skip
 #: The option that stands for each argument of the estimator and of ``fit``.
 _OPTION_NAMES = {
     "output_path": "--staging-bucket",
@@ -147,16 +92,10 @@ _OPTION_NAMES = {
 }
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
-@_options
-def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
+@_training_options
+def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
     ARGUMENTS are passed to the module. On this machine, every machine of the tier is a process.
@@ -167,13 +106,17 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
-    given["user_args"] = arguments_after_dashes()
     is_local = given["platform"] == "local"
-    settings = parse_settings(config, {key: given[option] for option, key in _KEYS.items()})
+    settings = parse_settings(config, {**given, "args": arguments_after_dashes()})
+    python = settings.get("pythonVersion")
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
-        found = machines.to_sagemaker_types(found, settings.scale_tier)
-        _use_region(settings.region)
+        found = machines.to_sagemaker_types(found, settings["scaleTier"])
+        region = settings.get("region")
+        if region and re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
+            what = f"--region {region!r} is a region of Google Cloud"
+            raise SpecError(what, advice="name an AWS Region, such as us-east-1")
+        use_region(click.get_current_context(), None, region)
     with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
             **machines.instance_arguments(found),
@@ -182,10 +125,10 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
             **_script_arguments(settings, is_local=is_local),
             role=given["role"],
             image_uri=given["image_uri"],
-            framework_version=settings.runtime_version,
-            py_version=settings.python_version and "py" + settings.python_version.replace(".", ""),
-            max_run=settings.max_run,
-            tags={**settings.labels, **_labels(given["labels"])} or None,
+            framework_version=settings.get("runtimeVersion"),
+            py_version=python and "py" + python.replace(".", ""),
+            max_run=settings.get("scheduling"),
+            tags={**settings["labels"], **_labels(labels)} or None,
         )
         job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
@@ -209,19 +152,19 @@ def _job_name(name: str) -> str:
     return name
 
 
-def _source(package_path: Path, settings: Settings, directory: Path) -> dict[str, Any]:
-    if settings.module is None:
+def _source(package_path: Path, settings: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    if "pythonModule" not in settings:
         raise SpecError("--module-name is missing", advice=f"name the module to run, such as {package_path.name}.task")
-    return package.source_arguments(package_path, settings.module, directory)
+    return package.source_arguments(package_path, settings["pythonModule"], directory)
 
 
-def _script_arguments(settings: Settings, *, is_local: bool) -> dict[str, Any]:
+def _script_arguments(settings: Mapping[str, Any], *, is_local: bool) -> dict[str, Any]:
     """Return the estimator's arguments for those of the script, with the job's directory as the service passes it."""
-    words = list(settings.args)
-    if settings.job_dir is not None:
+    words = list(settings.get("args", ()))
+    if "jobDir" in settings:
         if any(word.partition("=")[0] == "--job-dir" for word in words):
             raise SpecError("--job-dir is given before and after --", advice="remove the one after --")
-        words += ["--job-dir", resolve_location("--job-dir", settings.job_dir, is_local=is_local)]
+        words += ["--job-dir", resolve_location("--job-dir", settings["jobDir"], is_local=is_local)]
     hyperparameters = parse_hyperparameters(words)
     return {"arguments": words} if hyperparameters is None else {"hyperparameters": hyperparameters}
 
@@ -245,20 +188,8 @@ def _inputs(
     return channels or None
 
 
-def _labels(text: str | None) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in (text or "").split(",") if pair]
-    for key, separator, _ in pairs:
-        if not (key and separator):
-            raise SpecError(f"--labels is {text!r}", advice="write --labels key=value,other=value")
+def _labels(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",") if pair]
+    if not all(key and separator for key, separator, _ in pairs):
+        raise SpecError(f"--labels is {text!r}", advice="write --labels key=value,other=value")
     return {key: value for key, _, value in pairs}
-
-
-def _use_region(region: str | None) -> None:
-    """Set the AWS Region that boto3 uses while this command runs."""
-    if region is None:
-        return
-    if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
-        raise SpecError(
-            f"--region {region!r} is a region of Google Cloud", advice="name an AWS Region, such as us-east-1"
-        )
-    set_environment(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.core.platforms.registry import queue_position
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.command(epilog=EXIT_CODES_HELP)

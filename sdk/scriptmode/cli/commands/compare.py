@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from scriptmode import DataError, SpecError
@@ -11,9 +9,7 @@ from scriptmode import compare as compare_jobs
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, json_option, platform_option
 from scriptmode.core.text.terminal_text import escape_unprintable
-
-if TYPE_CHECKING:
-    from scriptmode.results.comparison import Comparison
+from scriptmode.results.comparison import Comparison
 
 #: Characters of a value in a terminal or a pipe; --json has all of it.
 _MOST = 48
@@ -22,11 +18,9 @@ _MOST = 48
 @click.command()
 @click.argument("jobs", metavar="JOB JOB...", nargs=-1, required=True, shell_complete=completers.complete_job)
 @click.option(
-    "--plot",
-    metavar="FILE",
-    shell_complete=completers.complete_file,
+    "--plot", metavar="FILE", shell_complete=completers.complete_file,
     help="Draw the metrics of all jobs over one another into FILE, such as metrics.png. Needs Matplotlib.",
-)
+)  # fmt: skip
 @platform_option()
 @account_options
 @json_option

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from scriptmode.cli.options import account_options, attach_job, json_option, las
 from scriptmode.core.text.messages import pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.results.job_files import AREAS, copy_job_files
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _AREAS = ", ".join(AREAS)
 
@@ -26,13 +22,9 @@ def _complete_source(ctx: click.Context, param: click.Parameter, incomplete: str
     return [f"{name}:" for name in completers.complete_job(ctx, param, incomplete)]
 
 
-def _complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return completers.complete_file(ctx, param, incomplete)
-
-
 @click.command()
 @click.argument("source", metavar="JOB:PATH", shell_complete=_complete_source)
-@click.argument("target", type=click.Path(path_type=Path), default=".", shell_complete=_complete_target)
+@click.argument("target", type=click.Path(path_type=Path), default=".", shell_complete=completers.complete_file)
 @last_option
 @click.option(
     "--host",
@@ -66,7 +58,5 @@ def cp(source: str, target: Path, *, last: bool, host: str | None, platform: str
     copied = copy_job_files(job.platform, job.platform.describe(job.name), path, target, host=host)
     for each in copied.skipped:
         output.echo(f"not copied: {escape_unprintable(each)} is not a file of the job that can be read", err=True)
-    if as_json:
-        output.print_json({"job": job.name, "files": copied.files, "skipped": copied.skipped})
-    else:
-        output.echo(f"copied {pluralize(len(copied.files), 'file')} to {copied.target}")
+    found = {"job": job.name, "files": copied.files, "skipped": copied.skipped}
+    output.print_result(found, f"copied {pluralize(len(copied.files), 'file')} to {copied.target}", as_json=as_json)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.core.platforms.registry import queue_position
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.command()

@@ -40,7 +40,11 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
     else:
         checks = []
         with ProgressLine() as progress:
-            for check in examine_each(platform=platform, waiting=lambda names: progress.show(_waiting(names))):
+
+            def waiting(names: tuple[str, ...]) -> None:
+                progress.show(f"checking {', '.join(names)} ...")
+
+            for check in examine_each(platform=platform, waiting=waiting):
                 progress.clear()
                 text = line(check)
                 output.echo(output.coloured(check.outcome, _COLOURS[check.outcome]) + text[len(check.outcome) :])
@@ -48,7 +52,3 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
         output.echo(f"\n{summary(checks)}")
     if any(check.outcome == "problem" for check in checks):
         raise SystemExit(1)
-
-
-def _waiting(names: tuple[str, ...]) -> str:
-    return f"checking {', '.join(names)} ..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from scriptmode.cli import completers
-from scriptmode.cli.options import last_option, newest_job_name
+from scriptmode.cli.options import last_option, selected_name
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.core.platforms.registry import local_platform
 
@@ -19,11 +19,9 @@ class _HostCommand(ProgramCommand):
 @click.argument("job", required=False, shell_complete=completers.complete_running_job)
 @last_option
 @click.option(
-    "--host",
-    metavar="NAME",
-    shell_complete=completers.complete_host,
+    "--host", metavar="NAME", shell_complete=completers.complete_host,
     help="Host to run COMMAND on, such as algo-2. [default: algo-1]",
-)
+)  # fmt: skip
 def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
     """Run COMMAND in the environment of a running host of this machine.
 
@@ -39,13 +37,9 @@ def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     context = click.get_current_context()
     command = arguments_after_dashes()
-    if job is not None and last:
-        raise click.UsageError(f"JOB is {job!r}, but --last selects a job too; remove one of them", context)
-    if job is None and not last:
-        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", context)
+    name = selected_name(job, last=last, platform="local")
     if not command or not command[0]:
         raise click.UsageError("COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l", context)
     if host == "":
         raise click.UsageError("--host is ''; name a host, such as algo-2, or leave the option out", context)
-    # An empty JOB, as of an unset variable of a shell, does not select the newest one.
-    return local_platform().execute(newest_job_name("local") if job is None else job, command, host=host)
+    return local_platform().execute(name, command, host=host)

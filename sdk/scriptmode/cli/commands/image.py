@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from functools import partial
+from typing import Any
 
 import click
 
 from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
-from scriptmode.cli.options import account_options, json_option
+from scriptmode.cli.options import account_options, add_options, json_option
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image, refresh_image
 
-_OPTIONS = (
-    click.option(
-        "--tensorflow",
-        metavar="VERSION",
-        shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
-        default=TENSORFLOW_VERSIONS[-1],
-        show_default=True,
-        help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
-    ),
-    click.option(
-        "--gpu", is_flag=True, help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA."
-    ),
-    click.option(
-        "--base",
-        metavar="IMAGE",
-        help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
-    ),
-    click.option(
-        "--development-base",
-        metavar="IMAGE",
-        help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant of "
-        "--base]",
-    ),
-)
-
-
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+_show = partial(output.echo, err=True)
+_image_options = add_options((
+    click.option("--tensorflow", metavar="VERSION", shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
+                 default=TENSORFLOW_VERSIONS[-1], show_default=True,
+                 help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}."),
+    click.option("--gpu", is_flag=True,
+                 help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA."),
+    click.option("--base", metavar="IMAGE",
+                 help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian "
+                 "12]"),
+    click.option("--development-base", metavar="IMAGE",
+                 help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant "
+                 "of --base]"),
+))  # fmt: skip
 
 
 @click.group(cls=Group)
@@ -58,7 +43,7 @@ def image() -> None:
 
 
 @image.command()
-@_options
+@_image_options
 @click.option(
     "--tag", metavar="NAME", help="Additional name for the image. It is printed instead of the image's own name."
 )
@@ -75,12 +60,13 @@ def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> No
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if refresh:
         refresh_image(**wanted, on_line=_show)
-    _print("image", build_image(**wanted, tag=tag, on_line=_show), as_json=as_json)
+    name = build_image(**wanted, tag=tag, on_line=_show)
+    output.print_result({"image": name}, name, as_json=as_json)
 
 
 @image.command()
 @click.argument("repository")
-@_options
+@_image_options
 @click.option(
     "--image", "name", metavar="NAME", help="Image to push. [default: the image that the other options build]"
 )
@@ -96,15 +82,5 @@ def push(repository: str, name: str | None, *, as_json: bool, **wanted: Any) -> 
     Example:
       scriptmode image push team/training --tensorflow 2.15.1
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    _print("image_uri", push_image(repository, name or default_image(**wanted), on_line=_show), as_json=as_json)
-
-
-def _print(what: str, name: str, *, as_json: bool) -> None:
-    if as_json:
-        output.print_json({what: name})
-    else:
-        output.echo(name)
-
-
-def _show(line: str) -> None:
-    output.echo(line, err=True)
+    uri = push_image(repository, name or default_image(**wanted), on_line=_show)
+    output.print_result({"image_uri": uri}, uri, as_json=as_json)

@@ -89,12 +89,9 @@ _ROWS = 64
 
 @click.command()
 @click.argument(
-    "directory",
-    metavar="[DIRECTORY]",
-    default=".",
-    type=click.Path(path_type=Path),
+    "directory", metavar="[DIRECTORY]", default=".", type=click.Path(path_type=Path),
     shell_complete=completers.complete_directory,
-)
+)  # fmt: skip
 @json_option
 def init(directory: Path, *, as_json: bool) -> None:
     """Write a training script, its test, a job file and a little data to start from.
@@ -125,9 +122,6 @@ def init(directory: Path, *, as_json: bool) -> None:
                 file.write(text)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}", advice="name another DIRECTORY") from error
-    if as_json:
-        output.print_json({"files": [str(path) for path in paths]})
-        return
-    for path in paths:
-        output.echo(f"wrote {path}")
-    output.echo(f"run it: scriptmode run --file {shlex.quote(str(directory / 'job.toml'))}")
+    step = f"run it: scriptmode run --file {shlex.quote(str(directory / 'job.toml'))}"
+    lines = [*(f"wrote {path}" for path in paths), step]
+    output.print_result({"files": list(map(str, paths))}, "\n".join(lines), as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -16,11 +16,7 @@ from scriptmode.cli.options import account_options, json_option, no_jobs_text, p
 from scriptmode.cli.values import WholeNumber, convert_time
 from scriptmode.core.spec.service_values import STATUSES, suggest_status
 from scriptmode.core.text.terminal_text import escape_unprintable
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from scriptmode.display.job_list import JobList
+from scriptmode.display.job_list import JobList
 
 #: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
 _LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
@@ -38,20 +34,16 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
 @platform_option("Platform whose jobs are listed. [default: local]")
 @account_options
 @click.option(
-    "--status",
-    callback=_parse_status,
-    metavar=f"[{'|'.join(STATUSES)}]",
+    "--status", callback=_parse_status, metavar=f"[{'|'.join(STATUSES)}]",
     shell_complete=complete_choice(*map(str.lower, STATUSES)),
     help="List jobs with this status only.",
-)
-@click.option("--name", metavar="TEXT", help="List jobs whose name contains TEXT only.")
+)  # fmt: skip
+@click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")
 @click.option(
-    "--since",
-    callback=convert_time,
-    metavar="AGE|TIME",
+    "--since", "created_after", callback=convert_time, metavar="AGE|TIME",
     help="List jobs created after this time only: an age such as 30min, 1h or 7d, or a local time such as 2026-01-31 "
     "or 2026-01-31T12:00:00 (2026-01-31T12:00:00Z is UTC).",
-)
+)  # fmt: skip
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
@@ -74,14 +66,12 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     # There may be thousands of jobs, and all objects live until the command ends: collecting garbage costs time only.
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
-    since: datetime | None = wanted["since"]
-    name, status = wanted["name"], wanted["status"]
-    jobs = TrainingJob.list(platform, name_contains=name, status=status, created_after=since, limit=limit)
+    jobs = TrainingJob.list(platform, limit=limit, **wanted)
     if as_json:
         output.print_json(jobs)
         return
     if not jobs:
-        which = "such training jobs" if status or name or since else "training jobs"
+        which = "such training jobs" if any(wanted.values()) else "training jobs"
         output.echo(no_jobs_text(platform, which), err=True)
         return
     _print_table(jobs)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import completers, following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.cli.values import WholeNumber
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.command(epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --follow", 1))
@@ -21,19 +19,13 @@ if TYPE_CHECKING:
     "-f", "--follow", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
 )
 @click.option(
-    "--host",
-    "hosts",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completers.complete_host,
+    "--host", "hosts", multiple=True, metavar="NAME", shell_complete=completers.complete_host,
     help="Print the lines of this host only, such as algo-2. May be repeated.",
-)
+)  # fmt: skip
 @click.option(
-    "--tail",
-    type=WholeNumber(min=0),
-    metavar="N",
+    "--tail", type=WholeNumber(min=0), metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
-)
+)  # fmt: skip
 @following.plain_option
 @json_option
 def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:

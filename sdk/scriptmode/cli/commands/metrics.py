@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import job_options_before, json_option
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.command()

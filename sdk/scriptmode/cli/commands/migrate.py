@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,23 +12,14 @@ from scriptmode import DataError
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import json_option
 from scriptmode.core.text.messages import pluralize
-from scriptmode.v2.migrated_file import find_files, migrate_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from scriptmode.v2.migrated_file import MigratedFile
+from scriptmode.v2.migrated_file import MigratedFile, find_files, migrate_file
 
 
 @click.command()
 @click.argument(
-    "paths",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path),
     shell_complete=completers.complete_file,
-)
+)  # fmt: skip
 @click.option("--write", is_flag=True, help="Change the files.")
 @json_option
 def migrate(paths: tuple[Path, ...], *, write: bool, as_json: bool) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import job_options_before, json_option
-
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
 
 
 @click.group(cls=Group)
@@ -28,12 +25,9 @@ def model() -> None:
 @model.command()
 @job_options_before("folder")
 @click.argument(
-    "folder",
-    metavar="[DIRECTORY]",
-    required=False,
-    type=click.Path(path_type=Path),
+    "folder", metavar="[DIRECTORY]", required=False, type=click.Path(path_type=Path),
     shell_complete=completers.complete_directory,
-)
+)  # fmt: skip
 @click.option("--no-extract", is_flag=True, help="Download the archive model.tar.gz, without extracting it.")
 @json_option
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
@@ -50,11 +44,5 @@ def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, a
     path = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
     if not no_extract and not any(path.iterdir()):
         output.echo(f"the model of {job.name} is empty: its script wrote no files to SM_MODEL_DIR", err=True)
-    if as_json:
-        output.print_json({"job": job.name, "folder": str(path), "files": _files(path)})
-    else:
-        output.echo(str(path))
-
-
-def _files(directory: Path) -> list[str]:
-    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    files = sorted(each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file())
+    output.print_result({"job": job.name, "folder": str(path), "files": files}, str(path), as_json=as_json)

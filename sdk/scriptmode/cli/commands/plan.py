@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode.cli import completers, estimator_options, output
-from scriptmode.cli.option_names import translate_errors_to_options
+from scriptmode.cli.error_reporting import translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from scriptmode import TrainingJob
 from scriptmode.cli import following
-from scriptmode.cli.error_reporting import EXIT_CODES_HELP
-from scriptmode.cli.option_names import translate_errors_to_options
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.options import job_name_option, job_options, json_option
 from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
 
-if TYPE_CHECKING:
-    from scriptmode import TrainingJob
-
-_OPTIONS = {
-    "job_name": "--job-name",
-    "instance_count": "--instance-count",
-    "max_run": "--max-run",
-    "max_wait": "--max-wait",
-}
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("job_name", "instance_count", "max_run", "max_wait")}
 
 
 @click.command(epilog=EXIT_CODES_HELP)

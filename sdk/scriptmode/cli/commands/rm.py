@@ -37,11 +37,8 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
             deleted.append(name)
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be deleted too
             failures.append(error)
-    if as_json:
-        output.print_json([{"job": name} for name in deleted])
-    else:
-        for name in deleted:
-            output.echo(f"training job {name} is deleted")
+    lines = (f"training job {name} is deleted" for name in deleted)
+    output.print_result([{"job": name} for name in deleted], "\n".join(lines), as_json=as_json)
     for failure in failures[:-1]:
         report_error(failure, as_json=as_json)
     if failures:

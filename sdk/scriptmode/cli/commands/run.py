@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from scriptmode.cli import estimator_options, following, watching
-from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.group import split_at_dashes
-from scriptmode.cli.option_names import translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
 

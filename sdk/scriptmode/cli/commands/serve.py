@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import click
 
@@ -20,9 +22,6 @@ from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode.serve.tls import load_certificate
 
-if TYPE_CHECKING:
-    from types import FrameType
-
 
 class _ServeGroup(Group):
     """A group that serves when it is called without a verb."""
@@ -34,51 +33,33 @@ class _ServeGroup(Group):
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)
 @click.option(
-    "--listen",
-    metavar="ADDRESS:PORT",
-    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
-    show_default=True,
+    "--listen", metavar="ADDRESS:PORT", default=f"{DEFAULT_HOST}:{DEFAULT_PORT}", show_default=True,
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
-)
+)  # fmt: skip
 @click.option(
-    "--hosts",
-    metavar="|".join(HOSTS),
-    help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
-)
+    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
+)  # fmt: skip
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--config", type=click.Path(path_type=Path), metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
-)
+)  # fmt: skip
 @click.option(
-    "--s3",
-    metavar="URL|disk|memory",
-    default="disk",
-    show_default=True,
+    "--s3", metavar="URL|disk|memory", default="disk", show_default=True,
     help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
     "(gone when the server ends).",
-)
+)  # fmt: skip
 @click.option(
-    "--allow",
-    "allowed",
-    multiple=True,
-    type=click.Path(),
-    metavar="DIRECTORY",
+    "--allow", "allowed", multiple=True, type=click.Path(), metavar="DIRECTORY",
     help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
-)
+)  # fmt: skip
 @click.option(
-    "--tls-certificate",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--tls-certificate", type=click.Path(path_type=Path), metavar="FILE",
     help="Speak TLS with the certificate in this PEM file. [default: no TLS]",
-)
+)  # fmt: skip
 @click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    "--tls-key", type=click.Path(path_type=Path), metavar="FILE",
     help="PEM file of the certificate's private key. [default: the certificate's file]",
-)
+)  # fmt: skip
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
@@ -100,15 +81,17 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if ctx.invoked_subcommand is not None:
         return
     host, port = parse_address(listen)
-    table = _read_table(options["config"])
+    table, path = HostTable(), options["config"]
+    if path is not None:
+        table = parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
     if options["hosts"]:
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
     tls = load_certificate(options["tls_certificate"], options["tls_key"])
     settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], tls=tls, **limits)
-    server = Server(settings, lambda line: output.echo(line, err=True))
-    signal.signal(signal.SIGTERM, _exit)
+    server = Server(settings, partial(output.echo, err=True))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:
         output.print_json_line({"url": server.url})
     else:
@@ -132,22 +115,8 @@ def key(delete: str | None, *, as_json: bool) -> None:
     keys = AccessKeys()
     if delete is not None:
         keys.delete(delete)
-        output.print_json({"deleted": delete}) if as_json else output.echo(f"access key {delete} is deleted")
+        output.print_result({"deleted": delete}, f"access key {delete} is deleted", as_json=as_json)
         return
     created = keys.create()
     found = {"AWS_ACCESS_KEY_ID": created.identifier, "AWS_SECRET_ACCESS_KEY": created.secret}
-    if as_json:
-        output.print_json(found)
-        return
-    for name, value in found.items():
-        output.echo(f"export {name}={value}")
-
-
-def _read_table(path: Path | None) -> HostTable:
-    if path is None:
-        return HostTable()
-    return parse_configuration(parse_toml(path, read_text("--config", path, "TOML")), str(path))
-
-
-def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(0)
+    output.print_result(found, "\n".join(f"export {name}={value}" for name, value in found.items()), as_json=as_json)

@@ -48,11 +48,9 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
             statuses.append((job, was_running, _status(job, wait=wait)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
-    if as_json:
-        output.print_json([{"job": job.name, "status": status} for job, _, status in statuses])
-    else:
-        for job, was_running, status in statuses:
-            output.echo(_result_text(job, status, was_running=was_running, has_waited=wait))
+    lines = (_result_text(job, status, was_running=ran, has_waited=wait) for job, ran, status in statuses)
+    document = [{"job": job.name, "status": status} for job, _, status in statuses]
+    output.print_result(document, "\n".join(lines), as_json=as_json)
     for failure in failures[:-1]:
         report_error(failure, as_json=as_json)
     if failures:
@@ -103,10 +101,7 @@ def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited
     if has_waited or JobStatus(status).has_ended:
         # Even without waiting: a job whose agent does not answer is ended immediately.
         return f"training job {job.name} has ended: {output.status_text(status)}"
-    return f"training job {job.name} is stopping; follow it: {_follow_command()} {job.name}"
-
-
-def _follow_command() -> str:
-    """Return the command that follows a job: in ``scriptmode jobs`` that of Cloud ML Engine."""
-    path = click.get_current_context().command_path
-    return "scriptmode jobs stream-logs" if path.endswith(" jobs cancel") else "scriptmode logs -f"
+    # In ``scriptmode jobs`` the command of Cloud ML Engine.
+    is_google = click.get_current_context().command_path.endswith(" jobs cancel")
+    follow = "scriptmode jobs stream-logs" if is_google else "scriptmode logs -f"
+    return f"training job {job.name} is stopping; follow it: {follow} {job.name}"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode import JobNotFoundError, TrainingJob
+from scriptmode import HostActivity, JobNotFoundError, TrainingJob
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import attach_job, json_option, last_option, no_jobs_text
+from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.display.usage_table import usage_lines, watch_lines
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+_Usage = list[tuple[JobDescription, Mapping[str, HostActivity]]]
 
-    from scriptmode import HostActivity
-    from scriptmode.core.spec.job_description import JobDescription
-
-    _Usage = list[tuple[JobDescription, Mapping[str, HostActivity]]]
 _RUNNING = ("InProgress", "Stopping")
 
 
