@@ -65,7 +65,7 @@ class ScriptmodeError(Exception):
         advice: The next step, such as ``give an s3:// URI``; ``None`` where the message has it, or there is none.
     """
 
-    def __init__(self, message: object, *, argument: str | None = None, advice: str | None = None) -> None:
+    def __init__(self, message: object, advice: str | None = None, *, argument: str | None = None) -> None:
         self.message = shorten_values(str(message))
         self.argument = argument
         self.advice = shorten_values(advice) if advice else None
@@ -99,7 +99,7 @@ class SpecError(ScriptmodeError, ValueError):
 
 def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
     """Return the error ``{argument} {what}; {advice}``; what the argument belongs to may stand before it."""
-    return SpecError(f"{argument} {what}", argument=argument.rpartition(" ")[2], advice=advice)
+    return SpecError(f"{argument} {what}", advice, argument=argument.rpartition(" ")[2])
 
 
 def with_suffix(error: _Error, suffix: str) -> _Error:

@@ -199,8 +199,8 @@ class Estimator(LatestJob, Arguments):
         if self._refused is not None:
             raise SpecError(
                 f"{self._refused}. It is the attached job's value",
+                "set the argument before the next fit",
                 argument=self._refused.argument,
-                advice="set the argument before the next fit",
             ) from self._refused
         return self._spec
 
@@ -432,11 +432,8 @@ class Estimator(LatestJob, Arguments):
 
     def _prepare_for_training(self, *_: object, **__: object) -> None:
         """Refuse the SageMaker SDK's own ``HyperparameterTuner``, which calls this first."""
-        raise SpecError(
-            f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}",
-            argument="estimator",
-            advice="use scriptmode.HyperparameterTuner, which has the same arguments",
-        )
+        what = f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}"
+        raise SpecError(what, "use scriptmode.HyperparameterTuner, which has the same arguments", argument="estimator")
 
     def _store(self, request: JobRequest, data: bytes, uri: str) -> None:
         self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)

@@ -224,7 +224,7 @@ class Session(SessionObjects):
             if not s3.has_bucket(name, owner=owner):
                 s3.create_bucket(name, region=self.boto_region_name)
         except DataAccessError as error:
-            raise DataAccessError(f"{error.message}", advice="name a bucket: Session(default_bucket=...)") from error
+            raise DataAccessError(f"{error.message}", "name a bucket: Session(default_bucket=...)") from error
         return name
 
     def describe_training_job(self, job_name: str) -> dict[str, Any]:
@@ -344,7 +344,7 @@ class _RefusingClient:
             raise AttributeError(operation)
         raise CredentialsError(
             f"{self._name}.{operation} calls Amazon SageMaker, but this is a session of this machine",
-            advice="use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
+            "use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
             + HOW_TO_GIVE_CREDENTIALS,
         )
 
@@ -410,8 +410,8 @@ def _fall_back(default_bucket: str | None) -> None:
     if default_bucket is not None:
         raise CredentialsError(
             f"default_bucket is {default_bucket!r}, a bucket in S3, but {what}",
+            f"{HOW_TO_GIVE_CREDENTIALS}; or leave it out to use a directory of this machine",
             argument="default_bucket",
-            advice=f"{HOW_TO_GIVE_CREDENTIALS}; or leave it out to use a directory of this machine",
         )
     warnings.warn(
         f"{what}: this session's bucket is a directory of this machine, {str(local_bucket.bucket_folder())!r}, for "

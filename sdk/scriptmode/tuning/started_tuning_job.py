@@ -70,10 +70,8 @@ class TuningJob:
         description = tuning.parse_tuning_description(self.describe())
         if description.best is None:
             has_ended = description.status in ENDED
-            raise DataError(
-                f"tuning job {self.name} is {description.status} and has no best training job",
-                advice="see analytics()" if has_ended else "wait until a training job has ended",
-            )
+            what = f"tuning job {self.name} is {description.status} and has no best training job"
+            raise DataError(what, "see analytics()" if has_ended else "wait until a training job has ended")
         return description.best.name
 
     def analytics(self) -> TuningResults:
@@ -136,9 +134,7 @@ class LatestTuningJob:
     def _job(self) -> TuningJob:
         if self._latest is None:
             raise SpecError(
-                "this tuner has no tuning job yet",
-                argument="job_name",
-                advice="call fit() or Tuner.attach(name) first",
+                "this tuner has no tuning job yet", "call fit() or Tuner.attach(name) first", argument="job_name"
             )
         return self._latest
 

@@ -76,10 +76,8 @@ def retrieve(
         SpecError: If AWS has no such image, or ``version`` is not given.
     """
     if framework != "tensorflow" or image_scope not in (None, "training"):
-        raise NotIncludedError(
-            f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}",
-            advice="write the URI, or use the SageMaker SDK in a program of its own",
-        )
+        what = f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}"
+        raise NotIncludedError(what, "write the URI, or use the SageMaker SDK in a program of its own")
     if not version:
         raise invalid("version", f"is {version!r}", "give that of TensorFlow, such as '2.19'")
     types = [instance_type or "ml.m5.large"]

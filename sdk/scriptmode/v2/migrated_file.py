@@ -113,11 +113,11 @@ def migrate_file(path: Path) -> MigratedFile:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except SyntaxError as error:
         where = f"{path}:{error.lineno}" if error.lineno else str(path)
-        raise DataError(f"{where}: it is not Python 3: {error.msg}", advice="correct it first") from error
+        raise DataError(f"{where}: it is not Python 3: {error.msg}", "correct it first") from error
     except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: it is not JSON: {error.msg}", advice="correct it first") from error
+        raise DataError(f"{path}:{error.lineno}: it is not JSON: {error.msg}", "correct it first") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {error}", advice="save it in a current format first") from error
+        raise DataError(f"{path}: {error}", "save it in a current format first") from error
 
 
 def _migrate_program(path: Path, text: str, encoding: str) -> MigratedFile:

@@ -28,11 +28,8 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
     if role in connection.role_arns:
         return connection.role_arns[role]
     if not _ROLE_NAME.fullmatch(role):
-        raise invalid(
-            "role",
-            f"{role!r} is neither a role's name nor its ARN",
-            "give one, as 'arn:aws:iam::<account>:role/<name>'",
-        )
+        what = f"{role!r} is neither a role's name nor its ARN"
+        raise invalid("role", what, "give one, as 'arn:aws:iam::<account>:role/<name>'")
     name = role.rsplit("/", 1)[-1]
     try:
         answer = connection.call(f"role {role!r}", lambda: connection.client("iam").get_role(RoleName=name))
@@ -42,7 +39,7 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
         if error.argument == "region":  # which a job with the role's ARN needs too
             raise
         advice = "or give the role's ARN, which is not looked up"
-        raise CredentialsError(f"{error}", argument=error.argument, advice=advice) from error
+        raise CredentialsError(f"{error}", advice, argument=error.argument) from error
     return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
 
 
@@ -96,7 +93,5 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
         return arn
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
-        raise CredentialsError(
-            f"the credentials in use are {arn}, which is not a role", advice="give role= to the estimator"
-        )
+        raise CredentialsError(f"the credentials in use are {arn}, which is not a role", "give role= to the estimator")
     return resolve_role_arn(assumed.group(1), connection)

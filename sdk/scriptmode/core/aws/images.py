@@ -89,18 +89,12 @@ def debugger_rule_image(rule: Any, region: str) -> str:
         try:
             return str(find(rule.name, region))
         except Exception as error:
-            raise SpecError(
-                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}",
-                argument="rules",
-                advice="leave the rule out, or give it an image_uri of its own",
-            ) from error
+            what = f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}"
+            raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules") from error
     image, domain = image_table.own_table().rules, find_dns_suffix(region)
     if region not in image.registries or domain is None:
-        raise SpecError(
-            f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none",
-            argument="rules",
-            advice="leave the rule out, or give it an image_uri of its own",
-        )
+        what = f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none"
+        raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules")
     return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
 
 

@@ -59,7 +59,7 @@ class Retry:
                 if left <= 0:
                     raise
                 if self._clock.now() - began >= self._limit:
-                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", advice=self._advice) from error
+                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", self._advice) from error
                 if not warned and self._clock.now() - began >= _WARNING_SECONDS:
                     warned = True
                     _LOG.warning("%s; still trying, for at most %.0f s", error, self._limit)

@@ -222,20 +222,20 @@ def _files_to_upload(path: Path) -> list[Path]:
     if path.is_dir():
         found = sorted(_walk(path))
         if not found:
-            raise DataError(f"path {str(path)!r} is an empty directory", argument="path", advice="put files there")
+            raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     elif path.exists():
         found = [path]
     else:
         raise DataNotFoundError(
             f"path {str(path)!r} does not exist",
+            did_you_mean_path(path) or "give a file or a directory",
             argument="path",
-            advice=did_you_mean_path(path) or "give a file or a directory",
         )
     for file in found:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
             what = "cannot be read" if file.is_file() else "is not a regular file"
-            raise DataError(f"path {str(file)!r} {what}", argument="path", advice="remove it, or name another path")
+            raise DataError(f"path {str(file)!r} {what}", "remove it, or name another path", argument="path")
     return found
 
 
@@ -249,6 +249,4 @@ def decode_text(content: bytes, uri: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{uri}: the object is not UTF-8 text: {error}", advice="use S3Downloader.read_bytes"
-        ) from error
+        raise DataError(f"{uri}: the object is not UTF-8 text: {error}", "use S3Downloader.read_bytes") from error

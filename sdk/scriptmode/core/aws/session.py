@@ -76,7 +76,7 @@ class Connection:
             region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name
         if not region:
             raise CredentialsError(
-                "no AWS region is set", argument="region", advice="set AWS_DEFAULT_REGION or run 'aws configure'"
+                "no AWS region is set", "set AWS_DEFAULT_REGION or run 'aws configure'", argument="region"
             )
         return str(region)
 

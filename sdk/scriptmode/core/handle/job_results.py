@@ -111,10 +111,8 @@ class JobResults:
         description = self._description()
         folder = download_cached(self.platform, description, "model", self._model_uri(description))
         if not any(folder.iterdir()):
-            raise DataError(
-                f"training job {self.name} is {description.status} and left an empty model",
-                advice="have the script write to the directory that SM_MODEL_DIR names",
-            )
+            what = f"training job {self.name} is {description.status} and left an empty model"
+            raise DataError(what, "have the script write to the directory that SM_MODEL_DIR names")
         return folder
 
     def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
@@ -136,8 +134,6 @@ class JobResults:
 
     def _model_uri(self, description: JobDescription) -> str:
         if not description.model_uri:
-            raise DataError(
-                f"training job {self.name} is {description.status} and has no model",
-                advice="look at its log" if description.has_ended else "wait for it to complete",
-            )
+            what = f"training job {self.name} is {description.status} and has no model"
+            raise DataError(what, "look at its log" if description.has_ended else "wait for it to complete")
         return description.model_uri

@@ -107,5 +107,5 @@ def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:
         if known and host not in known:
             existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
             raise SpecError(
-                f"training job {description.name} has no host {host!r}", argument="hosts", advice=f"it has {existing}"
+                f"training job {description.name} has no host {host!r}", f"it has {existing}", argument="hosts"
             )

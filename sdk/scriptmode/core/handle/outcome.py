@@ -61,17 +61,13 @@ def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: flo
         except TransientError as error:
             if clock.now() < deadline:
                 raise
-            raise WaitTimeoutError(
-                f"training job {name} could not be asked within {timeout} s ({error})",
-                advice="it is still running: wait again",
-            ) from error
+            what = f"training job {name} could not be asked within {timeout} s ({error})"
+            raise WaitTimeoutError(what, "it is still running: wait again") from error
         if description.has_ended:
             return description
         if clock.now() >= deadline:
-            raise WaitTimeoutError(
-                f"training job {name} is {description.status} ({description.secondary}) after {timeout} s",
-                advice="it is still running: wait again or stop it",
-            )
+            what = f"training job {name} is {description.status} ({description.secondary}) after {timeout} s"
+            raise WaitTimeoutError(what, "it is still running: wait again or stop it")
         clock.sleep(min(pause, deadline - clock.now()))
 
 

@@ -36,11 +36,8 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
     """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
-        raise SpecError(
-            f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts",
-            argument="instance_type",
-            advice="use one",
-        )
+        what = f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts"
+        raise SpecError(what, "use one", argument="instance_type")
     if all(kind.is_local for kind in kinds):
         if session is not None and not _is_for_this_machine(session):
             raise invalid(
@@ -81,11 +78,11 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
             other.describe(job_name)
         except JobNotFoundError as error:
             what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
-            raise JobNotFoundError(what, advice=not_here.advice) from error
+            raise JobNotFoundError(what, not_here.advice) from error
         except PlatformError as error:
             if isinstance(error, CredentialsError):
                 what = f"{not_here.message} (Amazon SageMaker was not asked: {error})"
-                raise JobNotFoundError(what, advice=not_here.advice) from error
+                raise JobNotFoundError(what, not_here.advice) from error
             what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker could not be asked: {error.message}"
             raise type(error)(what, argument=error.argument, advice=error.advice) from error
         return other
@@ -128,7 +125,7 @@ def require_local_jobs() -> None:
         raise SpecError(
             "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
             f"{sys.platform!r}",
-            advice="train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
+            "train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
             "(scriptmode list --platform sagemaker)",
         )
 
@@ -186,7 +183,7 @@ def find_tuning_platform(name: str, session: object = None) -> Platform:
                 return _session_with_tuning_job(name, session)
             except PlatformError as error:
                 what = f"{not_here.message}; Amazon SageMaker has none of that name either, or did not answer: {error}"
-                raise JobNotFoundError(what, advice=not_here.advice) from error
+                raise JobNotFoundError(what, not_here.advice) from error
         return here
     return _session_with_tuning_job(name, session)
 

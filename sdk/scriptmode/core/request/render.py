@@ -98,7 +98,7 @@ def _environment(spec: TrainingJobSpec) -> dict[str, str]:
         settings.read(variables)
     except settings.SettingError as error:
         what = f"environment[{error.name!r}] is {error.value!r}"
-        raise SpecError(what, argument="environment", advice=f"give {error.allowed}") from error
+        raise SpecError(what, f"give {error.allowed}", argument="environment") from error
     return variables
 
 
@@ -154,11 +154,8 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
         elif merged[key] != value:
             # Values of these maps may be secrets.
             said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
-            raise SpecError(
-                f"additional_request_fields and the estimator's arguments both say {path}{key}{said}",
-                argument="additional_request_fields",
-                advice="say it by the argument alone",
-            )
+            what = f"additional_request_fields and the estimator's arguments both say {path}{key}{said}"
+            raise SpecError(what, "say it by the argument alone", argument="additional_request_fields")
     return merged
 
 
@@ -169,11 +166,8 @@ def check_taken_out(arguments: Iterable[str], additional: object) -> None:
         for key in row.path.split("."):
             value = value.get(key, ABSENT) if isinstance(value, dict) else value
         if value is None and additional is not None:
-            raise invalid(
-                row.argument,
-                f"sets {row.path}, which additional_request_fields takes out of the request",
-                "set additional_request_fields first, without it",
-            )
+            what = f"sets {row.path}, which additional_request_fields takes out of the request"
+            raise invalid(row.argument, what, "set additional_request_fields first, without it")
 
 
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:

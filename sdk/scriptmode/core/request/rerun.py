@@ -84,11 +84,8 @@ def _resources(job: JobRequest, count: object) -> Resources:
         return job.resources
     count = whole_number("instance_count", count, 1)
     if job.resources.instance_groups:
-        raise invalid(
-            "instance_count",
-            f"is {count}, but training job {job.name} has instance groups",
-            f"set the instance_groups of Estimator.attach({job.name!r}) and fit it",
-        )
+        what = f"is {count}, but training job {job.name} has instance groups"
+        raise invalid("instance_count", what, f"set the instance_groups of Estimator.attach({job.name!r}) and fit it")
     return changed(job.resources, instance_count=count)
 
 

@@ -146,7 +146,7 @@ def raise_problems(why: str, found: Sequence[Problem]) -> None:
     """Raise `RequestError` for the problems of a request, if there are any; it names the argument of a single one."""
     if len(found) == 1:
         problem = found[0]
-        raise RequestError(f"{why}: {problem.text}", argument=problem.argument or None, advice=problem.advice)
+        raise RequestError(f"{why}: {problem.text}", problem.advice, argument=problem.argument or None)
     if found:
         listed = "\n".join(f"- {problem}" for problem in found)
         raise RequestError(f"{why}:\n{listed}")

@@ -224,9 +224,7 @@ def _encode_values(name: str, parameter: CategoricalParameter, *, script_mode: b
         texts = [encode({name: text}, script_mode=True)[name] for text in texts]
     for index, text in enumerate(texts):
         if text in texts[:index]:
-            raise SpecError(
-                f"{argument} has the value {text} twice", argument="hyperparameter_ranges", advice="keep one"
-            )
+            raise SpecError(f"{argument} has the value {text} twice", "keep one", argument="hyperparameter_ranges")
     return texts
 
 

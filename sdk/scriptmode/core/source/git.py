@@ -93,8 +93,8 @@ class _Git:
         if not self._program:
             raise SourceError(
                 f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it",
+                "install it (apt install git, dnf install git, brew install git, https://git-scm.com)",
                 argument="git_config",
-                advice="install it (apt install git, dnf install git, brew install git, https://git-scm.com)",
             )
         self._source = source
         self._directory = directory
@@ -117,8 +117,8 @@ class _Git:
             except TimeoutError as error:
                 raise SourceError(
                     f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped",
+                    "try again, or clone it yourself and pass source_dir",
                     argument="git_config",
-                    advice="try again, or clone it yourself and pass source_dir",
                 ) from error
             code, output = done.code, done.output + done.errors
             if code:
@@ -156,7 +156,7 @@ def _error(source: GitSource, output: str) -> SourceError:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = " | ".join(lines[-5:]) or "git printed no reason"
     message = f"git could not fetch {source.repo!r}{at}: {reason}"
-    return SourceError(message, argument="git_config", advice=_advice(source, output))
+    return SourceError(message, _advice(source, output), argument="git_config")
 
 
 def _advice(source: GitSource, output: str) -> str:

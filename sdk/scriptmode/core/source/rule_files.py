@@ -70,8 +70,8 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
         what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()})"
         raise SourceError(
             f"rule {rule!r}: source {source!r} {what}",
+            did_you_mean_path(root) or "give the rule's Python file, or the s3:// URI of a stored one",
             argument="rules",
-            advice=did_you_mean_path(root) or "give the rule's Python file, or the s3:// URI of a stored one",
         )
     digest = hashlib.sha256()
     for name, data in found.items():

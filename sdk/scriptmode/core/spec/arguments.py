@@ -86,8 +86,8 @@ def script(
         if source_dir is not None or dependencies or program_arguments or git_config is not None:
             raise SpecError(
                 "source_dir, dependencies, arguments and git_config need entry_point",
+                "give it: the file in source_dir that is run",
                 argument="source_dir",
-                advice="give it: the file in source_dir that is run",
             )
         return None
     if re.match(r"[a-z][a-z0-9+.-]*://", str(entry_point)):
@@ -233,9 +233,7 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
     keys = [key for key, _ in pairs]
     for key, value in pairs:
         if value is None:
-            raise SpecError(
-                f"tags[{key!r}] is None", argument="tags", advice="give a string, '' for a tag without a value"
-            )
+            raise SpecError(f"tags[{key!r}] is None", "give a string, '' for a tag without a value", argument="tags")
         if keys.count(key) > 1:
             raise invalid("tags", f"has the key {key!r} {keys.count(key)} times", "a job has each once")
         if str(key).lower().startswith(RESERVED_TAGS):

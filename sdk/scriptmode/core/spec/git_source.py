@@ -110,7 +110,7 @@ def _check_repo(repo: str) -> str:
 
 
 def _wrong(key: str, what: str, advice: str) -> SpecError:
-    return SpecError(f"git_config[{key!r}] {what}", argument="git_config", advice=advice)
+    return SpecError(f"git_config[{key!r}] {what}", advice, argument="git_config")
 
 
 def _without_login(text: str) -> str:

@@ -51,11 +51,8 @@ class Definition:
             self._pattern = re.compile(regex)
         except re.error as error:
             where = "" if error.pos is None else f" at character {error.pos + 1}, {regex[error.pos : error.pos + 20]!r}"
-            raise DataError(
-                f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}",
-                argument="metric_definitions",
-                advice=f"correct it; an example is {_EXAMPLE!r}",
-            ) from error
+            what = f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}"
+            raise DataError(what, f"correct it; an example is {_EXAMPLE!r}", argument="metric_definitions") from error
         self._group = 1 if self._pattern.groups else 0
         self._is_simple = _is_simple(regex)
         self._limited: Any = None

@@ -101,11 +101,8 @@ class Resources:
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
             if names.count(name) > 1:
-                raise SpecError(
-                    f"{names.count(name)} instance groups are named {name!r}",
-                    argument="instance_groups",
-                    advice="rename all but one",
-                )
+                what = f"{names.count(name)} instance groups are named {name!r}"
+                raise SpecError(what, "rename all but one", argument="instance_groups")
 
     @property
     def count(self) -> int:
@@ -196,17 +193,11 @@ class Script:
             raise invalid("source_dir", f"is {self.source_dir!r}", advice)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
-            raise SpecError(
-                f"dependencies: source_dir {self.source_dir!r} is packed already",
-                argument="dependencies",
-                advice="pack them into it",
-            )
+            what = f"dependencies: source_dir {self.source_dir!r} is packed already"
+            raise SpecError(what, "pack them into it", argument="dependencies")
         if self.is_packed and str(self.source_dir).endswith("/"):
-            raise invalid(
-                "source_dir",
-                f"is {self.source_dir!r}, a folder in S3",
-                "give a sourcedir.tar.gz there, or a local folder",
-            )
+            what = f"is {self.source_dir!r}, a folder in S3"
+            raise invalid("source_dir", what, "give a sourcedir.tar.gz there, or a local folder")
         if self.git and self.is_packed:
             raise invalid("git_config", f"and source_dir {self.source_dir!r} both say where the source is", "keep one")
 
@@ -271,11 +262,8 @@ class Limits:
             raise invalid("use_spot_instances", "needs max_wait", f"give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
             if not self.use_spot_instances and self.max_retry_attempts is None:
-                raise invalid(
-                    "max_wait",
-                    "is for spot training and for retries",
-                    "add use_spot_instances=True or max_retry_attempts, or leave it out",
-                )
+                what = "is for spot training and for retries"
+                raise invalid("max_wait", what, "add use_spot_instances=True or max_retry_attempts, or leave it out")
             set_whole(self, "max_wait", "max_wait", self.max_run, hint=f", which is max_run ({self.max_run} s)")
 
 
@@ -315,11 +303,8 @@ class Monitoring:
     def __post_init__(self) -> None:
         _switch("disable_profiler", self.profiler_off)
         if self.profiler_off and (self.profiler_rules or (self.profiler and not self.profiler.get("DisableProfiler"))):
-            raise SpecError(
-                "disable_profiler=True contradicts profiler_config or profiler rules",
-                argument="disable_profiler",
-                advice="leave one out",
-            )
+            what = "disable_profiler=True contradicts profiler_config or profiler rules"
+            raise SpecError(what, "leave one out", argument="disable_profiler")
         if self.debug_rules and self.debug_hook is False:
             raise invalid("rules", "judge what the debugger's hook stores", "leave out debugger_hook_config=False")
 
@@ -369,11 +354,8 @@ class TrainingJobSpec:
         for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 # A value may be a secret: its type is enough to find it.
-                raise SpecError(
-                    f"environment[{name!r}] is {_kind(value)}",
-                    argument="environment",
-                    advice="names and values are strings, give str(...) of it",
-                )
+                what = f"environment[{name!r}] is {_kind(value)}"
+                raise SpecError(what, "names and values are strings, give str(...) of it", argument="environment")
         encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
         self._check_groups()
@@ -384,17 +366,11 @@ class TrainingJobSpec:
         if self.model is not None:
             names.append(self.model.channel_name)
         if self.network.isolation and self.script is not None and CODE_CHANNEL in names:
-            raise SpecError(
-                f"channel {CODE_CHANNEL!r} carries the script under network isolation",
-                argument="inputs",
-                advice="rename yours",
-            )
+            what = f"channel {CODE_CHANNEL!r} carries the script under network isolation"
+            raise SpecError(what, "rename yours", argument="inputs")
         if self.model is not None and names.count(self.model.channel_name) > 1:
-            raise SpecError(
-                f"channel {self.model.channel_name!r} is the one of model_uri",
-                argument="inputs",
-                advice="rename it or give model_channel_name",
-            )
+            what = f"channel {self.model.channel_name!r} is the one of model_uri"
+            raise SpecError(what, "rename it or give model_channel_name", argument="inputs")
         for channel in self.channels:
             check_mode(channel, self.algorithm.input_mode)
 
@@ -405,8 +381,8 @@ class TrainingJobSpec:
             raise SpecError(
                 f"keep_alive_period_in_seconds={warm} keeps the instances after the job, which spot instances are not "
                 "kept for",
+                "leave it out or use_spot_instances=False",
                 argument="keep_alive_period_in_seconds",
-                advice="leave it out or use_spot_instances=False",
             )
 
     def _check_groups(self) -> None:
@@ -417,14 +393,11 @@ class TrainingJobSpec:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
         for name in (each for each in wanted if each not in known):
             hint = did_you_mean(name, known) or "give instance_groups, the job has none"
-            raise SpecError(f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=hint)
+            raise SpecError(f"instance group {name!r} is not one of the job's", hint, argument="instance_groups")
         if self.distribution and not self._roles and not self.distribution.instance_groups and len(known) > 1:
             kind = type(self.distribution).__name__
-            raise SpecError(
-                f"{kind} does not name which of the job's {len(known)} instance groups train together",
-                argument="distribution",
-                advice=f"name them: {kind}(instance_groups={known!r})",
-            )
+            what = f"{kind} does not name which of the job's {len(known)} instance groups train together"
+            raise SpecError(what, f"name them: {kind}(instance_groups={known!r})", argument="distribution")
         self._check_roles()
 
     @property
@@ -441,8 +414,8 @@ class TrainingJobSpec:
             if role in SINGLE_HOST_ROLES and count != 1:
                 raise SpecError(
                     f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts",
+                    "there is one, give it a group with instance_count 1",
                     argument="distribution",
-                    advice="there is one, give it a group with instance_count 1",
                 )
 
     def _check_tf_config(self, together: int) -> None:
@@ -450,14 +423,8 @@ class TrainingJobSpec:
         if not given or self.distribution is None or isinstance(self.distribution, MPI):
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
-            raise SpecError(
-                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks",
-                argument="environment",
-                advice="keep one",
-            )
+            what = "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks"
+            raise SpecError(what, "keep one", argument="environment")
         if together > 1:
-            raise SpecError(
-                f"environment['TF_CONFIG'] gives all {together} hosts one task",
-                argument="environment",
-                advice="leave it out: the runtime writes TF_CONFIG for each host",
-            )
+            what = f"environment['TF_CONFIG'] gives all {together} hosts one task"
+            raise SpecError(what, "leave it out: the runtime writes TF_CONFIG for each host", argument="environment")

@@ -63,11 +63,8 @@ class TuningJobSpec:
         self._set_counts()
         object.__setattr__(self, "strategy_config", _strategy_config(self.strategy, self.strategy_config))
         if self.strategy == "Hyperband" and self.early_stopping != "Off":
-            raise invalid(
-                "early_stopping_type",
-                f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule",
-                "leave it out",
-            )
+            what = f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule"
+            raise invalid("early_stopping_type", what, "leave it out")
 
     def _check_autotune(self) -> None:
         if not isinstance(self.autotune, bool):
@@ -86,11 +83,8 @@ class TuningJobSpec:
             raise invalid("max_jobs", f"is {jobs}, but the grid has {grid} combinations", "leave it out for all")
         parallel = whole_number("max_parallel_jobs", self.max_parallel_jobs, 1)
         if parallel > jobs:
-            raise invalid(
-                "max_parallel_jobs",
-                f"is {parallel}, which is more than max_jobs, {jobs}",
-                f"give 1 to {jobs}, or more max_jobs",
-            )
+            what = f"is {parallel}, which is more than max_jobs, {jobs}"
+            raise invalid("max_parallel_jobs", what, f"give 1 to {jobs}, or more max_jobs")
         object.__setattr__(self, "max_jobs", None if grid is not None else jobs)
         object.__setattr__(self, "max_parallel_jobs", parallel)
         if self.random_seed is not None:
@@ -125,9 +119,6 @@ def _strategy_config(strategy: str, given: Any) -> dict[str, Any]:
     values = {key: whole_number(f"{argument}[{key!r}]", value, 1) for key, value in inner.items() if value is not None}
     least, most = (values.get(key) for key in _RESOURCES)
     if least is not None and most is not None and least >= most:
-        raise SpecError(
-            f"{argument} has MinResource {least}, which is not less than MaxResource, {most}",
-            argument=argument,
-            advice=f"give for example {example}",
-        )
+        what = f"{argument} has MinResource {least}, which is not less than MaxResource, {most}"
+        raise SpecError(what, f"give for example {example}", argument=argument)
     return {_HYPERBAND: values}

@@ -49,7 +49,7 @@ def validate_keys(
     """Raise ``error`` for the first of ``keys`` that is not known; ``argument`` is the one that has them."""
     for key in keys:
         if key not in known:
-            raise error(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
+            raise error(f"{owner} has no key {key!r}", did_you_mean(str(key), known), argument=argument)
 
 
 def suggest_fields(kind: type[_T]) -> type[_T]:

@@ -37,9 +37,9 @@ def check_locations(spec: TrainingJobSpec) -> None:
         if uri is not None and is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
-                argument="inputs" if what.startswith("channel") else what,
-                advice="Amazon SageMaker needs it in S3: "
+                "Amazon SageMaker needs it in S3: "
                 + ("upload it with AWS credentials" if is_in_local_bucket(uri) else "give an s3:// URI"),
+                argument="inputs" if what.startswith("channel") else what,
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
@@ -63,11 +63,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
             "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
         )
     if account_of_role(role) == LOCAL_ACCOUNT:
-        raise invalid(
-            "role",
-            f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)",
-            "give the name or ARN of an IAM role",
-        )
+        what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
+        raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
     if account_of_role(role) is None:
         from scriptmode.core.aws.iam_role import resolve_role_arn
@@ -102,7 +99,7 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         raise SpecError(
             f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
             "together",
-            advice="correct it, or give subnets and security_group_ids",
+            "correct it, or give subnets and security_group_ids",
         )
     network = replace(
         given,
@@ -113,9 +110,7 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
     )
     if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
         raise SpecError(
-            "a FileSystemInput is reached through a VPC",
-            argument="subnets",
-            advice="give subnets and security_group_ids",
+            "a FileSystemInput is reached through a VPC", "give subnets and security_group_ids", argument="subnets"
         )
     return network
 

@@ -302,7 +302,7 @@ class SageMakerPlatform:
             if account != owner:
                 raise CredentialsError(
                     f"the role is one of account {owner}, but the credentials in use are of account {account}",
-                    advice="a job is started by the account of its role: correct role, or the profile",
+                    "a job is started by the account of its role: correct role, or the profile",
                 )
         self._connection.s3.create_bucket(bucket, region=self.region)
 
