@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.core.source.source_archive import Archive
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.service_values import LogEvent
 
@@ -27,12 +26,6 @@ _FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
 _SLOW_BYTES = 10**7
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
-
-
-def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
-    """Write the size and the URI of a source archive that was stored."""
-    files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
-    _say(f"source archive: {files}, {messages.format_bytes(len(archive.data))}, at {uri}", stream)
 
 
 class PackingLine:
@@ -62,7 +55,7 @@ class PackingLine:
         self._line.show(text)
         if not (self._is_logged or self._line.is_shown):
             self._is_logged = True
-            _say(f"packing {messages.format_bytes(self._total)} of source code ...", sys.stderr)
+            write_line(f"packing {messages.format_bytes(self._total)} of source code ...", sys.stderr)
 
     def __enter__(self) -> Self:
         return self
@@ -71,20 +64,10 @@ class PackingLine:
         self._line.clear()
 
 
-def write_line(text: str, stream: TextIO | None = None) -> None:
-    """Write a message as one line."""
-    _say(text, stream)
-
-
-def started(name: str, stream: TextIO | None = None) -> None:
-    """Write the name of a new job, by which other processes find it."""
-    _say(f"training job {name} started", stream)
-
-
 def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
     """Write what was found before a job starts, a line each."""
     for text in warnings:
-        _say(text, stream)
+        write_line(text, stream)
 
 
 def ended(description: JobDescription, stream: TextIO | None = None) -> None:
@@ -97,7 +80,7 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.model_uri}" if description.model_uri else ""
-    _say(f"training job {description.name}: {how}{model}", stream)
+    write_line(f"training job {description.name}: {how}{model}", stream)
 
 
 def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
@@ -131,12 +114,13 @@ class StatusLines:
             line = f"{transition.status}: {transition.message}".rstrip(": ")
             # Once a status has passed, its message lacks what a scheduler said of it meanwhile.
             if not self._last.startswith(line):
-                _say(f"-- {line}", self._stream)
+                write_line(f"-- {line}", self._stream)
                 self._last = line
         self._shown = len(transitions)
 
 
-def _say(text: str, stream: TextIO | None) -> None:
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a message as one line."""
     out = sys.stdout if stream is None else stream
     _write(f"{terminal_text.sanitize(text) if out.isatty() else text}\n", out)
 

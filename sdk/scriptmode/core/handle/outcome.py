@@ -122,8 +122,8 @@ def _failed(
     body = summary if is_in_log else _whole_text(failure, reason)
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
-    rows = [("hint", failure.hint)] if failure.hint else []
-    rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
+    rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
+    rows = [*(row for row in rows if row[1]), ("log", f"scriptmode logs {name}{host}")]
     rows += [("warning", each) for each in describe_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
@@ -150,15 +150,12 @@ def _whole_text(failure: Failure, reason: str) -> str:
     return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 
 
-def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:
-    """Return the location of the failed host's log; of the first host's where no host is named."""
-    try:
+def _whole_log(name: str, host: str, platform: Platform) -> str:
+    """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
+    with suppress(ScriptmodeError):
         places = platform.log_locations(name)
-    except ScriptmodeError:
-        # The outcome is reported without it.
-        return []
-    place = places.get(host) or next(iter(places.values()), "")
-    return [("whole log", place)] if place else []
+        return places.get(host) or next(iter(places.values()), "")
+    return ""
 
 
 def _stopped(description: JobDescription) -> TrainingJobStopped:

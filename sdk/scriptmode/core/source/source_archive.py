@@ -110,11 +110,6 @@ class _Member:
         return (self.is_folder and other.is_folder) or self.path.samefile(other.path)
 
 
-def remote_uri(script: Script) -> str | None:
-    """Return the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
-    return script.source_dir if script.is_packed else None
-
-
 def read_source(script: Script) -> Source:
     """Return the files of the script's directory and dependencies; only of a small source is any read.
 
@@ -224,7 +219,13 @@ def _members(script: Script) -> dict[str, _Member]:
 
 
 def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> Archive:
-    data = _archive(members, progress or (lambda _: None))
+    buffer = io.BytesIO()
+    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
+    counted = _Counted(progress)
+    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(members):
+            _add(tar, name, members[name], counted)
+    data = buffer.getvalue()
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
@@ -391,43 +392,34 @@ def _ignore_rules(root: Path) -> _Rule:
     return lambda name: spec.check_file(name).include
 
 
-def _archive(members: Mapping[str, _Member], progress: Progress) -> bytes:
-    buffer = io.BytesIO()
-    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
-    done = 0
-    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name in sorted(members):
-            done = _add(tar, name, members[name], _Counted(done, progress))
-    return buffer.getvalue()
-
-
 class _Counted:
-    """A file that reports how many bytes of all files have been read."""
+    """One file after another, and a report of how many bytes of all have been read."""
 
-    def __init__(self, done: int, progress: Progress) -> None:
-        self.done = done
+    file: BinaryIO
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._done = 0
         self._progress = progress
-        self.file: BinaryIO = io.BytesIO()
 
     def read(self, size: int) -> bytes:
         """Read as a file does."""
         data = self.file.read(size)
-        self.done += len(data)
-        self._progress(self.done)
+        self._done += len(data)
+        if self._progress is not None:
+            self._progress(self._done)
         return data
 
 
-def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> int:
-    """Add a file or an empty directory; return the bytes of files so far."""
+def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> None:
+    """Add a file or an empty directory."""
     if member.is_folder:
         info = tarfile.TarInfo(name.rstrip("/"))
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(info)
-        return counted.done
+        return
     with member.open() as counted.file:
         status = os.fstat(counted.file.fileno())
         info = tarfile.TarInfo(name)
         info.size = status.st_size
         info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
         tar.addfile(info, counted)  # type: ignore[arg-type] # it calls `read` alone
-    return counted.done
