@@ -29,10 +29,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
 class Retry:
     """Retries calls that raise `TransientError`.
 
-    Args:
-        clock: The clock that limits and backoff go by.
-        advice: What to do when the retries are used up; ends the error's message.
-        limit: Seconds of failures in a row after which `call` gives up.
+    ``limit`` is the seconds of failures in a row after which `call` gives up; ``advice`` ends the error's message then.
     """
 
     def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:
@@ -41,14 +38,9 @@ class Retry:
         self._limit = limit
 
     def call(self, fn: Callable[[], _T], *, until: float = math.inf) -> _T:
-        """Return what ``fn()`` returns, called again after each `TransientError`.
+        """Return what ``fn()`` returns, called again after each `TransientError`; raise the last one at the limit.
 
-        Args:
-            fn: The call.
-            until: A reading of the clock at which to give up earlier; the error then has no advice.
-
-        Raises:
-            TransientError: The last one, when the limit is reached.
+        ``until`` is a reading of the clock at which to give up earlier; the error then has no advice.
         """
         began, backoff, warned = self._clock.now(), _FIRST_BACKOFF, False
         while True:

@@ -101,18 +101,9 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
 
 
 _TRAINING_JOB = frozenset(
-    {
-        "EnableInterContainerTrafficEncryption",
-        "EnableNetworkIsolation",
-        "Environment",
-        "OutputDataConfig",
-        "ProfilerConfig",
-        "ResourceConfig",
-        "RoleArn",
-        "Tags",
-        "VpcConfig",
-    }
-)
+    {"EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "Environment", "OutputDataConfig",
+     "ProfilerConfig", "ResourceConfig", "RoleArn", "Tags", "VpcConfig"}
+)  # fmt: skip
 _VPC = frozenset({"SecurityGroupIds", "Subnets"})
 
 

@@ -124,17 +124,16 @@ class LogTail:
         return sorted(self._positions)
 
     def _find_streams(self) -> None:
-        def read() -> list[str]:
-            pages = self._connection.client("logs").get_paginator("describe_log_streams")
-            found = pages.paginate(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self._name}/")
-            return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
-
+        asked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
+        list_streams = partial(
+            self._connection.list_all, f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", asked
+        )
         try:
-            found = self._retry.call(lambda: self._connection.call(f"the log of {self._name}", read))
+            found = self._retry.call(list_streams)
         except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
         for stream in found:
-            self._positions.setdefault(stream, _StreamPosition())
+            self._positions.setdefault(stream["logStreamName"], _StreamPosition())
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""

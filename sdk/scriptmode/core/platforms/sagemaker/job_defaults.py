@@ -33,7 +33,15 @@ _T = TypeVar("_T")
 
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
-    for what, uri in _locations(spec):
+    locations = {
+        **{f"channel {each.name!r}": getattr(each.source, "s3_data", None) for each in spec.channels},
+        "output_path": spec.output.path,
+        "code_location": spec.output.code_location,
+        "checkpoint_s3_uri": spec.output.checkpoint_uri,
+        "model_uri": spec.model.uri if spec.model else None,
+        "source_dir": spec.script.source_dir if spec.script else None,
+    }
+    for what, uri in locations.items():
         if uri is not None and is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
@@ -75,7 +83,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         role=role,
         network=network,
         environment=_first_given(spec.environment, config.environment),
-        tags=_tags(spec.tags, config.tags),
+        # A key of the caller's own keeps the caller's value.
+        tags=(*spec.tags, *(tag for tag in config.tags if tag[0] not in dict(spec.tags))),
         resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
@@ -139,12 +148,6 @@ def _first_given(value: _T | None, default: _T | None) -> _T | None:
     return default if value is None else value
 
 
-def _tags(own: tuple[tuple[str, str], ...], others: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Add the config file's tags; a key of the caller's own keeps the caller's value."""
-    keys = {key for key, _ in own}
-    return (*own, *((key, value) for key, value in others if key not in keys))
-
-
 def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
     if spec.resources.volume_kms_key or not any(map(_has_volume, spec.resources.types)):
         return spec.resources.volume_kms_key
@@ -191,17 +194,3 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
         profiler_rules=tuple(map(named, spec.monitoring.profiler_rules)),
     )
     return replace(spec, monitoring=monitoring)
-
-
-def _locations(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
-    """Return every URI that a job reads from or writes to."""
-    inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
-    output = spec.output
-    return [
-        *inputs,
-        ("output_path", output.path),
-        ("code_location", output.code_location),
-        ("checkpoint_s3_uri", output.checkpoint_uri),
-        ("model_uri", spec.model.uri if spec.model else None),
-        ("source_dir", spec.script.source_dir if spec.script else None),
-    ]

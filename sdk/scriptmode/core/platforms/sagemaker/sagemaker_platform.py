@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
-    from scriptmode.core.machine.clock import Clock
     from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
@@ -67,36 +66,29 @@ class SageMakerPlatform:
     poll_seconds = 5.0
 
     def __init__(self, session: Any = None) -> None:
-        self._connection = Connection(session)
+        #: The session, Region and clients of the calls.
+        self.connection = Connection(session)
+        #: The clock of the session if it has one, else this machine's.
+        self.clock = self.connection.clock
         #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
 
     @property
-    def clock(self) -> Clock:
-        """The clock of the session if it has one, else this machine's."""
-        return self._connection.clock
-
-    @property
     def region(self) -> str:
         """The session's Region."""
-        return self._connection.region
-
-    @property
-    def connection(self) -> Connection:
-        """The session, Region and clients of the calls."""
-        return self._connection
+        return self.connection.region
 
     @cached_property
     def tuning(self) -> SageMakerTuning:
         """The tuning jobs of the account."""
         from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
 
-        return SageMakerTuning(self._connection, self._prepare_output)
+        return SageMakerTuning(self.connection, self._prepare_output)
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
         job_defaults.check_locations(spec)
-        return job_defaults.apply_defaults(spec, self._config, self._connection)
+        return job_defaults.apply_defaults(spec, self._config, self.connection)
 
     def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
@@ -121,16 +113,16 @@ class SageMakerPlatform:
         """
         bucket = parse_s3_uri(uri).bucket
         owner = self._owner_of(bucket, role)
-        if self._connection.s3.exists(uri, kms_key=kms_key, owner=owner):
+        if self.connection.s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
             return
         try:
-            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataNotFoundError:
             if not self._is_default(bucket, role):
                 raise
             self._create_bucket(bucket, owner)
-            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataAccessError as error:
             if owner is None:
                 raise
@@ -175,20 +167,19 @@ class SageMakerPlatform:
             return None
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        tail = LogTail(str(description["TrainingJobName"]), self._connection, self.poll_seconds, retry_seconds=0)
+        tail = LogTail(str(description["TrainingJobName"]), self.connection, self.poll_seconds, retry_seconds=0)
         ends = tail.read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Call ListTags for every page."""
-        arn = description["TrainingJobArn"]
-
-        def read(client: Any) -> dict[str, str]:
-            pages = client.get_paginator("list_tags").paginate(ResourceArn=arn)
-            return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
-
-        return self._call(description["TrainingJobName"], read)
+        subject, asked = (
+            f"training job {description['TrainingJobName']}",
+            {"ResourceArn": description["TrainingJobArn"]},
+        )
+        tags = self.connection.list_all(subject, "sagemaker", "list_tags", "Tags", asked)
+        return {tag["Key"]: tag["Value"] for tag in tags}
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob, unless the job has ended."""
@@ -210,16 +201,16 @@ class SageMakerPlatform:
 
         if not follow:
             return LogTail(
-                name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
+                name, self.connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
             ).read_available()
-        tail = LogTail(name, self._connection, self.poll_seconds)
+        tail = LogTail(name, self.connection, self.poll_seconds)
         return tail.follow(lambda: self.describe(name), on_description)
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return read_metrics(description, self._connection)
+        return read_metrics(description, self.connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
@@ -233,11 +224,11 @@ class SageMakerPlatform:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).stream_locations()
+        return LogTail(name, self.connection, self.poll_seconds, retry_seconds=0).stream_locations()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
-        return self._connection.s3.fetch(uri, folder)
+        return self.connection.s3.fetch(uri, folder)
 
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
@@ -246,26 +237,20 @@ class SageMakerPlatform:
             "StatusEquals": which.status,
             "CreationTimeAfter": which.created_after,
             "CreationTimeBefore": which.created_before,
+            "SortBy": "CreationTime",
+            "SortOrder": "Descending",
+            "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
         }
-
-        def read(client: Any) -> list[dict[str, Any]]:
-            pages = client.get_paginator("list_training_jobs").paginate(
-                SortBy="CreationTime",
-                SortOrder="Descending",
-                PaginationConfig={"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
-                **{key: value for key, value in asked.items() if value is not None},
-            )
-            return [job for page in pages for job in page["TrainingJobSummaries"]]
-
-        return self._call("the list of training jobs", read)
+        given = {key: value for key, value in asked.items() if value is not None}
+        what, key = "the list of training jobs", "TrainingJobSummaries"
+        return self.connection.list_all(what, "sagemaker", "list_training_jobs", key, given)
 
     @cached_property
     def _config(self) -> SageMakerConfig:
-        return self._connection.read_config("the config of sagemaker_session")
+        return self.connection.read_config("the config of sagemaker_session")
 
-    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
-        what = subject if " " in subject else f"training job {subject}"
-        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+    def _call(self, name: str, call: Callable[[Any], _T]) -> _T:
+        return self.connection.call(f"training job {name}", lambda: call(self.connection.client("sagemaker")))
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
         """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
@@ -275,7 +260,7 @@ class SageMakerPlatform:
 
     def _is_default(self, bucket: str, role: str | None) -> bool:
         """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
-        named = (self._connection.default_bucket, self._config.default_bucket)
+        named = (self.connection.default_bucket, self._config.default_bucket)
         return bucket in named or self._owner_of(bucket, role) is not None
 
     def _prepare_output(self, path: str, role: str) -> None:
@@ -287,7 +272,7 @@ class SageMakerPlatform:
             return
         owner = self._owner_of(bucket, role)
         try:
-            if not self._connection.s3.has_bucket(bucket, owner=owner):
+            if not self.connection.s3.has_bucket(bucket, owner=owner):
                 self._create_bucket(bucket, owner)
         except DataAccessError as error:
             if owner is None:
@@ -298,13 +283,13 @@ class SageMakerPlatform:
     def _create_bucket(self, bucket: str, owner: str | None) -> None:
         """Create a default bucket; only the account in its name may create it."""
         if owner is not None:
-            account = self._connection.caller_identity()["Account"]
+            account = self.connection.caller_identity()["Account"]
             if account != owner:
                 raise CredentialsError(
                     f"the role is one of account {owner}, but the credentials in use are of account {account}",
                     "a job is started by the account of its role: correct role, or the profile",
                 )
-        self._connection.s3.create_bucket(bucket, region=self.region)
+        self.connection.s3.create_bucket(bucket, region=self.region)
 
     def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
