@@ -182,8 +182,11 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
             contract.REGION: context.region,
             **_distribution(spec.distribution),
         }
-        model_dir = _model_dir(spec, context.job_name, output_path)
-        if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
+        model_dir = spec.model_dir
+        if model_dir is True:
+            with_mpi = isinstance(spec.distribution, MPI)
+            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=with_mpi)
+        if model_dir is not False and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_limits(encoded)
@@ -219,16 +222,6 @@ def _distribution(distribution: Distribution | None) -> dict[str, Any]:
     return {**fields, contract.DISTRIBUTION_INSTANCE_GROUPS: groups} if groups else fields
 
 
-def _model_dir(spec: TrainingJobSpec, job_name: str, output_path: str) -> str | None:
-    if isinstance(spec.model_dir, str):
-        return spec.model_dir
-    if not spec.model_dir:
-        return None
-    return derived_model_dir(output_path, job_name, with_mpi=isinstance(spec.distribution, MPI))
-
-
 def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:
     """Return ``--model_dir`` as the TensorFlow estimator gives it: on the host under MPI, else below the output."""
-    if with_mpi:
-        return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
-    return f"{output_path}/{job_name}/model"
+    return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}" if with_mpi else f"{output_path}/{job_name}/model"

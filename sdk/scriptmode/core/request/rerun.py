@@ -44,11 +44,8 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     job's name, become the new job's. Raises `SpecError` for a change that the job cannot have.
     """
     job = parse_request(described_fields(description))
-    new = (
-        _NAMES.fresh(names.base_of_job(job.name))
-        if changes.job_name is None
-        else names.check_job_name(changes.job_name)
-    )
+    given = changes.job_name
+    new = _NAMES.fresh(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
     rules = rules_of_next_job(job.monitoring.debug_rules, job.name)
     return render_request(
         replace(

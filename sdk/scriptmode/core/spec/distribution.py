@@ -54,9 +54,8 @@ class ParameterServer:
     chief: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("coordinator", "chief"):
-            if not isinstance(getattr(self, name), bool):
-                raise _error(f"ParameterServer {name} is {getattr(self, name)!r}", "give True or False")
+        _require_bool(self, "coordinator")
+        _require_bool(self, "chief")
         if self.chief and self.coordinator:
             raise _error("ParameterServer has chief=True, but a coordinator is always the chief", "leave chief out")
         if self.chief and self.roles:
@@ -120,8 +119,7 @@ class MPI:
     bind_gpus: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.bind_gpus, bool):
-            raise _error(f"MPI bind_gpus is {self.bind_gpus!r}", "give True or False")
+        _require_bool(self, "bind_gpus")
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise _error(f"MPI custom_mpi_options is {self.custom_mpi_options!r}", "give one string of mpirun options")
@@ -275,6 +273,12 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     return parsed if switch else None
 
 
+def _require_bool(value: Distribution, name: str) -> None:
+    given = getattr(value, name)
+    if not isinstance(given, bool):
+        raise _error(f"{type(value).__name__} {name} is {given!r}", "give True or False")
+
+
 def _group_names(groups: object, what: str = "distribution['instance_groups']") -> tuple[str, ...]:
     if isinstance(groups, str) or not hasattr(groups, "__iter__"):
         raise _error(f"{what} is {groups!r}", "give a list of instance groups or their names")
@@ -284,8 +288,7 @@ def _group_names(groups: object, what: str = "distribution['instance_groups']") 
 def _validate_roles(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
     """Validate a value's evaluator and roles; store the roles as names of groups, in TensorFlow's order."""
     kind = type(value).__name__
-    if not isinstance(value.evaluator, bool):
-        raise _error(f"{kind} evaluator is {value.evaluator!r}", "give True or False")
+    _require_bool(value, "evaluator")
     roles = _named_roles(f"{kind} roles", value.roles or {}, known)
     object.__setattr__(value, "roles", {role: roles[role] for role in ROLES if role in roles})
     if not roles:

@@ -34,9 +34,10 @@ def _error(what: str, advice: str) -> SpecError:
     return SpecError(what, advice, argument="inputs")
 
 
-def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise _error(f"{owner} {argument} is {value!r}", did_you_mean(str(value), known))
+def _check_choice(given: object, argument: str, known: tuple[str, ...], *, optional: bool = False) -> None:
+    value = getattr(given, argument)
+    if value not in known and not (optional and value is None):
+        raise _error(f"{type(given).__name__} {argument} is {value!r}", did_you_mean(str(value), known))
 
 
 @suggest_fields
@@ -99,14 +100,11 @@ class TrainingInput:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
             raise _error("TrainingInput target_attribute_name is for AutoML jobs", "leave it out of a training job's")
-        _check_choice("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
-        _check_choice("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
-        if self.compression is not None:
-            _check_choice("TrainingInput", "compression", self.compression, ("None", "Gzip"))
-        if self.record_wrapping is not None:
-            _check_choice("TrainingInput", "record_wrapping", self.record_wrapping, ("None", "RecordIO"))
-        if self.input_mode is not None:
-            _check_choice("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
+        _check_choice(self, "distribution", DISTRIBUTIONS)
+        _check_choice(self, "s3_data_type", DATA_TYPES)
+        _check_choice(self, "compression", ("None", "Gzip"), optional=True)
+        _check_choice(self, "record_wrapping", ("None", "RecordIO"), optional=True)
+        _check_choice(self, "input_mode", INPUT_MODES, optional=True)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
             raise _error(
                 f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
@@ -195,8 +193,8 @@ class FileSystemInput:
     content_type: str | None = None
 
     def __post_init__(self) -> None:
-        _check_choice("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
-        _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
+        _check_choice(self, "file_system_type", ("EFS", "FSxLustre"))
+        _check_choice(self, "file_system_access_mode", ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
             what = f"FileSystemInput directory_path is {self.directory_path!r}"
             raise _error(what, f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}")
@@ -324,9 +322,8 @@ def _check_uri(where: str, uri: object) -> None:
 def _without_scheme(text: str) -> str:
     """Return what to write instead of a URI without ``://``."""
     scheme, _, rest = text.partition(":")
-    if scheme == "s3":
-        return f"give 's3://{rest.lstrip('/')}'"
-    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
+    step = {"s3": f"'s3://{rest.lstrip('/')}'", "file": f"'file://{_absolute(rest)}'"}.get(scheme)
+    return f"give {step or 'an s3:// URI or a path'}"
 
 
 def _absolute(path: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.distribution import MPI, SINGLE_HOST_ROLES
@@ -100,8 +101,8 @@ class Resources:
         set_whole(self, "keep_alive_period", "keep_alive_period_in_seconds", 0, optional=True)
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
-            if names.count(name) > 1:
-                what = f"{names.count(name)} instance groups are named {name!r}"
+            if (number := names.count(name)) > 1:
+                what = f"{number} instance groups are named {name!r}"
                 raise SpecError(what, "rename all but one", argument="instance_groups")
 
     @property
@@ -129,14 +130,11 @@ class Resources:
         if not self.instance_groups and not self.instance_type:
             return ()
         parts = self.instance_groups or (InstanceGroup(HOMOGENEOUS_GROUP, self.types[0], self.count),)
-        found: list[HostGroup] = []
-        first = 1
-        for part in parts:
-            numbers = range(first, first + part.instance_count)
-            hosts = tuple(f"algo-{number}" for number in numbers)
-            found.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
-            first = numbers.stop
-        return tuple(found)
+        names = (f"algo-{number}" for number in count(1))
+        return tuple(
+            HostGroup(part.instance_group_name, part.instance_type, tuple(islice(names, part.instance_count)))
+            for part in parts
+        )
 
     @property
     def hosts(self) -> tuple[str, ...]:
