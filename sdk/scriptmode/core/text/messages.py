@@ -70,13 +70,7 @@ def suggest_fields(kind: type[_T]) -> type[_T]:
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
     """Return advice for an unknown word: ``did you mean 'x'?``, else to use one of the known words.
 
-    Args:
-        word: The unknown word.
-        known: The words that are allowed.
-        most: How many words are listed where none is similar.
-
-    Returns:
-        The advice of an error, or "" where no word is similar and none, or too many, are known.
+    It is "" where no word is similar and none, or more than ``most``, are known.
     """
     words = sorted(known)
     if similar := suggest_similar(word, words):
