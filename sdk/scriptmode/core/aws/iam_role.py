@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,6 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
     return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
 
 
-def _read(metadata: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(metadata.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
-
-
 def get_execution_role(sagemaker_session: object = None) -> str:
     """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
 
@@ -76,7 +69,10 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
     """
     is_local = getattr(sagemaker_session, "local_mode", False)
     connection = Connection(None if is_local else sagemaker_session)
-    about = _read(metadata)
+    about: Any = {}
+    with suppress(OSError, ValueError):
+        about = json.loads(metadata.read_text(encoding="utf-8"))
+    about = about if isinstance(about, dict) else {}
     if about.get("ExecutionRoleArn"):
         return str(about["ExecutionRoleArn"])
     if is_local or (sagemaker_session is None and not connection.credentials_source):

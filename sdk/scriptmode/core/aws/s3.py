@@ -17,14 +17,7 @@ from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, trans
 from scriptmode.core.aws.s3_reader import BucketSettings
 from scriptmode.core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode.core.spec.inputs import LEAST_RATE
-from scriptmode.errors import (
-    CredentialsError,
-    DataAccessError,
-    DataError,
-    DataNotFoundError,
-    ScriptmodeError,
-    invalid,
-)
+from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

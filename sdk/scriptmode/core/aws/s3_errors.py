@@ -125,10 +125,7 @@ def _named(error: Exception, endpoint: str) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    """Return why http.client could not read an answer, such as one of more than 100 headers; "" for another error.
-
-    botocore raises it as a closed connection.
-    """
+    """Return why http.client could not read an answer, which botocore raises as a closed connection; else ""."""
     from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 
     hidden = list(getattr(getattr(error, "kwargs", {}).get("error"), "args", ()))

@@ -78,20 +78,19 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
     whole = _Section(document, where)
     _check_version(whole)
     sagemaker = whole.section("SageMaker")
-    job = sagemaker.section("TrainingJob")
-    job.allow(_TRAINING_JOB)
-    profiler, vpc = job.only("ProfilerConfig", {"DisableProfiler"}), job.only("VpcConfig", _VPC)
+    job = sagemaker.section("TrainingJob", _TRAINING_JOB)
+    vpc = job.section("VpcConfig", {"SecurityGroupIds", "Subnets"})
     modules = sagemaker.section("PythonSDK").section("Modules")
     session = modules.section("Session")
     return SageMakerConfig(
         role=job.text("RoleArn"),
-        output_kms_key=job.only("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
-        volume_kms_key=job.only("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
+        output_kms_key=job.section("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
+        volume_kms_key=job.section("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
         subnets=vpc.texts("Subnets"),
         security_group_ids=vpc.texts("SecurityGroupIds"),
         network_isolation=job.switch("EnableNetworkIsolation"),
         encrypt_traffic=job.switch("EnableInterContainerTrafficEncryption"),
-        disable_profiler=profiler.switch("DisableProfiler"),
+        disable_profiler=job.section("ProfilerConfig", {"DisableProfiler"}).switch("DisableProfiler"),
         debug_hook=modules.section("Estimator").switch("DebugHookConfig"),
         environment=_environment(job),
         tags=_tags(job),
@@ -104,7 +103,6 @@ _TRAINING_JOB = frozenset(
     {"EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "Environment", "OutputDataConfig",
      "ProfilerConfig", "ResourceConfig", "RoleArn", "Tags", "VpcConfig"}
 )  # fmt: skip
-_VPC = frozenset({"SecurityGroupIds", "Subnets"})
 
 
 @dataclass(frozen=True)
@@ -149,15 +147,12 @@ class _Section:
         """Raise `ConfigError` for any other key."""
         validate_keys(self.owner, self.content, known, error=ConfigError)
 
-    def section(self, key: str) -> _Section:
-        """Return the mapping below a key, an empty one if the key is missing."""
+    def section(self, key: str, known: Collection[str] | None = None) -> _Section:
+        """Return the mapping below a key, an empty one if the key is missing; raise `ConfigError` for unknown keys."""
         value = self.get(key)
-        return _Section({} if value is None else value, self.where, f"{self.path}{key}.")
-
-    def only(self, key: str, known: Collection[str]) -> _Section:
-        """Return the mapping below a key; raise `ConfigError` unless all its keys are known."""
-        section = self.section(key)
-        section.allow(known)
+        section = _Section({} if value is None else value, self.where, f"{self.path}{key}.")
+        if known is not None:
+            section.allow(known)
         return section
 
     def text(self, key: str, *, may_be_empty: bool = False) -> str | None:

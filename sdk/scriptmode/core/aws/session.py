@@ -51,11 +51,9 @@ class Connection:
             hasattr(session, "client") and hasattr(session, "region_name")
         )
         if session is not None and (isinstance(session, type) or not is_session):
-            raise invalid(
-                "sagemaker_session",
-                f"is {session!r}",
-                "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker",
-            )
+            what = f"is {session!r}"
+            step = "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker"
+            raise invalid("sagemaker_session", what, step)
         #: The session that was given; ``None`` for boto3's own settings.
         self.given = session
         self._region = region

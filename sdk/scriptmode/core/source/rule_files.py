@@ -51,11 +51,7 @@ def add_rule_files(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFi
             uri = uri[: -len(own[0].path.relative_to(source).as_posix()) - 1]
         return {**rule, "RuleParameters": {**parameters, PARAMETER: uri}}
 
-    monitoring = replace(
-        spec.monitoring,
-        debug_rules=tuple(map(with_uri, spec.monitoring.debug_rules)),
-        profiler_rules=tuple(map(with_uri, spec.monitoring.profiler_rules)),
-    )
+    monitoring = spec.monitoring.with_rules(with_uri)
     return (replace(spec, monitoring=monitoring), tuple(files)) if files else (spec, ())
 
 

@@ -307,11 +307,9 @@ def _tree(root: Path) -> dict[str, _Member]:
     names = list(_walk(root, "", rule))
     secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
     if secrets:
-        raise SourceError(
-            f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}",
-            f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same",
-            argument="source_dir",
-        )
+        what = f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}"
+        step = f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+        raise SourceError(what, step, argument="source_dir")
     return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 
 

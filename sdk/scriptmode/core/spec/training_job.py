@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.core.spec.distribution import Distribution
     from scriptmode.core.spec.git_source import GitSource
@@ -32,10 +32,6 @@ RESERVED_TAGS = "aws:"
 def _text(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
         raise invalid(name, f"is {value!r}", "give a string that is not empty")
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"of type {type(value).__name__}"
 
 
 def require_bool(name: str, value: object) -> bool:
@@ -236,11 +232,9 @@ class Output:
                 "checkpoint_local_path", "needs checkpoint_s3_uri", "give it: the URI that checkpoints are stored at"
             )
         if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
-            raise invalid(
-                "checkpoint_local_path",
-                f"is {self.checkpoint_local_path!r}",
-                "give an absolute path on the hosts, such as '/opt/ml/checkpoints'",
-            )
+            what = f"is {self.checkpoint_local_path!r}"
+            step = "give an absolute path on the hosts, such as '/opt/ml/checkpoints'"
+            raise invalid("checkpoint_local_path", what, step)
 
 
 @dataclass(frozen=True)
@@ -306,6 +300,11 @@ class Monitoring:
         if self.debug_rules and self.debug_hook is False:
             raise invalid("rules", "judge what the debugger's hook stores", "leave out debugger_hook_config=False")
 
+    def with_rules(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Monitoring:
+        """Return a copy with what ``change`` makes of each rule."""
+        debug, profiler = (tuple(map(change, rules)) for rules in (self.debug_rules, self.profiler_rules))
+        return replace(self, debug_rules=debug, profiler_rules=profiler)
+
 
 @dataclass(frozen=True)
 class PretrainedModel:
@@ -352,7 +351,8 @@ class TrainingJobSpec:
         for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 # A value may be a secret: its type is enough to find it.
-                what = f"environment[{name!r}] is {_kind(value)}"
+                kind = "None" if value is None else f"of type {type(value).__name__}"
+                what = f"environment[{name!r}] is {kind}"
                 raise SpecError(what, "names and values are strings, give str(...) of it", argument="environment")
         encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()

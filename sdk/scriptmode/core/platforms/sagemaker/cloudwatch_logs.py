@@ -54,17 +54,16 @@ class LogTail:
         self._find_streams()
         latest = {_host(stream): stream for stream in self._streams()}
 
-        def read(stream: str) -> list[str]:
+        def read(stream: str) -> str:
             page = self._connection.client("logs").get_log_events(
                 logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=False, limit=lines
             )
-            return [event["message"] for event in page["events"]]
+            return "\n".join(event["message"] for event in page["events"])
 
-        asked = {
+        return {
             host: self._connection.call(f"the log stream {stream}", partial(read, stream))
             for host, stream in latest.items()
         }
-        return {host: "\n".join(found) for host, found in asked.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
@@ -90,7 +89,10 @@ class LogTail:
                 on_description(description)
             if ended:
                 return
-            if len(self._positions) < _expected(description):
+            described = parse_description(description)
+            # One for each host, and more for each restart.
+            restarts = sum(each.status in _RESTARTS for each in described.transitions)
+            if len(self._positions) < described.job.resources.count * (1 + restarts):
                 self._find_streams()
             if not unread:
                 unread = deque(self._streams())
@@ -226,10 +228,3 @@ class _StreamPosition:
 
 def _host(stream: str) -> str:
     return stream.rsplit("/", 1)[-1].rpartition("-")[0]
-
-
-def _expected(description: Mapping[str, Any]) -> int:
-    """Return the number of streams to expect: one for each host, and more for each restart."""
-    described = parse_description(description)
-    restarts = sum(each.status in _RESTARTS for each in described.transitions)
-    return described.job.resources.count * (1 + restarts)

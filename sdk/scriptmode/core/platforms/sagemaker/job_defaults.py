@@ -125,11 +125,9 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
 
 
 def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
-    return replace(
-        given,
-        debug_hook=config.debug_hook if given.debug_hook is None else given.debug_hook,
-        profiler_off=_first_given(given.profiler_off, None if given.profiler else config.disable_profiler),
-    )
+    hook = config.debug_hook if given.debug_hook is None else given.debug_hook
+    off = _first_given(given.profiler_off, None if given.profiler else config.disable_profiler)
+    return replace(given, debug_hook=hook, profiler_off=off)
 
 
 def default_bucket_of_role(role: str, region: str) -> str | None:
@@ -149,14 +147,9 @@ def _first_given(value: _T | None, default: _T | None) -> _T | None:
 
 
 def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
-    if spec.resources.volume_kms_key or not any(map(_has_volume, spec.resources.types)):
-        return spec.resources.volume_kms_key
-    return config.volume_kms_key
-
-
-def _has_volume(instance_type: str) -> bool:
-    family = instance_type.split(".")[1] if instance_type.count(".") > 1 else ""
-    return "d" not in family and not family.startswith(_LOCAL_STORAGE)
+    families = [name.split(".")[1] if name.count(".") > 1 else "" for name in spec.resources.types]
+    has_volume = any("d" not in family and not family.startswith(_LOCAL_STORAGE) for family in families)
+    return spec.resources.volume_kms_key or (config.volume_kms_key if has_volume else None)
 
 
 def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
@@ -188,9 +181,4 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
             found = {key: value for key, value in found.items() if key not in ("InstanceType", "VolumeSizeInGB")}
         return found
 
-    monitoring = replace(
-        spec.monitoring,
-        debug_rules=tuple(map(named, spec.monitoring.debug_rules)),
-        profiler_rules=tuple(map(named, spec.monitoring.profiler_rules)),
-    )
-    return replace(spec, monitoring=monitoring)
+    return replace(spec, monitoring=spec.monitoring.with_rules(named))

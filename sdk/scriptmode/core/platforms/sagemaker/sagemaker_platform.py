@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.core.aws.retry import RETRY_SECONDS
 from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.core.aws.session import Connection
 from scriptmode.core.platforms.sagemaker import job_defaults
 from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.request.render import as_fields, render_request
 from scriptmode.core.spec.names import account_of_role
 from scriptmode.errors import (
@@ -27,16 +30,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
+    from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
     from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import (
-        ChannelProgress,
-        JobFilter,
-        LogEvent,
-        Metric,
-        PlannedHost,
-    )
+    from scriptmode.core.spec.service_values import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -101,7 +99,6 @@ class SageMakerPlatform:
 
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
-        from scriptmode.core.request.parse import as_job_request
         from scriptmode.platforms import planned_containers
 
         return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
@@ -116,23 +113,18 @@ class SageMakerPlatform:
         if self.connection.s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
             return
-        try:
-            self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-        except DataNotFoundError:
-            if not self._is_default(bucket, role):
-                raise
-            self._create_bucket(bucket, owner)
-            self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-        except DataAccessError as error:
-            if owner is None:
-                raise
-            raise _with_owner_hint(error, owner) from error
+        with _hint_at_owner(owner):
+            try:
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            except DataNotFoundError:
+                if not self._is_default(bucket, role):
+                    raise
+                self._create_bucket(bucket, owner)
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         self._ready_bucket = bucket
 
     def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
-        from scriptmode.core.request.parse import as_job_request
-
         job = with_host_secret(as_job_request(request))
         fields, name = render_request(job), job.name
         self._prepare_output(str(job.output.path), str(job.role))
@@ -165,10 +157,7 @@ class SageMakerPlatform:
         text, code = split_failure_reason(reason)
         if not reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
-        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
-
-        tail = LogTail(str(description["TrainingJobName"]), self.connection, self.poll_seconds, retry_seconds=0)
-        ends = tail.read_ends(foreign_failure.LINES)
+        ends = self._log_tail(str(description["TrainingJobName"]), 0).read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
@@ -197,14 +186,14 @@ class SageMakerPlatform:
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
     ) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
+        if not follow:
+            return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
+        return self._log_tail(name, RETRY_SECONDS).follow(lambda: self.describe(name), on_description)
+
+    def _log_tail(self, name: str, retry_seconds: float) -> LogTail:
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        if not follow:
-            return LogTail(
-                name, self.connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
-            ).read_available()
-        tail = LogTail(name, self.connection, self.poll_seconds)
-        return tail.follow(lambda: self.describe(name), on_description)
+        return LogTail(name, self.connection, self.poll_seconds, retry_seconds=retry_seconds)
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
@@ -222,9 +211,7 @@ class SageMakerPlatform:
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
-        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
-
-        return LogTail(name, self.connection, self.poll_seconds, retry_seconds=0).stream_locations()
+        return self._log_tail(name, 0).stream_locations()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
@@ -271,13 +258,9 @@ class SageMakerPlatform:
         if bucket == self._ready_bucket or not self._is_default(bucket, role):
             return
         owner = self._owner_of(bucket, role)
-        try:
+        with _hint_at_owner(owner):
             if not self.connection.s3.has_bucket(bucket, owner=owner):
                 self._create_bucket(bucket, owner)
-        except DataAccessError as error:
-            if owner is None:
-                raise
-            raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
     def _create_bucket(self, bucket: str, owner: str | None) -> None:
@@ -293,7 +276,10 @@ class SageMakerPlatform:
 
     def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
-        if isinstance(error, JobExistsError) and not _was_retried(error):
+        # Errors of botocore's HTTP client have a response too, None if none arrived.
+        response = getattr(error.__cause__, "response", None) or {}
+        was_retried = response.get("ResponseMetadata", {}).get("RetryAttempts")
+        if isinstance(error, JobExistsError) and not was_retried:
             return None
         try:
             found = self.describe(str(request["TrainingJobName"]))
@@ -306,15 +292,15 @@ class SageMakerPlatform:
         return str(found["TrainingJobArn"]) if same else None
 
 
-def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
-    """Return the error with a hint at the owner of a bucket that is named for an account and cannot be used."""
-    return DataAccessError(
-        f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, or "
-        "DefaultS3Bucket in the SageMaker config file"
-    )
-
-
-def _was_retried(error: PlatformError) -> bool:
-    # Errors of botocore's HTTP client have a response too, None if none arrived.
-    response = getattr(error.__cause__, "response", None) or {}
-    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
+@contextmanager
+def _hint_at_owner(owner: str | None) -> Iterator[None]:
+    """Add a hint to the error of a bucket that is named for the account ``owner`` and cannot be used."""
+    try:
+        yield
+    except DataAccessError as error:
+        if owner is None:
+            raise
+        raise DataAccessError(
+            f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, "
+            "or DefaultS3Bucket in the SageMaker config file"
+        ) from error
