@@ -42,20 +42,19 @@ class PackingLine:
 
     def packed(self, done: int) -> None:
         """Show how many bytes are packed."""
-        if time.monotonic() >= self._next:
-            self._show(f"packing the source: {messages.format_bytes(done)} of {messages.format_bytes(self._total)}")
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _REDRAW_SECONDS
+        total = messages.format_bytes(self._total)
+        self._line.show(f"packing the source: {messages.format_bytes(done)} of {total}")
+        if not (self._is_logged or self._line.is_shown):
+            self._is_logged = True
+            write_line(f"packing {total} of source code ...", sys.stderr)
 
     def store(self) -> None:
         """Show that the archive is being stored."""
         if self._total > _SLOW_BYTES:
             self._line.show("storing the source archive ...")
-
-    def _show(self, text: str) -> None:
-        self._next = time.monotonic() + _REDRAW_SECONDS
-        self._line.show(text)
-        if not (self._is_logged or self._line.is_shown):
-            self._is_logged = True
-            write_line(f"packing {messages.format_bytes(self._total)} of source code ...", sys.stderr)
 
     def __enter__(self) -> Self:
         return self

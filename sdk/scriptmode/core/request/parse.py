@@ -16,15 +16,7 @@ from scriptmode.core.spec.distribution import KINDS, parse_distribution
 from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.core.spec.job_request import ABSENT, Correction, JobRequest
 from scriptmode.core.spec.names import base_of_job
-from scriptmode.core.spec.training_job import (
-    RESERVED_TAGS,
-    Algorithm,
-    Limits,
-    Monitoring,
-    Network,
-    Output,
-    Resources,
-)
+from scriptmode.core.spec.training_job import RESERVED_TAGS, Algorithm, Limits, Monitoring, Network, Output, Resources
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
@@ -97,7 +89,10 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
         status=JobStatus(response["TrainingJobStatus"]),
         arn=response.get("TrainingJobArn", ""),
         secondary=response.get("SecondaryStatus", ""),
-        transitions=tuple(_transition(each) for each in response.get("SecondaryStatusTransitions") or ()),
+        transitions=tuple(
+            Transition(each["Status"], each.get("StartTime"), each.get("EndTime"), each.get("StatusMessage") or "")
+            for each in response.get("SecondaryStatusTransitions") or ()
+        ),
         failure_reason=response.get("FailureReason") or "",
         model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
         response=response,
@@ -146,15 +141,6 @@ def _without_empty(value: Any, shape: str) -> Any:
     if found["type"] == "list" and isinstance(value, (list, tuple)):
         return [_without_empty(each, found["member"]["shape"]) for each in value]
     return dict(value) if isinstance(value, dict) else value
-
-
-def _transition(transition: Mapping[str, Any]) -> Transition:
-    return Transition(
-        transition["Status"],
-        transition.get("StartTime"),
-        transition.get("EndTime"),
-        transition.get("StatusMessage") or "",
-    )
 
 
 def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:

@@ -173,9 +173,12 @@ def check_taken_out(arguments: Iterable[str], additional: object) -> None:
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:
     encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
+        source = context.source_uri
+        if spec.network.isolation and source is not None:
+            source = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{source.rsplit('/', 1)[-1]}"
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,
-            contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, context),
+            contract.SUBMIT_DIRECTORY: source,
             **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: context.job_name,
@@ -202,12 +205,6 @@ def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, .
         mode = None if spec.algorithm.input_mode == "File" else "File"
         channels.append(Channel(CODE_CHANNEL, TrainingInput(context.source_uri, input_mode=mode)))
     return tuple(channels)
-
-
-def _source_for_the_host(spec: TrainingJobSpec, context: RenderContext) -> str | None:
-    if not spec.network.isolation or context.source_uri is None:
-        return context.source_uri
-    return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{context.source_uri.rsplit('/', 1)[-1]}"
 
 
 def _distribution(distribution: Distribution | None) -> dict[str, Any]:

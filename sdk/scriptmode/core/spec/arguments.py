@@ -112,7 +112,7 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
-        return _checked_tags([(key, each) for key, each in value.items()])
+        return _checked_tags(list(value.items()))
     if isinstance(value, Mapping):
         value = [value]
     try:

@@ -28,7 +28,7 @@ _OPTIONS = 4
 PRESETS = {
     "keras": tuple(
         (name, rf"\b{name}: (nan|inf|[0-9.e-]+)") for name in ("loss", "accuracy", "val_loss", "val_accuracy")
-    ),
+    )
 }
 
 _LOG = logging.getLogger("scriptmode")

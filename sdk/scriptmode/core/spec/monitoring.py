@@ -33,12 +33,13 @@ def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, Any]:
 
 
 def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a copy of a rule whose actions stop another job than they did."""
-    made = copy.deepcopy(dict(rule))
-    parameters = made.get("RuleParameters") or {}
-    if ACTIONS in parameters:
-        parameters[ACTIONS] = parameters[ACTIONS].replace(_STOPS.format(old), _STOPS.format(new))
-    return made
+    """Return a rule whose actions stop another job than they did."""
+    parameters = rule.get("RuleParameters") or {}
+    text = parameters.get(ACTIONS)
+    if not isinstance(text, str):
+        return dict(rule)
+    text = text.replace(_STOPS.format(old), _STOPS.format(new))
+    return {**rule, "RuleParameters": {**parameters, ACTIONS: text}}
 
 
 def parse_monitoring(

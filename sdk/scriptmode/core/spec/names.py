@@ -54,11 +54,9 @@ def tuning_job_name(base: str, moment: datetime) -> str:
 def check_tuning_job_name(name: str) -> str:
     """Return a tuning job's name that the service accepts; raise `SpecError` for another."""
     if check_job_name(name) and len(name) > TUNING_NAME_LIMIT:
-        raise invalid(
-            "job_name",
-            f"{name!r} has {len(name)} characters",
-            f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}",
-        )
+        what = f"{name!r} has {len(name)} characters"
+        step = f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}"
+        raise invalid("job_name", what, step)
     return name
 
 

@@ -127,11 +127,9 @@ def check_ranges(ranges: object) -> dict[str, ParameterRange]:
         if name.startswith((contract.RESERVED_PREFIX, contract.TUNING_METRIC)) or name == contract.MODEL_DIR_PARAMETER:
             raise invalid(_ARGUMENT, f"has the name {name!r}", "it is SageMaker's own, rename it")
         if not isinstance(each, _KINDS):
-            raise invalid(
-                f"{_ARGUMENT}[{name!r}]",
-                f"is {each!r}",
-                "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter",
-            )
+            what = f"is {each!r}"
+            step = "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter"
+            raise invalid(f"{_ARGUMENT}[{name!r}]", what, step)
     return found  # type: ignore[return-value]  # each was checked
 
 

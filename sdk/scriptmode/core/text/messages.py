@@ -151,11 +151,7 @@ def format_duration(seconds: float) -> str:
     if seconds < _SHORT:
         return f"{seconds:.1f} s"
     whole = int(seconds)
-    for size, unit, below, smaller in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
+    for size, unit, below, smaller in ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE, "min", 1, "s")):
         if whole >= size:
             rest = whole % size // below
             return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
