@@ -231,11 +231,9 @@ class Estimator:
             SpecError: Where the estimator is attached to a job with an argument that must be changed first.
         """
         if self._refused is not None:
-            raise SpecError(
-                f"{self._refused}. It is the attached job's value",
-                "set the argument before the next fit",
-                argument=self._refused.argument,
-            ) from self._refused
+            what = f"{self._refused}. It is the attached job's value"
+            step = "set the argument before the next fit"
+            raise SpecError(what, step, argument=self._refused.argument) from self._refused
         return self._spec
 
     @property

@@ -18,14 +18,7 @@ from scriptmode.core.request.job_inputs import job_inputs
 from scriptmode.core.request.parse import parse_description, parse_request, rule_statuses
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.core.text.tracebacks import hide_frames
-from scriptmode.errors import (
-    DataError,
-    JobNotFoundError,
-    PlatformError,
-    ScriptmodeError,
-    UnreadableJobError,
-    invalid,
-)
+from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
     import os
@@ -423,20 +416,17 @@ class TrainingJob:
             self._print_how_to_follow_again()
             raise KeyboardInterrupt from None  # the traceback of the reading loop does not help the user
         except PlatformError as error:
-            is_over = isinstance(error, UnreadableJobError) and self._has_ended()
-            if not (is_over or isinstance(error, JobNotFoundError)):
+            is_over = isinstance(error, JobNotFoundError)
+            if isinstance(error, UnreadableJobError):
+                with suppress(ScriptmodeError):
+                    is_over = self.ended
+            if not is_over:
                 self._print_how_to_follow_again()
             raise
         if not is_told:
             log_lines.ended(description)
         log_lines.warn(f"warning: {each}" for each in describe_events(self.name, self.platform))
         return dict(description.response)
-
-    def _has_ended(self) -> bool:
-        try:
-            return self.ended
-        except ScriptmodeError:
-            return False
 
     def _print_how_to_follow_again(self) -> None:
         log_lines.left_running(self.name, queue_position(self.platform, self.name))

@@ -43,7 +43,7 @@ _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
 #: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
 _MISSING_METHODS = {
     "deploy": "serve the best model with the SageMaker SDK: sagemaker.tensorflow.TensorFlowModel("
-    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)",
+    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)"
 }
 
 

@@ -42,8 +42,7 @@ def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
 
 def name_from_base(base: str, max_length: int = _NAME_LIMIT, *, short: bool = False) -> str:
     """Return a name that begins with ``base`` and ends with the time, to the second or with ``short`` to the minute."""
-    now = datetime.now(tz=timezone.utc)
-    end = now.strftime("%y%m%d-%H%M") if short else sagemaker_timestamp()
+    end = f"{datetime.now(tz=timezone.utc):%y%m%d-%H%M}" if short else sagemaker_timestamp()
     return f"{base[: max_length - len(end) - 1]}-{end}"
 
 

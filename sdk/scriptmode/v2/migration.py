@@ -103,7 +103,7 @@ class Migrator:
             self.result.edits = [set() for _ in self.blocks]
             self.result.unchanged.clear()
         for uses in (self.result.unchanged, self.result.missing):
-            uses[:] = sorted(dict.fromkeys(uses))
+            uses[:] = sorted(set(uses))
         return self.result
 
     def _expressions(self, number: int, node: ast.AST) -> Iterator[_Expression]:
