@@ -49,11 +49,7 @@ _VALUE_START, _VALUE_END = 200, 60
 
 def shorten_values(text: str) -> str:
     """Return a message in which values of more than 400 characters have their first and last characters alone."""
-
-    def shorten(found: re.Match[str]) -> str:
-        return f"{found[0][:_VALUE_START]}[...]{found[0][-_VALUE_END:]}"
-
-    return _LONG_VALUE.sub(shorten, text)
+    return _LONG_VALUE.sub(lambda found: f"{found[0][:_VALUE_START]}[...]{found[0][-_VALUE_END:]}", text)
 
 
 class ScriptmodeError(Exception):
@@ -65,7 +61,7 @@ class ScriptmodeError(Exception):
         advice: The next step, such as ``give an s3:// URI``; ``None`` where the message has it, or there is none.
     """
 
-    def __init__(self, message: object, *, argument: str | None = None, advice: str | None = None) -> None:
+    def __init__(self, message: object, advice: str | None = None, *, argument: str | None = None) -> None:
         self.message = shorten_values(str(message))
         self.argument = argument
         self.advice = shorten_values(advice) if advice else None
@@ -99,7 +95,7 @@ class SpecError(ScriptmodeError, ValueError):
 
 def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
     """Return the error ``{argument} {what}; {advice}``; what the argument belongs to may stand before it."""
-    return SpecError(f"{argument} {what}", argument=argument.rpartition(" ")[2], advice=advice)
+    return SpecError(f"{argument} {what}", advice, argument=argument.rpartition(" ")[2])
 
 
 def with_suffix(error: _Error, suffix: str) -> _Error:
@@ -177,15 +173,9 @@ class UnreadableJobError(DataError):
         is_running: bool = False,
         owner: str = "",
     ) -> None:
-        """Create the error.
+        """Create the error; of an unreadable log (``is_log``) the rest of the job is readable.
 
-        Args:
-            job_name: The job's name.
-            path: The path of the file.
-            cause: Why the file cannot be read.
-            is_log: Whether the file is a log; the rest of the job is readable then.
-            is_running: Whether the job is still running.
-            owner: The user who has the job, where it is another one.
+        ``cause`` is why the file cannot be read; ``owner`` is the user who has the job, where it is another one.
         """
         import shlex
 
@@ -258,13 +248,7 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
     """
 
     def __init__(self, message: str, description: Mapping[str, Any], failure: Failure | None = None) -> None:
-        """Create the error.
-
-        Args:
-            message: The message.
-            description: The description of the job.
-            failure: Why it failed; by default what the FailureReason of ``description`` says.
-        """
+        """Create the error; ``failure`` is by default what the FailureReason of ``description`` says."""
         from scriptmode.core.spec.job_failure import parse_failure_reason
 
         super().__init__(message, description)

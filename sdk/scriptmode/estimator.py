@@ -6,19 +6,18 @@ import copy
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.core.platforms import registry
 from scriptmode.core.platforms.registry import explicit_platform, find_job_platform, for_instance_types
 from scriptmode.core.request import job_inputs, render
 from scriptmode.core.spec import arguments, names
-from scriptmode.core.spec.arguments import Arguments
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode.core.spec.training_job import require_bool
+from scriptmode.core.text import messages
+from scriptmode.core.text.messages import Problem, suggest_similar
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
-from scriptmode.latest_job import LatestJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,13 +32,16 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
+    from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.sagemaker_session import Session
 
 _NAMES = names.JobNames()
+#: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
+_SIMILAR = 0.85
 
 
 @hide_frames(ScriptmodeError)
-class Estimator(LatestJob, Arguments):
+class Estimator:
     """A training program and the hosts to run it on; `fit` starts a training job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
@@ -162,6 +164,38 @@ class Estimator(LatestJob, Arguments):
                 raise
             self._refused = error
 
+    def __getattr__(self, name: str) -> Any:
+        """Return an argument of the constructor; called for names that are not attributes otherwise."""
+        given = self.__dict__.get("_arguments", {})
+        if name == "sagemaker_session" and given:
+            return self._own_session()
+        if name in given:
+            value = given[name]
+            # Where an argument was left out, the latest job's value.
+            return self._latest.get(name, value) if value is None or value is True else value
+        from scriptmode.core.spec import older_names
+
+        if given and name in older_names.ATTRIBUTES:
+            return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
+        hint = older_names.MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
+        raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
+        given = self.__dict__.get("_arguments", {})
+        is_new = not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
+        if given and name not in given and is_new:
+            from scriptmode.core.spec import older_names
+
+            if name in older_names.RENAMED:
+                name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
+            elif hint := suggest_similar(name, given, cutoff=_SIMILAR):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
+        if name in given:
+            self._construct({**given, name: value})
+        else:
+            object.__setattr__(self, name, value)
+
     def _construct(self, arguments: dict[str, Any]) -> None:
         changed = [name for name, value in arguments.items() if value is not self._arguments[name]]
         render.check_taken_out(changed, arguments["additional_request_fields"])
@@ -197,11 +231,9 @@ class Estimator(LatestJob, Arguments):
             SpecError: Where the estimator is attached to a job with an argument that must be changed first.
         """
         if self._refused is not None:
-            raise SpecError(
-                f"{self._refused}. It is the attached job's value",
-                argument=self._refused.argument,
-                advice="set the argument before the next fit",
-            ) from self._refused
+            what = f"{self._refused}. It is the attached job's value"
+            step = "set the argument before the next fit"
+            raise SpecError(what, step, argument=self._refused.argument) from self._refused
         return self._spec
 
     @property
@@ -327,16 +359,10 @@ class Estimator(LatestJob, Arguments):
         self.latest_training_job = job
         self._latest = arguments.of_latest_job(request)
         if shown:
-            log_lines.started(job.name)
+            log_lines.write_line(f"training job {job.name} started")
         if wait:
             job.follow(logs=shown, live=live)
         return job
-
-    def _shown(self, name: str, value: Any) -> Any:
-        """Return an argument's value, or the latest job's value where the argument was left out."""
-        if name == "sagemaker_session":
-            return self._own_session()
-        return self._latest.get(name, value) if value is None or value is True else value
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session
@@ -346,6 +372,57 @@ class Estimator(LatestJob, Arguments):
             create = sessions.session_of_platform if self._session is None else sessions.wrap_session
             self._shown_session = origin, create(origin)
         return self._shown_session[1]
+
+    @property
+    def model_data(self) -> str | None:
+        """URI of the latest job's ``model.tar.gz``; ``None`` while there is none."""
+        return self.latest_training_job.model_data if self.latest_training_job else None
+
+    @property
+    def training_job_analytics(self) -> TrainingJobAnalytics:
+        """The latest job's metrics; their ``dataframe()`` is a ``pandas.DataFrame``, as in the SageMaker SDK.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return self._latest_job("training_job_analytics").analytics()
+
+    def latest_job_debugger_artifacts_path(self) -> str | None:
+        """Return the URI below which the latest job's debugger stores tensors; ``None`` where the debugger is off.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return self._monitoring_output("latest_job_debugger_artifacts_path()", "debugger")
+
+    def latest_job_profiler_artifacts_path(self) -> str | None:
+        """Return the URI below which the latest job's profiler stores; ``None`` where the profiler is off.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return self._monitoring_output("latest_job_profiler_artifacts_path()", "profiler")
+
+    def latest_job_tensorboard_artifacts_path(self) -> str | None:
+        """Return the URI below which the service stores the latest job's event files.
+
+        ``None`` where ``tensorboard_output_config`` is off; `TrainingJob.tensorboard` shows the event files of each
+        job.
+
+        Raises:
+            SpecError: Before the first ``fit``.
+        """
+        return self._monitoring_output("latest_job_tensorboard_artifacts_path()", "tensorboard")
+
+    def _monitoring_output(self, requested: str, tool: str) -> str | None:
+        from scriptmode.core.request.parse import monitoring_output
+
+        return monitoring_output(self._latest_job(requested).describe(), tool)
+
+    def _latest_job(self, requested: str) -> TrainingJob:
+        if self.latest_training_job is None:
+            raise invalid("latest_training_job", f"is None, and {requested} is about it", "call fit first, or attach")
+        return self.latest_training_job
 
     @classmethod
     def attach(
@@ -399,47 +476,42 @@ class Estimator(LatestJob, Arguments):
             self.spec, channels=job_inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
         )
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
-        spec, rule_files = self._with_rules(self.platform.complete(asked))
+        rule_files: tuple[RuleFile, ...] = ()
+        spec = self.platform.complete(asked)
+        if spec.monitoring.debug_rules or spec.monitoring.profiler_rules:
+            from scriptmode.core.source.rule_files import add_rule_files
+
+            spec, rule_files = add_rule_files(spec)
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        from scriptmode.core.source.source_archive import ARCHIVE_NAME, read_source, remote_uri, script_name
+        if spec.script.is_packed:
+            context = render.RenderContext(name, region, spec.script.source_dir)
+            return self._checked(spec, context), None, rule_files
+        from scriptmode.core.source.source_archive import ARCHIVE_NAME, read_source, script_name
 
-        uri = remote_uri(spec.script)
-        if uri is not None:
-            return self._checked(spec, render.RenderContext(name, region, uri)), None, rule_files
         source = read_source(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{source.digest}/{ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=script_name(spec.script)))
         return self._checked(spec, render.RenderContext(name, region, uri)), (source, uri), rule_files
 
-    @staticmethod
-    def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
-        if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
-            return spec, ()
-        from scriptmode.core.source import rule_files
-
-        return rule_files.add_rule_files(spec)
-
     def _store_files(
         self, request: JobRequest, source: tuple[Source, str] | None, rule_files: tuple[RuleFile, ...], *, shown: bool
     ) -> None:
         """Pack and store the source and the files of rules that `_prepare` returned."""
+
+        def store(data: bytes, uri: str) -> None:
+            self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
+
         if source is not None:
-            _pack_and_store(*source, partial(self._store, request), shown=shown)
+            _pack_and_store(*source, store, shown=shown)
         for file in rule_files:
-            self._store(request, file.data, file.uri)
+            store(file.data, file.uri)
 
     def _prepare_for_training(self, *_: object, **__: object) -> None:
         """Refuse the SageMaker SDK's own ``HyperparameterTuner``, which calls this first."""
-        raise SpecError(
-            f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}",
-            argument="estimator",
-            advice="use scriptmode.HyperparameterTuner, which has the same arguments",
-        )
-
-    def _store(self, request: JobRequest, data: bytes, uri: str) -> None:
-        self.platform.put_source(data, uri, kms_key=render.source_key(request, uri), role=request.role)
+        what = f"sagemaker's HyperparameterTuner cannot start training jobs of a scriptmode.{type(self).__name__}"
+        raise SpecError(what, "use scriptmode.HyperparameterTuner, which has the same arguments", argument="estimator")
 
     def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
         from scriptmode.core.request.parse import make_request
@@ -457,7 +529,8 @@ def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None
         line.store()
         store(archive.data, uri)
     if shown:
-        log_lines.packed(archive, uri)
+        size = messages.format_bytes(len(archive.data))
+        log_lines.write_line(f"source archive: {messages.pluralize(archive.files, 'file')}, {size}, at {uri}")
 
 
 class TensorFlow(Estimator):

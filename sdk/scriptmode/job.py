@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.handle import log_lines
-from scriptmode.core.handle.job_results import JobResults
 from scriptmode.core.platforms.registry import (
     find_job_platform,
     local_platform_or,
@@ -19,17 +18,13 @@ from scriptmode.core.request.job_inputs import job_inputs
 from scriptmode.core.request.parse import parse_request, rule_statuses
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.core.text.tracebacks import hide_frames
-from scriptmode.errors import (
-    JobNotFoundError,
-    PlatformError,
-    ScriptmodeError,
-    UnreadableJobError,
-    invalid,
-)
+from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
+    from pathlib import Path
 
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.inputs import Input
@@ -38,12 +33,15 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import HostActivity, JobEvent, LogEvent
     from scriptmode.display.job_list import JobList
+    from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.results.comparison import Comparison
+    from scriptmode.results.metrics import Metrics
+    from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.sagemaker_session import Session
 
 
 @hide_frames(ScriptmodeError)
-class TrainingJob(JobResults):
+class TrainingJob:
     """A training job, identified by its name on a platform.
 
     The handle stores nothing else, so several processes may hold the same job.
@@ -186,6 +184,114 @@ class TrainingJob(JobResults):
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
         return job_inputs(self.describe())
 
+    def metrics(self) -> Metrics:
+        """Return the metrics so far.
+
+        Returns:
+            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a summary of each metric. On
+            Amazon SageMaker each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63
+            days); on this machine each row is one line of the log, has no time, and has a ``step`` and an ``epoch``
+            where the line names them.
+        """
+        from scriptmode.results import metrics
+
+        description = self._description()
+        found = self.platform.metrics(description)
+        return metrics.to_metrics(found, description.job.algorithm.metric_definitions)
+
+    def analytics(self, metric_names: Collection[str] | None = None) -> TrainingJobAnalytics:
+        """Return the metrics in the form of the SageMaker SDK's ``TrainingJobAnalytics``; `metrics` has more columns.
+
+        Args:
+            metric_names: The metrics; by default all that have values.
+
+        Returns:
+            An object whose ``dataframe()`` is a ``pandas.DataFrame`` of ``timestamp``, ``metric_name`` and ``value``.
+
+        Raises:
+            SpecError: For a text in place of a list of names.
+        """
+        from scriptmode.results.analytics import TrainingJobAnalytics
+
+        return TrainingJobAnalytics(self.name, self.metrics, metric_names)
+
+    def plot(self, *names: str) -> Any:
+        """Draw metrics by step, epoch or time, with a line for each host and the mean of the hosts.
+
+        Args:
+            names: The metrics to draw; by default all of them.
+
+        Returns:
+            A ``matplotlib.figure.Figure``, which a notebook displays.
+
+        Raises:
+            SpecError: For a metric that was not defined.
+            DataError: For a metric without values so far.
+            MissingPackageError: Where Matplotlib is not installed.
+        """
+        return self.metrics().plot(*names)
+
+    def tensorboard(self, port: int | None = None) -> TensorBoard:
+        """Start TensorBoard on the event files that the job writes with ``tf.summary``.
+
+        It reads the hosts' output, model and checkpoint directories, and directories of this machine that
+        hyperparameters name (``job-dir``, ``model_dir``). It is updated while the job runs on this machine; of a job
+        elsewhere it shows the artifacts.
+
+        Args:
+            port: The port of 127.0.0.1 to listen on; by default a free one.
+
+        Returns:
+            The server, once it answers at its ``url``; a notebook displays it. It ends with ``close()``, at the end of
+            a ``with`` block, or with this process.
+
+        Raises:
+            MissingPackageError: Where TensorBoard is not installed.
+            DataError: For a job without event files.
+        """
+        from scriptmode.results import tensorboard
+
+        return tensorboard.start_tensorboard(self.platform, self.name, port)
+
+    @property
+    def model(self) -> Path:
+        """The directory with the unpacked model, downloaded into the data directory at the first access.
+
+        Raises:
+            DataError: While there is no model, and for an empty one.
+        """
+        from scriptmode.results.artifacts import download_cached
+
+        description = self._description()
+        folder = download_cached(self.platform, description, "model", self._model_uri(description))
+        if not any(folder.iterdir()):
+            what = f"training job {self.name} is {description.status} and left an empty model"
+            raise DataError(what, "have the script write to the directory that SM_MODEL_DIR names")
+        return folder
+
+    def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
+        """Download the model, whole or not at all.
+
+        Args:
+            folder: The directory to create; it may exist if it is empty.
+            extract: Whether to unpack the archive. Members that point outside the directory are refused.
+
+        Returns:
+            The directory, as an absolute path.
+
+        Raises:
+            DataError: While there is no model, and for a directory that is not empty.
+        """
+        from scriptmode.results.artifacts import download
+
+        return download(self.platform, self._model_uri(self._description()), folder, extract=extract)
+
+    def _model_uri(self, description: JobDescription) -> str:
+        if not description.model_uri:
+            what = f"training job {self.name} is {description.status} and has no model"
+            raise DataError(what, "look at its log" if description.has_ended else "wait for it to complete")
+        return description.model_uri
+
     def rule_job_summary(self) -> list[dict[str, Any]]:
         """Return how far the debugger's and the profiler's rules are.
 
@@ -310,20 +416,17 @@ class TrainingJob(JobResults):
             self._print_how_to_follow_again()
             raise KeyboardInterrupt from None  # the traceback of the reading loop does not help the user
         except PlatformError as error:
-            is_over = isinstance(error, UnreadableJobError) and self._has_ended()
-            if not (is_over or isinstance(error, JobNotFoundError)):
+            is_over = isinstance(error, JobNotFoundError)
+            if isinstance(error, UnreadableJobError):
+                with suppress(ScriptmodeError):
+                    is_over = self.ended
+            if not is_over:
                 self._print_how_to_follow_again()
             raise
         if not is_told:
             log_lines.ended(description)
         log_lines.warn(f"warning: {each}" for each in describe_events(self.name, self.platform))
         return description.response
-
-    def _has_ended(self) -> bool:
-        try:
-            return self.ended
-        except ScriptmodeError:
-            return False
 
     def _print_how_to_follow_again(self) -> None:
         log_lines.left_running(self.name, queue_position(self.platform, self.name))

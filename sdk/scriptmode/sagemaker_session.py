@@ -7,16 +7,21 @@ import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.aws import local_bucket, s3_uris
+from scriptmode.core.aws import local_bucket
 from scriptmode.core.aws.iam_role import find_execution_role, resolve_role_arn
 from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
+from scriptmode.core.aws.s3_transfers import decode_text, parse_path, upload_path
+from scriptmode.core.aws.s3_uris import LOCAL_BUCKET, SCHEME, is_on_this_machine, parse_s3_uri
 from scriptmode.core.aws.session import Connection, default_bucket_name
-from scriptmode.core.aws.session_objects import SessionObjects, check_bucket_name
 from scriptmode.core.platforms.registry import find_job_platform, find_tuning_platform, tuning_service
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION
 from scriptmode.errors import CredentialsError, DataAccessError, invalid
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    from scriptmode.core.aws.s3_transfers import Store
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
     from scriptmode.core.machine.clock import Clock
     from scriptmode.core.platforms.base import Platform
@@ -44,7 +49,7 @@ _INSTEAD = {
 }
 
 
-class Session(SessionObjects):
+class Session:
     """An AWS account with a default bucket; without AWS credentials, this machine with a directory as the bucket.
 
     The estimators, ``attach`` and `get_execution_role` take it as ``sagemaker_session``. Without credentials, jobs on
@@ -84,7 +89,7 @@ class Session(SessionObjects):
         self._given = boto_session
         self._sagemaker_client = sagemaker_client
         # The names under which estimators look for them, also in sessions of the SageMaker SDK.
-        self._default_bucket = None if default_bucket is None else check_bucket_name("default_bucket", default_bucket)
+        self._default_bucket = None if default_bucket is None else _check_bucket_name("default_bucket", default_bucket)
         self.default_bucket_prefix = default_bucket_prefix
         self._settings = Connection(boto_session)
         #: The platform of `describe_training_job` and the others; ``None`` looks for the one that has the job.
@@ -192,9 +197,7 @@ class Session(SessionObjects):
         Raises:
             CredentialsError: AWS does not accept the credentials.
         """
-        if self.local_mode:
-            return LOCAL_ACCOUNT
-        return self._connection.caller_identity()["Account"]
+        return LOCAL_ACCOUNT if self.local_mode else self._connection.caller_identity()["Account"]
 
     def get_caller_identity_arn(self) -> str:
         """Return the ARN of the role that `get_execution_role` finds for this session, with the same errors."""
@@ -211,7 +214,7 @@ class Session(SessionObjects):
             DataError: The bucket cannot be created.
             DataAccessError: The bucket is another account's, or the credentials do not allow its use.
         """
-        return s3_uris.LOCAL_BUCKET if self.local_mode else self._ready_bucket
+        return LOCAL_BUCKET if self.local_mode else self._ready_bucket
 
     @cached_property
     def _ready_bucket(self) -> str:
@@ -224,8 +227,118 @@ class Session(SessionObjects):
             if not s3.has_bucket(name, owner=owner):
                 s3.create_bucket(name, region=self.boto_region_name)
         except DataAccessError as error:
-            raise DataAccessError(f"{error.message}", advice="name a bucket: Session(default_bucket=...)") from error
+            raise DataAccessError(f"{error.message}", "name a bucket: Session(default_bucket=...)") from error
         return name
+
+    def upload_data(
+        self,
+        path: str | os.PathLike[str],
+        bucket: str | None = None,
+        key_prefix: str = "data",
+        callback: Callable[[int], object] | None = None,
+        extra_args: Mapping[str, object] | None = None,
+    ) -> str:
+        """Upload a file, or all files below a directory.
+
+        Args:
+            path: The file or the directory.
+            bucket: The bucket; by default the default bucket.
+            key_prefix: Beginning of the objects' keys.
+            callback: A function that is called with the number of bytes of each part that was uploaded.
+            extra_args: boto3's ``ExtraArgs``, such as ``{"ServerSideEncryption": "aws:kms"}``; a bucket that is a
+                directory ignores them.
+
+        Returns:
+            The URI of the object, or for a directory that of the prefix.
+
+        Raises:
+            DataNotFoundError: There is no such file or directory, or no such bucket.
+            DataError: The directory is empty, or a file cannot be read or stored.
+        """
+        uri = self._uri(bucket, key_prefix)
+        return upload_path(self.store_of(uri), parse_path("path", path), uri, extra_args, callback)
+
+    def upload_string_as_file_body(self, body: str, bucket: str, key: str, kms_key: str | None = None) -> str:
+        """Store a text as an object; return its URI.
+
+        Args:
+            body: The text, stored as UTF-8.
+            bucket: The bucket.
+            key: The object's key.
+            kms_key: The KMS key that encrypts the object.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+        """
+        return self._upload_text(body, self._uri(bucket, key), kms_key)
+
+    def upload_string(self, body: str, key: str, bucket: str | None = None) -> str:
+        """Store a text as an object of the default bucket, or of ``bucket``; return its URI."""
+        return self._upload_text(body, self._uri(bucket, key), None)
+
+    def _upload_text(self, body: str, uri: str, kms_key: str | None) -> str:
+        if not isinstance(body, str):
+            raise invalid("body", f"is {type(body).__name__}", "give a string; S3Uploader.upload_bytes stores bytes")
+        self.store_of(uri).upload_bytes(body.encode(), uri, kms_key=kms_key)
+        return uri
+
+    def download_data(self, path: str | os.PathLike[str], bucket: str, key_prefix: str = "") -> list[str]:
+        """Download an object, or all objects below a prefix, into a directory.
+
+        Args:
+            path: The directory, which is created if it does not exist.
+            bucket: The bucket.
+            key_prefix: The object's key, or a prefix as a directory.
+
+        Returns:
+            The paths of the files; none, with a warning, where there are no such objects.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+            DataError: The files cannot be written.
+        """
+        uri = self._uri(bucket, key_prefix)
+        store, directory = self.store_of(uri), parse_path("path", path)
+        if not store.uris(uri):
+            warnings.warn(f"{uri}: there are no such objects, nothing was downloaded", stacklevel=2)
+            return []
+        return [str(file) for file in store.fetch(uri, directory)]
+
+    def read_s3_file(self, bucket: str, key_prefix: str) -> str:
+        """Return an object's text.
+
+        Raises:
+            DataNotFoundError: There is no such object or bucket.
+            DataError: The object is not UTF-8 text.
+        """
+        uri = self._uri(bucket, key_prefix)
+        return decode_text(self.store_of(uri).read_bytes(uri), uri)
+
+    def list_s3_files(self, bucket: str, key_prefix: str) -> list[str]:
+        """Return the keys that begin with ``key_prefix``, in their order.
+
+        Raises:
+            DataNotFoundError: There is no such bucket.
+        """
+        uri = self._uri(bucket, key_prefix)
+        return [parse_s3_uri(found).key for found in self.store_of(uri).uris(uri)]
+
+    def store_of(self, uri: str) -> Store:
+        """Return what reads and writes the objects of a URI: S3 with this session, or the directory."""
+        if is_on_this_machine(uri):
+            return local_bucket.LocalBucket()
+        parse_s3_uri(uri)
+        return self._connection.s3
+
+    def _uri(self, bucket: str | None, key: str) -> str:
+        if not isinstance(key, str):
+            raise invalid("key_prefix", f"is {key!r}", "give a string")
+        key = key.lstrip("/")
+        if bucket is None:
+            bucket = self.default_bucket()
+            prefix = "" if self.local_mode else self.default_bucket_prefix or self._config.default_bucket_prefix
+            key = f"{prefix.strip('/')}/{key}" if prefix else key
+        return f"{SCHEME}{_check_bucket_name('bucket', bucket)}/{key}"
 
     def describe_training_job(self, job_name: str) -> dict[str, Any]:
         """Return the description of a training job: the response of DescribeTrainingJob.
@@ -332,6 +445,14 @@ class Session(SessionObjects):
         return self._connection.read_config("the config of boto_session")
 
 
+def _check_bucket_name(argument: str, bucket: Any) -> str:
+    """Return a bucket's name; raise `SpecError` for what is none."""
+    if isinstance(bucket, str) and bucket and "/" not in bucket:
+        return bucket
+    name = parse_s3_uri(bucket).bucket if isinstance(bucket, str) and bucket.startswith(SCHEME) else ""
+    raise invalid(argument, f"is {bucket!r}", f"give the bucket's name: {name!r}" if name else "give a bucket's name")
+
+
 class _RefusingClient:
     """A boto3 client of a session of this machine, named as the session's attribute; it refuses all operations."""
 
@@ -344,7 +465,7 @@ class _RefusingClient:
             raise AttributeError(operation)
         raise CredentialsError(
             f"{self._name}.{operation} calls Amazon SageMaker, but this is a session of this machine",
-            advice="use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
+            "use TrainingJob.attach(name) and TrainingJob.list() for jobs on this machine, or "
             + HOW_TO_GIVE_CREDENTIALS,
         )
 
@@ -410,8 +531,8 @@ def _fall_back(default_bucket: str | None) -> None:
     if default_bucket is not None:
         raise CredentialsError(
             f"default_bucket is {default_bucket!r}, a bucket in S3, but {what}",
+            f"{HOW_TO_GIVE_CREDENTIALS}; or leave it out to use a directory of this machine",
             argument="default_bucket",
-            advice=f"{HOW_TO_GIVE_CREDENTIALS}; or leave it out to use a directory of this machine",
         )
     warnings.warn(
         f"{what}: this session's bucket is a directory of this machine, {str(local_bucket.bucket_folder())!r}, for "

@@ -63,9 +63,8 @@ SDK = {
     "job": (
         "core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "core.request", "results", "sagemaker_session", "core.spec",
     ),
-    "latest_job": ("job", "core.request", "results"),
     "estimator": (
-        "core.handle", "display", "job", "latest_job", "planning", "core.platforms.base", "core.platforms.registry", "core.request", "results",
+        "core.handle", "display", "job", "planning", "core.platforms.base", "core.platforms.registry", "core.request", "results",
         "sagemaker_session", "core.source", "core.spec",
     ),
     "tuning": (
@@ -111,12 +110,12 @@ RUNTIME = {
     "__init__": (),
 }
 #: The thin core: what a request for Amazon SageMaker and a job's verbs need. Everything else it imports on first use.
-THIN = ("__init__", "errors", "core", "estimator", "job", "latest_job")
+THIN = ("__init__", "errors", "core", "estimator", "job")
 #: Modules of `core` that do not belong to it: older SDKs' names, tuning jobs, transfers of `Session`, registries.
 NOT_THIN = (
     "core.spec.older_names", "core.spec.tuning_configurations", "core.spec.tuning_job", "core.spec.tuning_description",
     "core.spec.parameter_ranges", "core.request.tuning", "core.platforms.sagemaker.sagemaker_tuning",
-    "core.aws.session_objects", "core.aws.local_bucket", "core.aws.s3_transfers", "core.aws.ecr",
+    "core.aws.local_bucket", "core.aws.s3_transfers", "core.aws.ecr",
 )  # fmt: skip
 EVERY_TIME = (imports.AT_ONCE, imports.LAZY, imports.TYPES)
 

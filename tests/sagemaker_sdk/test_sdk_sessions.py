@@ -21,7 +21,7 @@ arguments = dict(image_uri="img", role="arn:aws:iam::123456789012:role/r", insta
 def output(**settings):
     session = Session(boto_session=boto_session, **settings)
     made = Estimator(sagemaker_session=session, **arguments)
-    assert made.platform._connection.client("sagemaker") is session.sagemaker_client
+    assert made.platform.connection.client("sagemaker") is session.sagemaker_client
     assert isinstance(made.sagemaker_session, scriptmode.Session)
     assert made.sagemaker_session == session
     assert made.sagemaker_session.sagemaker_client is session.sagemaker_client

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.aws.retry import Retry
 from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
-from scriptmode.core.spec import arguments
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.display import tuning_lines
-from scriptmode.errors import DataError, ScriptmodeError, SpecError, TuningJobFailed
+from scriptmode.errors import DataError, ScriptmodeError, TuningJobFailed
 from scriptmode.job import TrainingJob
 from scriptmode.results.tuning_results import TuningResults
 
@@ -70,10 +69,8 @@ class TuningJob:
         description = tuning.parse_tuning_description(self.describe())
         if description.best is None:
             has_ended = description.status in ENDED
-            raise DataError(
-                f"tuning job {self.name} is {description.status} and has no best training job",
-                advice="see analytics()" if has_ended else "wait until a training job has ended",
-            )
+            what = f"tuning job {self.name} is {description.status} and has no best training job"
+            raise DataError(what, "see analytics()" if has_ended else "wait until a training job has ended")
         return description.best.name
 
     def analytics(self) -> TuningResults:
@@ -120,75 +117,3 @@ class TuningJob:
                         lines.end(description)
                     return description
                 clock.sleep(pause)
-
-
-class LatestTuningJob:
-    """The properties and methods of a tuner that are about its latest tuning job."""
-
-    _latest: TuningJob | None
-
-    @property
-    def latest_tuning_job(self) -> TuningJob | None:
-        """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
-        return self._latest
-
-    @property
-    def _job(self) -> TuningJob:
-        if self._latest is None:
-            raise SpecError(
-                "this tuner has no tuning job yet",
-                argument="job_name",
-                advice="call fit() or Tuner.attach(name) first",
-            )
-        return self._latest
-
-    def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
-        """Wait until the tuning job has ended, and display its progress.
-
-        An interrupt leaves the tuning job running.
-
-        Args:
-            logs: Whether to display the progress.
-
-        Returns:
-            The description of the tuning job, which completed or was stopped.
-
-        Raises:
-            TuningJobFailed: Where the tuning job failed.
-        """
-        return self._job.wait(logs=arguments.shows_logs(logs))
-
-    def stop_tuning_job(self) -> None:
-        """Request that the tuning job and its running training jobs stop, and return at once."""
-        self._job.stop()
-
-    def describe(self) -> dict[str, Any]:
-        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
-        return self._job.describe()
-
-    def best_training_job(self) -> str:
-        """Return the name of the training job with the best objective so far.
-
-        Raises:
-            DataError: While no training job has ended with an objective.
-        """
-        return self._job.best_training_job()
-
-    def analytics(self) -> TuningResults:
-        """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
-
-        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``, ``plot()`` a figure.
-        """
-        return self._job.analytics()
-
-    def plot(self) -> Any:
-        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
-
-        Raises:
-            DataError: While no training job has an objective.
-            MissingPackageError: Where Matplotlib is not installed.
-        """
-        return self.analytics().plot()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.handle import log_lines
 from scriptmode.core.platforms.registry import find_tuning_platform, resolve_platform, tuning_service
 from scriptmode.core.request import tuning
+from scriptmode.core.request.render import render_request
 from scriptmode.core.spec import arguments, names
 from scriptmode.core.spec.training_job import require_bool
 from scriptmode.core.spec.tuning_configurations import (
@@ -24,10 +25,9 @@ from scriptmode.core.spec.tuning_job import TuningJobSpec
 from scriptmode.core.text.messages import Problem, did_you_mean
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.display import tuning_lines
-from scriptmode.errors import ScriptmodeError, invalid
+from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.estimator import Estimator
-from scriptmode.tuning.estimator_search import EstimatorSearch
-from scriptmode.tuning.started_tuning_job import LatestTuningJob, TuningJob
+from scriptmode.tuning.started_tuning_job import TuningJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,18 +36,74 @@ if TYPE_CHECKING:
 
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
+    from scriptmode.results.tuning_results import TuningResults
     from scriptmode.sagemaker_session import Session
 
 _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
 #: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
 _MISSING_METHODS = {
     "deploy": "serve the best model with the SageMaker SDK: sagemaker.tensorflow.TensorFlowModel("
-    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)",
+    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)"
 }
 
 
+@dataclass(frozen=True)
+class _EstimatorSearch:
+    """An estimator and its search.
+
+    Attributes:
+        metrics: Names and regular expressions in place of the estimator's metric definitions; empty for those.
+        tags: Tags of the tuning job beside those of the estimator.
+        instances: The service's InstanceConfigs; ``None`` for the estimator's own hosts.
+    """
+
+    estimator: Estimator
+    spec: TuningJobSpec
+    metrics: tuple[tuple[str, str], ...] = ()
+    tags: tuple[tuple[str, str], ...] = ()
+    instances: tuple[dict[str, Any], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.estimator, Estimator):
+            raise invalid("estimator", f"is {self.estimator!r}", "give a scriptmode.Estimator or scriptmode.TensorFlow")
+
+    def ranges(self) -> dict[str, Any]:
+        """Return the service's ParameterRanges of the search."""
+        return tuning.render_ranges(self.spec.ranges, script_mode=self.estimator.spec.script is not None)
+
+    def prepare(self, inputs: object, name: str) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """Return the tuning job's request, not validated, and the files that the estimator is to store for it."""
+        submission = self.estimator._prepare(inputs, name, None)  # noqa: SLF001 - a tuning job is its request
+        body = render_request(submission[0])
+        definitions = [{"Name": metric, "Regex": regex} for metric, regex in self.check_objective()]
+        algorithm = {**body["AlgorithmSpecification"], **({"MetricDefinitions": definitions} if definitions else {})}
+        tags = {**{tag["Key"]: tag["Value"] for tag in body.get("Tags", ())}, **dict(self.tags)}
+        training = {**body, "AlgorithmSpecification": algorithm}
+        if tags:
+            training["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
+        request = tuning.render_tuning_request(training, self.spec)
+        if self.instances is not None:
+            request = tuning.with_instance_configs(request, self.instances)
+        return request, submission
+
+    def check_objective(self) -> tuple[tuple[str, str], ...]:
+        """Return the metric definitions; raise `SpecError` for an objective that no log line is searched for.
+
+        Built-in algorithms define their own.
+        """
+        definitions = tuple(self.metrics or self.estimator.spec.algorithm.metric_definitions)
+        objective, known = self.spec.objective, [name for name, _ in definitions]
+        if objective in known or (not known and self.estimator.spec.script is None):
+            return definitions
+        what = f"is {objective!r}, which is not defined"
+        if known:
+            raise invalid("objective_metric_name", f"{what}: metric_definitions has {', '.join(known)}", "use one")
+        example = f'metric_definitions=[{{"Name": {objective!r}, "Regex": "{objective}=([0-9.]+)"}}]'
+        raise invalid("objective_metric_name", what, f"say how the log shows it: {example}")
+
+
 @hide_frames(ScriptmodeError)
-class Tuner(LatestTuningJob):
+class Tuner:
     """A search for the best hyperparameters of an estimator; `fit` starts a tuning job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``HyperparameterTuner``, which is another
@@ -115,7 +171,7 @@ class Tuner(LatestTuningJob):
         if base_tuning_job_name is not None and (not isinstance(base_tuning_job_name, str) or not base_tuning_job_name):
             raise invalid("base_tuning_job_name", f"is {base_tuning_job_name!r}", "give the beginning of a name")
         self._base_name = base_tuning_job_name
-        self._latest = None
+        self._latest: TuningJob | None = None
         spec = TuningJobSpec(
             objective=objective_metric_name,
             ranges=dict(hyperparameter_ranges) if isinstance(hyperparameter_ranges, Mapping) else hyperparameter_ranges,
@@ -132,13 +188,13 @@ class Tuner(LatestTuningJob):
             autotune=autotune,
             kept_static=arguments.texts("hyperparameters_to_keep_static", hyperparameters_to_keep_static),
         )
-        search = EstimatorSearch(
+        search = _EstimatorSearch(
             estimator, spec, arguments.metric_definitions(metric_definitions), arguments.tags(tags)
         )
         search.check_objective()
         #: What is searched for each estimator by its name, which is "" for a single one without a name. It is empty
         #: until the tuner of `attach` needs it.
-        self._searches: dict[str, EstimatorSearch] = {estimator_name or "": search}
+        self._searches: dict[str, _EstimatorSearch] = {estimator_name or "": search}
 
     @classmethod
     def create(
@@ -222,7 +278,7 @@ class Tuner(LatestTuningJob):
         vars(tuner).update(_searches={}, _latest=TuningJob(tuning_job_name, where))
         return tuner
 
-    def _restored(self) -> dict[str, EstimatorSearch]:
+    def _restored(self) -> dict[str, _EstimatorSearch]:
         """Return the searches, which an attached tuner gets of its tuning job's description."""
         if not self._searches:
             job = self._job
@@ -420,6 +476,70 @@ class Tuner(LatestTuningJob):
         kinds = {type(each.estimator) for each in self._searches.values()}
         kind = kinds.pop() if len(kinds) == 1 else Estimator
         return kind.attach(name, platform=self._job.platform)
+
+    @property
+    def latest_tuning_job(self) -> TuningJob | None:
+        """The handle of the tuning job that `fit` started last, or that the tuner is attached to."""
+        return self._latest
+
+    @property
+    def _job(self) -> TuningJob:
+        if self._latest is None:
+            raise SpecError(
+                "this tuner has no tuning job yet", "call fit() or Tuner.attach(name) first", argument="job_name"
+            )
+        return self._latest
+
+    def wait(self, *, logs: bool | str = True) -> dict[str, Any]:
+        """Wait until the tuning job has ended, and display its progress.
+
+        An interrupt leaves the tuning job running.
+
+        Args:
+            logs: Whether to display the progress.
+
+        Returns:
+            The description of the tuning job, which completed or was stopped.
+
+        Raises:
+            TuningJobFailed: Where the tuning job failed.
+        """
+        return self._job.wait(logs=arguments.shows_logs(logs))
+
+    def stop_tuning_job(self) -> None:
+        """Request that the tuning job and its running training jobs stop, and return at once."""
+        self._job.stop()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the description of the tuning job: the response of DescribeHyperParameterTuningJob."""
+        return self._job.describe()
+
+    def best_training_job(self) -> str:
+        """Return the name of the training job with the best objective so far.
+
+        Raises:
+            DataError: While no training job has ended with an objective.
+        """
+        return self._job.best_training_job()
+
+    def analytics(self) -> TuningResults:
+        """Return the training jobs so far, one row each: hyperparameters, status, objective, times.
+
+        They are displayed as a table; ``dataframe()`` returns a ``pandas.DataFrame``, ``plot()`` a figure.
+        """
+        return self._job.analytics()
+
+    def plot(self) -> Any:
+        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
+
+        Returns:
+            A ``matplotlib.figure.Figure``, which a notebook displays.
+
+        Raises:
+            DataError: While no training job has an objective.
+            MissingPackageError: Where Matplotlib is not installed.
+        """
+        return self.analytics().plot()
 
     def _prepare(
         self, inputs: Any, job_name: str | None

@@ -2,11 +2,6 @@
 
 ``python -m scriptmode.v2 PROGRAM`` runs a program so, ``%load_ext scriptmode.v2`` the cells of a notebook. Nothing of
 this package is imported by ``import scriptmode``.
-
-name_table  which names of sagemaker are scriptmode's, and what to do instead of the others
-adapters    names of sagemaker that scriptmode has in another form
-alias       the modules ``sagemaker`` and ``sagemaker.*`` while the alias is active
-__main__    ``python -m scriptmode.v2``
 """
 
 from scriptmode.v2 import alias

@@ -42,8 +42,7 @@ def HyperparameterTuningJobAnalytics(  # noqa: N802 - a class in v2
 
 def name_from_base(base: str, max_length: int = _NAME_LIMIT, *, short: bool = False) -> str:
     """Return a name that begins with ``base`` and ends with the time, to the second or with ``short`` to the minute."""
-    now = datetime.now(tz=timezone.utc)
-    end = now.strftime("%y%m%d-%H%M") if short else sagemaker_timestamp()
+    end = f"{datetime.now(tz=timezone.utc):%y%m%d-%H%M}" if short else sagemaker_timestamp()
     return f"{base[: max_length - len(end) - 1]}-{end}"
 
 
@@ -76,10 +75,8 @@ def retrieve(
         SpecError: If AWS has no such image, or ``version`` is not given.
     """
     if framework != "tensorflow" or image_scope not in (None, "training"):
-        raise NotIncludedError(
-            f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}",
-            advice="write the URI, or use the SageMaker SDK in a program of its own",
-        )
+        what = f"scriptmode.v2 has images of TensorFlow that train, not {framework} for {image_scope!r}"
+        raise NotIncludedError(what, "write the URI, or use the SageMaker SDK in a program of its own")
     if not version:
         raise invalid("version", f"is {version!r}", "give that of TensorFlow, such as '2.19'")
     types = [instance_type or "ml.m5.large"]

@@ -33,7 +33,7 @@ class _Finder(MetaPathFinder, Loader):
         if fullname not in name_table.COUNTERPARTS and not name_table.is_not_included(fullname):
             # Without `name`, as `from module import name` replaces the error of that name with a text of its own.
             module = fullname.rpartition(".")[0]
-            raise NotIncludedError(f"scriptmode has no {fullname}", advice=name_table.advise(fullname, _names(module)))
+            raise NotIncludedError(f"scriptmode has no {fullname}", name_table.advise(fullname, _names(module)))
         # A package, so that `from module import name` asks this finder for a name that the module does not have.
         return ModuleSpec(fullname, self, is_package=True)
 
@@ -66,7 +66,7 @@ class _NotIncluded:
         return f"<{self._dotted}, which scriptmode does not have>"
 
     def __call__(self, *_: object, **__: object) -> Any:
-        raise NotIncludedError(f"scriptmode has no {self._dotted}", advice=name_table.advise(self._dotted))
+        raise NotIncludedError(f"scriptmode has no {self._dotted}", name_table.advise(self._dotted))
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -100,10 +100,8 @@ def activate() -> None:
         return
     if loaded is not None:
         where = getattr(loaded, "__file__", None) or "an unknown file"
-        raise NotIncludedError(
-            f"scriptmode.v2 cannot stand for sagemaker, which is already imported from {where}",
-            advice="load it before the first import of sagemaker: in a notebook, restart the kernel",
-        )
+        what = f"scriptmode.v2 cannot stand for sagemaker, which is already imported from {where}"
+        raise NotIncludedError(what, "load it before the first import of sagemaker: in a notebook, restart the kernel")
     sys.meta_path.insert(0, _Finder())
 
 

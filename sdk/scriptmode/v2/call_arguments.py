@@ -26,7 +26,8 @@ def changed_arguments(block: Block, call: ast.Call) -> tuple[set[Edit], list[tup
     given.sort(key=block.span)
     edits: set[Edit] = set()
     missing: list[tuple[int, str, str]] = []
-    removed = [isinstance(each, ast.keyword) and _has_no_effect(each) for each in given]
+    no_effect = {each for each in call.keywords if each.arg in IGNORED or (each.arg in GONE and _is_none(each))}
+    removed = [each in no_effect for each in given]
     for argument in call.keywords:
         name, (start, _) = argument.arg or "", block.span(argument)
         if name in RENAMED:
@@ -40,10 +41,6 @@ def changed_arguments(block: Block, call: ast.Call) -> tuple[set[Edit], list[tup
                 (start, f"{name}={{{key!r}: ...}}", UNSUPPORTED[key]) for key in _keys(argument) if key in UNSUPPORTED
             ]
     return edits | set(_removals(block, given, removed)), missing
-
-
-def _has_no_effect(argument: ast.keyword) -> bool:
-    return argument.arg in IGNORED or (argument.arg in GONE and _is_none(argument))
 
 
 def _is_none(argument: ast.keyword) -> bool:

@@ -84,7 +84,7 @@ def rewrite_import(
 
     Args:
         text: The statement.
-        node: The statement's node.
+        node: Its node.
         found: The names of sagemaker that it binds. One that has an alias here, and none in the text, gets ``as``.
         unchanged: The bound names whose import is unchanged.
         packages: The packages of scriptmode that uses of an imported module need, by the module.
@@ -106,8 +106,10 @@ def rewrite_import(
     if not statements:
         return text
     if old:
-        statements.append(f"from {node.module} import {', '.join(map(_old_alias, old))}")
-    comments = _comments(text) if between.startswith(("\n", "\r")) else []
+        names = (_alias(each, each.dotted.rpartition(".")[2]) for each in old)
+        statements.append(f"from {node.module} import {', '.join(names)}")
+    tokens = tokenize.generate_tokens(iter(split_lines(text)).__next__)
+    comments = [each.string for each in tokens if each.type == tokenize.COMMENT and between[0] in "\n\r"]
     return between.join([*comments, *statements])
 
 
@@ -146,15 +148,8 @@ def _package(needed: set[str]) -> str:
 
 
 def _new_alias(imported: Imported) -> str:
-    own = imported._replace(has_alias=False).new_name
-    return f"{own} as {imported.bound}" if imported.has_alias and own != imported.bound else own
+    return _alias(imported, imported._replace(has_alias=False).new_name)
 
 
-def _old_alias(imported: Imported) -> str:
-    name = imported.dotted.rpartition(".")[2]
+def _alias(imported: Imported, name: str) -> str:
     return f"{name} as {imported.bound}" if imported.has_alias and name != imported.bound else name
-
-
-def _comments(text: str) -> list[str]:
-    tokens = tokenize.generate_tokens(iter(split_lines(text)).__next__)
-    return [token.string for token in tokens if token.type == tokenize.COMMENT]

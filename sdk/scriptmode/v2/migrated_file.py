@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import DataError
-from scriptmode.v2 import migration
+from scriptmode.v2.migration import Migrator
 from scriptmode.v2.notebook_text import code_cells
 from scriptmode.v2.source_blocks import apply_edits, parse_cell, parse_program
 
@@ -42,24 +42,16 @@ class Location(NamedTuple):
 
 @dataclass(frozen=True)
 class MigratedFile:
-    """A file, its text before and after the changes, and its uses of sagemaker.
-
-    Attributes:
-        path: The file.
-        old: Its text.
-        new: Its text for scriptmode.
-        encoding: The encoding of the text.
-        unchanged: The names of scriptmode that it uses as they are.
-        missing: The uses that have no counterpart.
-        errors: Why cells of it cannot be read.
-    """
+    """A file, its text before and after the changes, and its uses of sagemaker."""
 
     path: Path
     old: str
     new: str
     encoding: str
+    #: The names of scriptmode that it uses as they are, and the uses that have no counterpart.
     unchanged: tuple[str, ...]
     missing: tuple[Location, ...]
+    #: Why cells of it cannot be read.
     errors: tuple[str, ...] = ()
 
     @property
@@ -88,14 +80,9 @@ def find_files(path: Path) -> Iterator[Path]:
         yield path
         return
     for folder, below, files in os.walk(path):
-        below[:] = sorted(
-            each for each in below if each[0] != "." and each not in _NOT_ENTERED and not _is_environment(folder, each)
-        )
+        entered = (each for each in below if each[0] != "." and each not in _NOT_ENTERED)
+        below[:] = sorted(each for each in entered if not Path(folder, each, "pyvenv.cfg").exists())
         yield from (Path(folder, name) for name in sorted(files) if name.endswith(_SUFFIXES))
-
-
-def _is_environment(folder: str, name: str) -> bool:
-    return Path(folder, name, "pyvenv.cfg").exists()
 
 
 def migrate_file(path: Path) -> MigratedFile:
@@ -113,16 +100,16 @@ def migrate_file(path: Path) -> MigratedFile:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     except SyntaxError as error:
         where = f"{path}:{error.lineno}" if error.lineno else str(path)
-        raise DataError(f"{where}: it is not Python 3: {error.msg}", advice="correct it first") from error
+        raise DataError(f"{where}: it is not Python 3: {error.msg}", "correct it first") from error
     except json.JSONDecodeError as error:
-        raise DataError(f"{path}:{error.lineno}: it is not JSON: {error.msg}", advice="correct it first") from error
+        raise DataError(f"{path}:{error.lineno}: it is not JSON: {error.msg}", "correct it first") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {error}", advice="save it in a current format first") from error
+        raise DataError(f"{path}: {error}", "save it in a current format first") from error
 
 
 def _migrate_program(path: Path, text: str, encoding: str) -> MigratedFile:
     block = parse_program(text)
-    found = migration.migrate([block])
+    found = Migrator([block]).run()
     missing = [Location(block.line_of(use.offset), 0, use.name, use.advice) for use in found.missing]
     new = apply_edits(text, found.edits[0])
     return MigratedFile(path, text, new, encoding, _names(found.unchanged), tuple(missing))
@@ -142,7 +129,7 @@ def _migrate_notebook(path: Path, text: str) -> MigratedFile:
         if block is not None:
             parsed.append((source, block))
         missing += _unread(source, block)
-    found = migration.migrate([block for _, block in parsed])
+    found = Migrator([block for _, block in parsed]).run()
     edits = [edit for (source, _), each in zip(parsed, found.edits) for edit in source.edits_of_notebook(each)]
     missing += [_location(parsed[use.block][0], use.offset, use.name, use.advice) for use in found.missing]
     unchanged, new = _names(found.unchanged), apply_edits(text, edits)

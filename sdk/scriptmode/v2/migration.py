@@ -56,13 +56,8 @@ class _Expression(NamedTuple):
     node: ast.expr
 
 
-def migrate(blocks: Sequence[Block]) -> Migration:
-    """Return what has to change in a program, or in the cells of a notebook."""
-    return _Migrator(blocks).run()
-
-
-class _Migrator:
-    """One pass over the blocks of a program."""
+class Migrator:
+    """What has to change in a program, or in the cells of a notebook: one pass over its blocks."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
@@ -102,12 +97,13 @@ class _Migrator:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 self._import(number, node)
         trains = any(use.name in _TRAINS for use in self.result.unchanged)
-        if not trains and self.unchanged_imports | self._without_counterpart():
+        without_counterpart = any(not each.has_counterpart for found in self.imports.values() for each in found)
+        if not trains and (self.unchanged_imports or without_counterpart):
             # It trains nothing: with other sessions and inputs, the rest would not run either.
             self.result.edits = [set() for _ in self.blocks]
             self.result.unchanged.clear()
         for uses in (self.result.unchanged, self.result.missing):
-            uses[:] = sorted(dict.fromkeys(uses))
+            uses[:] = sorted(set(uses))
         return self.result
 
     def _expressions(self, number: int, node: ast.AST) -> Iterator[_Expression]:
@@ -244,9 +240,6 @@ class _Migrator:
         line_break = re.search(r"(?:\r\n|\r|\n)\Z", text[: edit.start])
         is_whole_line = line_break and re.match(r"[ \t]*(?:[\r\n]|\Z)", text[edit.end :])
         return Edit(line_break.start(), edit.end, "") if line_break and is_whole_line else edit
-
-    def _without_counterpart(self) -> set[str]:
-        return {each.bound for found in self.imports.values() for each in found if not each.has_counterpart}
 
     def _needed(self, node: ast.AST) -> dict[str, set[str]]:
         """Return the packages that changed uses need, by what a statement imports: once for each bound name."""

@@ -189,12 +189,7 @@ def submodules(module: str) -> list[str]:
 
 
 def advise(dotted: str, known: Iterable[str] = ()) -> str:
-    """Return what to do instead of a name of sagemaker, such as ``sagemaker.workflow.steps``.
-
-    Args:
-        dotted: The name with its module.
-        known: The names that the module has, one of which may be meant.
-    """
+    """Return what to do instead of a name such as ``sagemaker.workflow.steps``; one of ``known`` may be meant."""
     name = dotted
     while name and name not in NOT_INCLUDED:
         name = name.rpartition(".")[0]

@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -47,25 +48,17 @@ def split_lines(text: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Block:
-    """A text of Python, and where its nodes are in it.
-
-    Attributes:
-        text: The text.
-        parsed: The text as Python can parse it: of the same lengths, without what is for IPython.
-        tree: Its nodes.
-    """
+    """A text of Python, and where its nodes are in it."""
 
     text: str
+    #: The text as Python can parse it: of the same lengths, without what is for IPython.
     parsed: str
     tree: ast.Module
 
     @cached_property
     def _lines(self) -> list[tuple[int, str]]:
-        found, start = [], 0
-        for line in split_lines(self.parsed):
-            found.append((start, line))
-            start += len(line)
-        return found
+        lines = split_lines(self.parsed)
+        return list(zip(accumulate(map(len, lines), initial=0), lines))
 
     def span(self, node: Any) -> tuple[int, int]:
         """Return the offsets of the first character of an expression, statement or argument, and after its last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,9 +61,7 @@ def _uri(client: Any, name: str, owner: dict[str, str]) -> str:
     try:
         return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])
     except client.exceptions.RepositoryNotFoundException:
-        pass
-    try:
-        return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
-    except client.exceptions.RepositoryAlreadyExistsException:
-        # Another process created it at the same moment.
-        return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])
+        # Another process may create it at the same moment.
+        with suppress(client.exceptions.RepositoryAlreadyExistsException):
+            return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
+        return _uri(client, name, owner)

@@ -35,46 +35,25 @@ _STEPS: dict[type[PlatformError], str] = {
 #: Error class and next step by the services' error codes (Common Errors of their API references).
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
     **dict.fromkeys(
-        (
-            "ThrottlingException",
-            "Throttling",
-            "ThrottledException",
-            "TooManyRequestsException",
-            "RequestLimitExceeded",
-            "LimitExceededException",
-            "SlowDown",
-        ),
+        ("ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
+         "LimitExceededException", "SlowDown"),
         (TransientError, _THROTTLED),
     ),
     **dict.fromkeys(
-        (
-            "InternalFailure",
-            "InternalServerError",
-            "InternalServerException",
-            "ServiceUnavailable",
-            "ServiceUnavailableException",
-            "RequestTimeout",
-        ),
+        ("InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable",
+         "ServiceUnavailableException", "RequestTimeout"),
         (TransientError, _UNAVAILABLE),
     ),
     **dict.fromkeys(
-        (
-            "AccessDenied",
-            "AccessDeniedException",
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "UnrecognizedClientException",
-            "InvalidClientTokenId",
-            "InvalidSignatureException",
-            "SignatureDoesNotMatch",
-        ),
+        ("AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException",
+         "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch"),
         (CredentialsError, _DENIED),
     ),
     **dict.fromkeys(("ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity"), (JobNotFoundError, "")),
     "ResourceInUse": (JobExistsError, "give another job_name, or none"),
     "ResourceLimitExceeded": (QuotaError, _QUOTA),
     "ValidationException": (RequestError, ""),
-}
+}  # fmt: skip
 
 
 @contextmanager
@@ -87,20 +66,16 @@ def translate_errors(subject: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise translate_client_error(subject, error.response) from error
     except exceptions.ParamValidationError as error:
-        raise RequestError(f"{subject}: {foreign_text(error)}", advice="correct the request") from error
+        raise RequestError(f"{subject}: {foreign_text(error)}", "correct the request") from error
     except exceptions.ProfileNotFound as error:
         raise _profile_error(str(error.kwargs.get("profile"))) from error
     except credential_errors() as error:
-        raise CredentialsError(f"{subject}: {foreign_text(error)}", advice=HOW_TO_GIVE_CREDENTIALS) from error
+        raise CredentialsError(f"{subject}: {foreign_text(error)}", HOW_TO_GIVE_CREDENTIALS) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
-        raise TransientError(
-            f"{subject}: AWS could not be reached: {foreign_text(error)}",
-            advice="check the network, and AWS_ENDPOINT_URL if it is set",
-        ) from error
+        what = f"{subject}: AWS could not be reached: {foreign_text(error)}"
+        raise TransientError(what, "check the network, and AWS_ENDPOINT_URL if it is set") from error
     except exceptions.BotoCoreError as error:
-        raise PlatformError(
-            f"{subject}: {foreign_text(error)}", advice="check the AWS settings: scriptmode doctor"
-        ) from error
+        raise PlatformError(f"{subject}: {foreign_text(error)}", "check the AWS settings: scriptmode doctor") from error
 
 
 def _profile_error(name: str) -> CredentialsError:
@@ -110,7 +85,7 @@ def _profile_error(name: str) -> CredentialsError:
     step = did_you_mean(name, known) or "write its name as aws configure list-profiles shows it"
     if not known:
         step = f"make one: aws configure --profile {shlex.quote(name)}"
-    return CredentialsError(f"the AWS configuration has no profile {name!r}", argument="profile", advice=step)
+    return CredentialsError(f"the AWS configuration has no profile {name!r}", step, argument="profile")
 
 
 @contextmanager
@@ -123,9 +98,7 @@ def translate_setup_errors(subject: str) -> Iterator[None]:
         raise
     except ValueError as error:
         what = foreign_text(error)
-        raise PlatformError(
-            f"{subject}: {what}", advice="correct the AWS settings (AWS_ENDPOINT_URL, Region)"
-        ) from error
+        raise PlatformError(f"{subject}: {what}", "correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
 
 
 def translate_client_error(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,8 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
     if role in connection.role_arns:
         return connection.role_arns[role]
     if not _ROLE_NAME.fullmatch(role):
-        raise invalid(
-            "role",
-            f"{role!r} is neither a role's name nor its ARN",
-            "give one, as 'arn:aws:iam::<account>:role/<name>'",
-        )
+        what = f"{role!r} is neither a role's name nor its ARN"
+        raise invalid("role", what, "give one, as 'arn:aws:iam::<account>:role/<name>'")
     name = role.rsplit("/", 1)[-1]
     try:
         answer = connection.call(f"role {role!r}", lambda: connection.client("iam").get_role(RoleName=name))
@@ -42,16 +40,8 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
         if error.argument == "region":  # which a job with the role's ARN needs too
             raise
         advice = "or give the role's ARN, which is not looked up"
-        raise CredentialsError(f"{error}", argument=error.argument, advice=advice) from error
+        raise CredentialsError(f"{error}", advice, argument=error.argument) from error
     return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
-
-
-def _read(metadata: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(metadata.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
 
 
 def get_execution_role(sagemaker_session: object = None) -> str:
@@ -79,7 +69,10 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
     """
     is_local = getattr(sagemaker_session, "local_mode", False)
     connection = Connection(None if is_local else sagemaker_session)
-    about = _read(metadata)
+    about: Any = {}
+    with suppress(OSError, ValueError):
+        about = json.loads(metadata.read_text(encoding="utf-8"))
+    about = about if isinstance(about, dict) else {}
     if about.get("ExecutionRoleArn"):
         return str(about["ExecutionRoleArn"])
     if is_local or (sagemaker_session is None and not connection.credentials_source):
@@ -96,7 +89,5 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
         return arn
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
-        raise CredentialsError(
-            f"the credentials in use are {arn}, which is not a role", advice="give role= to the estimator"
-        )
+        raise CredentialsError(f"the credentials in use are {arn}, which is not a role", "give role= to the estimator")
     return resolve_role_arn(assumed.group(1), connection)

@@ -47,9 +47,9 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
         raise SpecError(
             f"{what} is known to this project's images alone, but {image!r} is one of AWS's, whose `train` does not "
             "know it",
-            argument="image_uri",
-            advice="give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
+            "give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
             "(guide containers.md), or leave it out",
+            argument="image_uri",
         )
     version = (int(name["major"]), int(name["minor"])) if name["major"] else None
     if isinstance(spec.distribution, MultiWorkerMirrored) and version and version < _MIRRORED_SINCE:

@@ -76,17 +76,13 @@ def _add(installed: Path | None) -> Releases:
         text = f"the table of AWS's images in {installed} cannot be read ({type(error).__name__}: {error})"
         warnings.warn(f"{text}; this project's own, of {own.date}, is used", stacklevel=1)
         return own.releases
-    return {
-        version: _merge(own.releases.get(version, {}), added.get(version, {})) for version in {**own.releases, **added}
-    }
-
-
-def _merge(images: dict[str, Images], added: dict[str, Images]) -> dict[str, Images]:
-    merged = {
-        python: its._replace(registries={**images[python].registries, **its.registries}) if python in images else its
-        for python, its in added.items()
-    }
-    return {**images, **merged}
+    merged = {version: dict(images) for version, images in own.releases.items()}
+    for version, by_python in added.items():
+        images = merged.setdefault(version, {})
+        for python, its in by_python.items():
+            known = images[python].registries if python in images else {}
+            images[python] = its._replace(registries={**known, **its.registries})
+    return merged
 
 
 def _parse(content: Any) -> Releases:

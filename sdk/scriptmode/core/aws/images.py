@@ -89,18 +89,14 @@ def debugger_rule_image(rule: Any, region: str) -> str:
         try:
             return str(find(rule.name, region))
         except Exception as error:
-            raise SpecError(
-                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}",
-                argument="rules",
-                advice="leave the rule out, or give it an image_uri of its own",
-            ) from error
+            reason = str(error).rstrip(" .")
+            reason = reason if isinstance(error, ValueError) and reason else f"{type(error).__name__}: {reason}"
+            what = f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {reason}"
+            raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules") from error
     image, domain = image_table.own_table().rules, find_dns_suffix(region)
     if region not in image.registries or domain is None:
-        raise SpecError(
-            f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none",
-            argument="rules",
-            advice="leave the rule out, or give it an image_uri of its own",
-        )
+        what = f"AWS has no image of the debugger's rules in Region {region!r}, and rule {rule.name!r} names none"
+        raise SpecError(what, "leave the rule out, or give it an image_uri of its own", argument="rules")
     return f"{image.registries[region]}.dkr.ecr.{region}.{domain}/{image.repository}:latest"
 
 
@@ -161,8 +157,3 @@ def _family(instance_type: str) -> str:
     if found is None and not instance_type.startswith("local"):
         raise invalid("instance_type", f"is {instance_type!r}", "give one such as 'ml.m5.xlarge'")
     return found[1] if found else ""
-
-
-def _text_of(error: Exception) -> str:
-    text = str(error).rstrip(" .")
-    return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"

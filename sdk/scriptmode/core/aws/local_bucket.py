@@ -67,7 +67,7 @@ class LocalBucket:
             with _reading(source), _opened(source) as reader:
                 _write_download(folder / name, reader)
         if not names:
-            raise DataNotFoundError(f"{uri}: there is no such object", advice=f"list {str(root)!r}, or correct the URI")
+            raise DataNotFoundError(f"{uri}: there is no such object", f"list {str(root)!r}, or correct the URI")
         return [folder / name for name in names.values()]
 
     def upload_file(
@@ -100,7 +100,7 @@ def _split(uri: str) -> tuple[str, Path, str]:
         return f"{LOCAL_BUCKET_URI}/", bucket_folder(), _checked(uri, uri[len(LOCAL_BUCKET_URI) :].lstrip("/"))
     path = uri[len(_FILE_SCHEME) :]
     if not path.startswith("/"):
-        raise DataError(f"{uri!r} has no absolute path", advice=f"write {_FILE_SCHEME}/ and the path from the root")
+        raise DataError(f"{uri!r} has no absolute path", f"write {_FILE_SCHEME}/ and the path from the root")
     root, _, name = path.rstrip("/").rpartition("/")
     return f"{_FILE_SCHEME}{root}/", Path(f"{root}/"), _checked(uri, name)
 
@@ -109,14 +109,14 @@ def _checked(uri: str, key: str) -> str:
     try:
         return beneath.checked(key) + ("/" if key.endswith("/") and key.strip("/") else "")
     except beneath.EscapeError as error:
-        raise DataError(f"{uri}: the key leads out of the bucket's directory", advice="leave '..' out") from error
+        raise DataError(f"{uri}: the key leads out of the bucket's directory", "leave '..' out") from error
 
 
 def _store(uri: str, content: BinaryIO) -> None:
     """Write an object. A link that leads out of the directory, which a container may have made, is an ``OSError``."""
     _, root, key = _split(uri)
     if not key or key.endswith("/"):
-        raise DataError(f"{uri}: this is not the key of an object", advice="end the URI with the object's name")
+        raise DataError(f"{uri}: this is not the key of an object", "end the URI with the object's name")
     if is_in_local_bucket(uri):
         make_private(root, default_data_dir())
     else:
@@ -153,7 +153,7 @@ def _write_download(path: Path, content: BinaryIO) -> None:
         with beneath.Directory(path.parent) as directory, directory.at(path.name) as at:
             _replace(at, content, beside=path.parent)
     except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be written: {error}", advice="name another directory") from error
+        raise DataError(f"{str(path)!r} cannot be written: {error}", "name another directory") from error
 
 
 def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
@@ -177,9 +177,9 @@ def _reading(uri: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI") from error
+        raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI") from error
     except OSError as error:
-        raise DataError(f"{uri} cannot be read: {error}", advice=f"check {str(_split(uri)[1])!r}") from error
+        raise DataError(f"{uri} cannot be read: {error}", f"check {str(_split(uri)[1])!r}") from error
 
 
 @contextmanager
@@ -187,9 +187,7 @@ def _writing(uri: str) -> Iterator[None]:
     try:
         yield
     except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        raise DataError(
-            f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory",
-            advice="use another key",
-        ) from error
+        what = f"{uri}: the bucket is a directory of this machine, where a name cannot be both a file and a directory"
+        raise DataError(what, "use another key") from error
     except OSError as error:
-        raise DataError(f"{uri} cannot be written: {error}", advice=f"check {str(_split(uri)[1])!r}") from error
+        raise DataError(f"{uri} cannot be written: {error}", f"check {str(_split(uri)[1])!r}") from error

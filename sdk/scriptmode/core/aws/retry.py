@@ -29,10 +29,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
 class Retry:
     """Retries calls that raise `TransientError`.
 
-    Args:
-        clock: The clock that limits and backoff go by.
-        advice: What to do when the retries are used up; ends the error's message.
-        limit: Seconds of failures in a row after which `call` gives up.
+    ``limit`` is the seconds of failures in a row after which `call` gives up; ``advice`` ends the error's message then.
     """
 
     def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:
@@ -41,14 +38,9 @@ class Retry:
         self._limit = limit
 
     def call(self, fn: Callable[[], _T], *, until: float = math.inf) -> _T:
-        """Return what ``fn()`` returns, called again after each `TransientError`.
+        """Return what ``fn()`` returns, called again after each `TransientError`; raise the last one at the limit.
 
-        Args:
-            fn: The call.
-            until: A reading of the clock at which to give up earlier; the error then has no advice.
-
-        Raises:
-            TransientError: The last one, when the limit is reached.
+        ``until`` is a reading of the clock at which to give up earlier; the error then has no advice.
         """
         began, backoff, warned = self._clock.now(), _FIRST_BACKOFF, False
         while True:
@@ -59,7 +51,7 @@ class Retry:
                 if left <= 0:
                     raise
                 if self._clock.now() - began >= self._limit:
-                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", advice=self._advice) from error
+                    raise TransientError(f"{error}; given up after {self._limit:.0f} s", self._advice) from error
                 if not warned and self._clock.now() - began >= _WARNING_SECONDS:
                     warned = True
                     _LOG.warning("%s; still trying, for at most %.0f s", error, self._limit)

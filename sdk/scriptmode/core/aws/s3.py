@@ -17,14 +17,7 @@ from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, trans
 from scriptmode.core.aws.s3_reader import BucketSettings
 from scriptmode.core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
 from scriptmode.core.spec.inputs import LEAST_RATE
-from scriptmode.errors import (
-    CredentialsError,
-    DataAccessError,
-    DataError,
-    DataNotFoundError,
-    ScriptmodeError,
-    invalid,
-)
+from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, ScriptmodeError, invalid
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -52,7 +45,7 @@ def require_credentials(uri: str) -> None:
 
     with translate_s3_errors(uri):
         if botocore.session.Session().get_credentials() is None:
-            raise CredentialsError(f"{uri}: there are no AWS credentials", advice=HOW_TO_GIVE_CREDENTIALS)
+            raise CredentialsError(f"{uri}: there are no AWS credentials", HOW_TO_GIVE_CREDENTIALS)
 
 
 class S3:
@@ -229,18 +222,18 @@ class S3:
                 path = folder / beneath.checked(name)
             except beneath.EscapeError as error:
                 raise DataError(
-                    f"{item.location} would be written outside of {str(folder)!r}", advice="rename the object"
+                    f"{item.location} would be written outside of {str(folder)!r}", "rename the object"
                 ) from error
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)
             except OSError as error:
                 raise DataError(
-                    f"{item.location} cannot be stored as {str(path)!r}: {error}", advice="name another directory"
+                    f"{item.location} cannot be stored as {str(path)!r}: {error}", "name another directory"
                 ) from error
             written.append(path)
         if not written:
-            raise DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI")
+            raise DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
         return written
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> None:
@@ -299,7 +292,7 @@ class S3:
             config = Config(signature_version="s3v4", **self._settings) if self._settings else None
             return boto3.session.Session(botocore_session=self._session).client("s3", config=config)
         except ValueError as error:
-            raise DataError(f"{uri}: {error}", advice="correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
+            raise DataError(f"{uri}: {error}", "correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
 
 
 def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
@@ -325,10 +318,8 @@ def within(uri: str, seconds: float, call: Callable[[], _T]) -> _T:
     try:
         return answer.result(seconds)
     except FutureTimeoutError:
-        raise DataError(
-            f"{uri}: the connection to the S3 endpoint is too slow: the answer was not complete after {seconds:g} s",
-            advice="check the network to it",
-        ) from TimeoutError()
+        what = f"{uri}: the connection to the S3 endpoint is too slow: the answer was not complete after {seconds:g} s"
+        raise DataError(what, "check the network to it") from TimeoutError()
 
 
 def _read_some(body: Any) -> bytes:
@@ -353,7 +344,7 @@ def _slow_connection_error(item: S3Object, come: int, seconds: float) -> DataErr
     return DataError(
         f"{item.location}: the connection to the S3 endpoint is too slow: {come:,} bytes came in {seconds:.0f} s, "
         f"and at least {LEAST_RATE:,} a second were expected",
-        advice="check the network to it",
+        "check the network to it",
     )
 
 
@@ -391,26 +382,20 @@ def _foreign_answer_error(uri: str, answer: Mapping[str, Any], expected: str) ->
     """Return the error for a successful response that is not S3's."""
     headers = answer["ResponseMetadata"]["HTTPHeaders"]
     came = f"{headers.get('content-type', 'of no type')}, {headers.get('content-length', 'unknown')} bytes"
-    return DataError(
-        f"{uri}: S3's answer is {came}, where {expected} was expected",
-        advice=NOT_S3,
-    )
+    return DataError(f"{uri}: S3's answer is {came}, where {expected} was expected", NOT_S3)
 
 
 def unexpected_answer_error(item: S3Object, came: str, expected: str) -> DataError:
     """Return the error for a response that is not for the object; ``expected`` ends with ``was`` or ``were``."""
     return DataError(
-        f"{item.location}: S3 returned {came} where {expected} expected",
-        advice="use another endpoint, or another proxy",
+        f"{item.location}: S3 returned {came} where {expected} expected", "use another endpoint, or another proxy"
     )
 
 
 def changed_object_error(item: S3Object, found: str) -> DataError:
     """Return the error for an object that was changed after it was listed; ``found`` says what shows that."""
-    return DataError(
-        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first; {found})",
-        advice="do not change a job's input until the job has ended",
-    )
+    what = f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first; {found})"
+    return DataError(what, "do not change a job's input until the job has ended")
 
 
 def _owned(owner: str | None) -> dict[str, str]:

@@ -101,7 +101,7 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
     if isinstance(error, exceptions.ClientError):
         return _service_translation(uri, error)
     if isinstance(error, credential_errors()):
-        return CredentialsError(f"{uri}: {foreign_text(error)}", advice=HOW_TO_GIVE_CREDENTIALS)
+        return CredentialsError(f"{uri}: {foreign_text(error)}", HOW_TO_GIVE_CREDENTIALS)
     where, advice = f"the S3 endpoint{_named(error, endpoint)}", "check the AWS settings: scriptmode doctor"
     what = foreign_text(error)
     if isinstance(error, exceptions.ConnectionError):
@@ -114,7 +114,7 @@ def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
         what, advice = f"the connection to {where} broke: {_how(error)}", _RETRY
     elif isinstance(error, exceptions.ParamValidationError):
         advice = "correct the URI"
-    return DataError(f"{uri}: {what}", advice=advice)
+    return DataError(f"{uri}: {what}", advice)
 
 
 def _named(error: Exception, endpoint: str) -> str:
@@ -125,10 +125,7 @@ def _named(error: Exception, endpoint: str) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    """Return why http.client could not read an answer, such as one of more than 100 headers; "" for another error.
-
-    botocore raises it as a closed connection.
-    """
+    """Return why http.client could not read an answer, which botocore raises as a closed connection; else ""."""
     from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 
     hidden = list(getattr(getattr(error, "kwargs", {}).get("error"), "args", ()))
@@ -165,22 +162,19 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
     if code in _CREDENTIAL_CODES:
         return CredentialsError(
-            f"{uri}: S3 does not accept the credentials ({code}: {message})", advice=HOW_TO_GIVE_CREDENTIALS
+            f"{uri}: S3 does not accept the credentials ({code}: {message})", HOW_TO_GIVE_CREDENTIALS
         )
     if code == "NoSuchBucket":
-        return DataNotFoundError(
-            f"{uri}: there is no bucket {urlsplit(uri).netloc!r}", advice="correct the URI or create it"
-        )
+        return DataNotFoundError(f"{uri}: there is no bucket {urlsplit(uri).netloc!r}", "correct the URI or create it")
     if code in _MISSING_CODES:
-        return DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI")
+        return DataNotFoundError(f"{uri}: there is no such object", "correct the URI")
     if code in _DENIED_CODES:
         return DataAccessError(
-            f"{uri}: access denied ({message or code})",
-            advice="the credentials in use must be allowed to use this place",
+            f"{uri}: access denied ({message or code})", "the credentials in use must be allowed to use this place"
         )
     kind = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "")
     if code == "500" and kind and "xml" not in kind:
         # botocore also makes 500 of a status 200 whose body is not XML (handlers.py, ``_handle_200_error``).
-        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", advice=NOT_S3)
+        return DataError(f"{uri}: S3's answer is {kind} where XML was expected", NOT_S3)
     advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
-    return DataError(f"{uri}: S3 answered {code}: {message}", advice=advice)
+    return DataError(f"{uri}: S3 answered {code}: {message}", advice)

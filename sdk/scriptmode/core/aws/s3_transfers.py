@@ -14,7 +14,7 @@ from scriptmode.core.text.messages import did_you_mean_path
 from scriptmode.errors import DataError, DataNotFoundError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
 #: What reads and writes objects.
 Store = Union[S3, local_bucket.LocalBucket]
@@ -88,10 +88,7 @@ class S3Downloader:
 
     @staticmethod
     def download(
-        s3_uri: str,
-        local_path: str | os.PathLike[str],
-        kms_key: str | None = None,
-        sagemaker_session: object = None,
+        s3_uri: str, local_path: str | os.PathLike[str], kms_key: str | None = None, sagemaker_session: object = None
     ) -> list[str]:
         """Download an object, or all objects below a prefix, into a directory; return the paths of the files.
 
@@ -207,41 +204,32 @@ def upload_path(
 
     ``callback`` is called with the number of bytes of each part that was uploaded.
     """
-    files = _files_to_upload(path)
-    prefix = prefix.rstrip("/")
-    if not path.is_dir():
-        store.upload_file(path, f"{prefix}/{path.name}", extra, callback)
-        return f"{prefix}/{path.name}"
-    for file in files:
-        store.upload_file(file, f"{prefix}/{file.relative_to(path).as_posix()}", extra, callback)
-    return prefix
+    prefix, root = prefix.rstrip("/"), path if path.is_dir() else path.parent
+    for file in _files_to_upload(path):
+        store.upload_file(file, f"{prefix}/{file.relative_to(root).as_posix()}", extra, callback)
+    return prefix if path.is_dir() else f"{prefix}/{path.name}"
 
 
 def _files_to_upload(path: Path) -> list[Path]:
     """Return a file, or all files below a directory in order; raise `DataError` for what cannot be uploaded."""
     if path.is_dir():
-        found = sorted(_walk(path))
+        found = sorted(Path(folder, name) for folder, _, names in os.walk(path) for name in names)
         if not found:
-            raise DataError(f"path {str(path)!r} is an empty directory", argument="path", advice="put files there")
+            raise DataError(f"path {str(path)!r} is an empty directory", "put files there", argument="path")
     elif path.exists():
         found = [path]
     else:
         raise DataNotFoundError(
             f"path {str(path)!r} does not exist",
+            did_you_mean_path(path) or "give a file or a directory",
             argument="path",
-            advice=did_you_mean_path(path) or "give a file or a directory",
         )
     for file in found:
         # A FIFO would be waited for.
         if not file.is_file() or not os.access(file, os.R_OK):
             what = "cannot be read" if file.is_file() else "is not a regular file"
-            raise DataError(f"path {str(file)!r} {what}", argument="path", advice="remove it, or name another path")
+            raise DataError(f"path {str(file)!r} {what}", "remove it, or name another path", argument="path")
     return found
-
-
-def _walk(path: Path) -> Iterator[Path]:
-    for folder, _, names in os.walk(path):
-        yield from (Path(folder, name) for name in names)
 
 
 def decode_text(content: bytes, uri: str) -> str:
@@ -249,6 +237,4 @@ def decode_text(content: bytes, uri: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{uri}: the object is not UTF-8 text: {error}", advice="use S3Downloader.read_bytes"
-        ) from error
+        raise DataError(f"{uri}: the object is not UTF-8 text: {error}", "use S3Downloader.read_bytes") from error

@@ -38,7 +38,7 @@ def parse_s3_uri(uri: str) -> S3Location:
     """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
-        raise DataError(f"{uri!r} is not an S3 URI", advice=correct_scheme(uri) or f"write {SCHEME}bucket/key")
+        raise DataError(f"{uri!r} is not an S3 URI", correct_scheme(uri) or f"write {SCHEME}bucket/key")
     return S3Location(bucket, key)
 
 

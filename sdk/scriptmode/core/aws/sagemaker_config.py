@@ -78,20 +78,19 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
     whole = _Section(document, where)
     _check_version(whole)
     sagemaker = whole.section("SageMaker")
-    job = sagemaker.section("TrainingJob")
-    job.allow(_TRAINING_JOB)
-    profiler, vpc = job.only("ProfilerConfig", {"DisableProfiler"}), job.only("VpcConfig", _VPC)
+    job = sagemaker.section("TrainingJob", _TRAINING_JOB)
+    vpc = job.section("VpcConfig", {"SecurityGroupIds", "Subnets"})
     modules = sagemaker.section("PythonSDK").section("Modules")
     session = modules.section("Session")
     return SageMakerConfig(
         role=job.text("RoleArn"),
-        output_kms_key=job.only("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
-        volume_kms_key=job.only("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
+        output_kms_key=job.section("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
+        volume_kms_key=job.section("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
         subnets=vpc.texts("Subnets"),
         security_group_ids=vpc.texts("SecurityGroupIds"),
         network_isolation=job.switch("EnableNetworkIsolation"),
         encrypt_traffic=job.switch("EnableInterContainerTrafficEncryption"),
-        disable_profiler=profiler.switch("DisableProfiler"),
+        disable_profiler=job.section("ProfilerConfig", {"DisableProfiler"}).switch("DisableProfiler"),
         debug_hook=modules.section("Estimator").switch("DebugHookConfig"),
         environment=_environment(job),
         tags=_tags(job),
@@ -101,19 +100,9 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
 
 
 _TRAINING_JOB = frozenset(
-    {
-        "EnableInterContainerTrafficEncryption",
-        "EnableNetworkIsolation",
-        "Environment",
-        "OutputDataConfig",
-        "ProfilerConfig",
-        "ResourceConfig",
-        "RoleArn",
-        "Tags",
-        "VpcConfig",
-    }
-)
-_VPC = frozenset({"SecurityGroupIds", "Subnets"})
+    {"EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "Environment", "OutputDataConfig",
+     "ProfilerConfig", "ResourceConfig", "RoleArn", "Tags", "VpcConfig"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,10 +117,8 @@ class _Section:
         # A sagemaker.Session may contain any mapping, YAML only dicts.
         if not hasattr(self.content, "items"):
             name = self.path.rstrip(".")
-            raise ConfigError(
-                f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}",
-                advice="write keys and values, or leave it out",
-            )
+            what = f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}"
+            raise ConfigError(what, "write keys and values, or leave it out")
 
     @property
     def owner(self) -> str:
@@ -147,28 +134,25 @@ class _Section:
             return self.content[key]
         for other in self.content:
             if str(other).lower() == key.lower():
-                raise ConfigError(f"{self.owner} has no key {other!r}", advice=f"did you mean {key!r}?")
+                raise ConfigError(f"{self.owner} has no key {other!r}", f"did you mean {key!r}?")
         return None
 
     def error(self, key: str, advice: str) -> ConfigError:
         # The values of environment variables may be secrets.
         value = self.content[key]
         shown = f"of type {type(value).__name__}" if self.path.endswith("Environment.") else repr(value)
-        return ConfigError(f"{self.where}: {self.path}{key} is {shown}", advice=advice)
+        return ConfigError(f"{self.where}: {self.path}{key} is {shown}", advice)
 
     def allow(self, known: Collection[str]) -> None:
         """Raise `ConfigError` for any other key."""
         validate_keys(self.owner, self.content, known, error=ConfigError)
 
-    def section(self, key: str) -> _Section:
-        """Return the mapping below a key, an empty one if the key is missing."""
+    def section(self, key: str, known: Collection[str] | None = None) -> _Section:
+        """Return the mapping below a key, an empty one if the key is missing; raise `ConfigError` for unknown keys."""
         value = self.get(key)
-        return _Section({} if value is None else value, self.where, f"{self.path}{key}.")
-
-    def only(self, key: str, known: Collection[str]) -> _Section:
-        """Return the mapping below a key; raise `ConfigError` unless all its keys are known."""
-        section = self.section(key)
-        section.allow(known)
+        section = _Section({} if value is None else value, self.where, f"{self.path}{key}.")
+        if known is not None:
+            section.allow(known)
         return section
 
     def text(self, key: str, *, may_be_empty: bool = False) -> str | None:
@@ -208,7 +192,7 @@ def _check_version(whole: _Section) -> None:
     version = whole.get("SchemaVersion")
     if version is None:
         raise ConfigError(
-            f"{whole.where}: SchemaVersion is missing", advice=f"begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
+            f"{whole.where}: SchemaVersion is missing", f"begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
         )
     if version != SCHEMA_VERSION:
         raise whole.error(
@@ -222,9 +206,7 @@ def _environment(job: _Section) -> dict[str, str] | None:
     section = job.section("Environment")
     for name in section.content:
         if not isinstance(name, str):
-            raise ConfigError(
-                f"{job.where}: {section.path.rstrip('.')} has the key {name!r}", advice="write it in quotes"
-            )
+            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the key {name!r}", "write it in quotes")
     return {name: section.text(name, may_be_empty=True) or "" for name in section.content}
 
 
@@ -235,7 +217,7 @@ def _tags(job: _Section) -> tuple[tuple[str, str], ...]:
         tag.allow({"Key", "Value"})
         key, value = tag.text("Key"), tag.text("Value", may_be_empty=True)
         if key is None or value is None:
-            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}", advice="write both Key and Value")
+            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}", "write both Key and Value")
         tags.append((key, value))
     return tuple(tags)
 
@@ -253,9 +235,7 @@ def _read_named(location: str, variable: str) -> tuple[str, bytes]:
     file = _read_local(path / FILE_NAME if path.is_dir() else path)
     if file is None:
         problem = f"is a directory without a {FILE_NAME}" if path.is_dir() else "does not exist"
-        raise ConfigError(
-            f"{variable} is {location!r}, which {problem}", advice="name the config file, or unset the variable"
-        )
+        raise ConfigError(f"{variable} is {location!r}, which {problem}", "name the config file, or unset the variable")
     return file
 
 
@@ -266,9 +246,7 @@ def _read_local(path: Path) -> tuple[str, bytes] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(
-            f"config file {str(path)!r} cannot be read: {error.strerror}", advice="make it readable"
-        ) from error
+        raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}", "make it readable") from error
 
 
 def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

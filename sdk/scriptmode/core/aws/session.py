@@ -51,12 +51,11 @@ class Connection:
             hasattr(session, "client") and hasattr(session, "region_name")
         )
         if session is not None and (isinstance(session, type) or not is_session):
-            raise invalid(
-                "sagemaker_session",
-                f"is {session!r}",
-                "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker",
-            )
-        self._given = session
+            what = f"is {session!r}"
+            step = "give a boto3.Session, a scriptmode.Session or the session of an installed sagemaker"
+            raise invalid("sagemaker_session", what, step)
+        #: The session that was given; ``None`` for boto3's own settings.
+        self.given = session
         self._region = region
         self._boto_session = getattr(session, "boto_session", session)
         self._clients: dict[str, Any] = {}
@@ -69,51 +68,53 @@ class Connection:
         """The requested Region, else the session's; raises `CredentialsError` if none is set."""
         if self._region:
             return self._region
-        if self._given is not None:
+        if self.given is not None:
             region = getattr(self._boto_session, "region_name", None)
         else:
             # The common case, without importing boto3, which itself reads the first of the two alone.
-            region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name
+            region = (
+                os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self.boto_session.region_name
+            )
         if not region:
             raise CredentialsError(
-                "no AWS region is set", argument="region", advice="set AWS_DEFAULT_REGION or run 'aws configure'"
+                "no AWS region is set", "set AWS_DEFAULT_REGION or run 'aws configure'", argument="region"
             )
         return str(region)
 
     @property
-    def given(self) -> Any:
-        """The session that was given; ``None`` for boto3's own settings."""
-        return self._given
-
-    @property
     def boto_session(self) -> Any:
         """The boto3 session that clients are made from."""
-        return self._session()
+        if self._boto_session is None:
+            import boto3
+
+            with _settings_of("the AWS settings"):
+                self._boto_session = boto3.session.Session(region_name=self._region)
+        return self._boto_session
 
     @property
     def settings(self) -> Any:
         """The ``sagemaker_config`` of a ``sagemaker`` session; ``None`` if the config file must be read."""
-        return getattr(self._given, "sagemaker_config", None)
+        return getattr(self.given, "sagemaker_config", None)
 
     @property
     def default_bucket(self) -> str | None:
         """The bucket that a ``sagemaker`` session was created with; its own default would need calls."""
         for name in ("_default_bucket", "_default_bucket_name_override"):
-            if bucket := getattr(self._given, name, None):
+            if bucket := getattr(self.given, name, None):
                 return str(bucket)
         return None
 
     @property
     def default_bucket_prefix(self) -> str | None:
         """The prefix in the bucket that a ``sagemaker`` session was created with."""
-        prefix = getattr(self._given, "default_bucket_prefix", None)
+        prefix = getattr(self.given, "default_bucket_prefix", None)
         return str(prefix) if prefix else None
 
     def client(self, service: str) -> Any:
         """Return the boto3 client of a service, the same each time; raise `PlatformError` for wrong settings."""
         if service not in self._clients:
             own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
-            client = getattr(self._given, own, None) if own else None
+            client = getattr(self.given, own, None) if own else None
             with _settings_of(f"the connection to {service}"):
                 self._clients[service] = client or self._new_client(service)
         return self._clients[service]
@@ -124,6 +125,15 @@ class Connection:
 
         with translate_errors(subject):
             return call()
+
+    def list_all(self, subject: str, service: str, operation: str, key: str, arguments: Mapping[str, Any]) -> list[Any]:
+        """Return the entries ``key`` of all pages of an operation's answer."""
+
+        def read() -> list[Any]:
+            pages = self.client(service).get_paginator(operation).paginate(**arguments)
+            return [entry for page in pages for entry in page[key]]
+
+        return self.call(subject, read)
 
     @cached_property
     def s3(self) -> S3:
@@ -136,11 +146,7 @@ class Connection:
         """Return the settings that the session brings along, which errors call ``whose``, else the config files'."""
         if self.settings is not None:
             return parse_config(self.settings, whose)
-        return read_config(os.environ, self._read_bytes)
-
-    def _read_bytes(self, uri: str) -> bytes:
-        # The client is created for a config file in S3 only.
-        return self.s3.read_bytes(uri)
+        return read_config(os.environ, lambda uri: self.s3.read_bytes(uri))  # noqa: PLW0108 - `s3` makes a client
 
     def caller_identity(self) -> Mapping[str, str]:
         """Call GetCallerIdentity of STS: the account and the ARN of the credentials."""
@@ -156,22 +162,14 @@ class Connection:
     def credentials_source(self) -> str:
         """The source of boto3's credentials, such as ``env`` or ``shared-credentials-file``; "" without any."""
         with _settings_of("the AWS credentials"):
-            found = self._session().get_credentials()
+            found = self.boto_session.get_credentials()
         return str(found.method) if found is not None else ""
 
     def _new_client(self, service: str, settings: Mapping[str, Any] = _TIMEOUTS) -> Any:
         from botocore.config import Config
 
         warn_of_unknown_region(self.region)
-        return self._session().client(service, region_name=self.region, config=Config(**settings))
-
-    def _session(self) -> Any:
-        if self._boto_session is None:
-            import boto3
-
-            with _settings_of("the AWS settings"):
-                self._boto_session = boto3.session.Session(region_name=self._region)
-        return self._boto_session
+        return self.boto_session.client(service, region_name=self.region, config=Config(**settings))
 
 
 def _settings_of(what: str) -> AbstractContextManager[None]:

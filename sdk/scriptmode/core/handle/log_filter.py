@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which lines of a job's log are read.
-
-    Args:
-        hosts: Names of hosts; none means all of them.
-        tail: How many of the lines that each host has so far; ``None`` means all of them.
-
-    Raises:
-        SpecError: For an argument of another kind.
-    """
+    """The lines of a job's log to read: of some hosts (none: all), and the last ``tail`` that each has so far."""
 
     hosts: tuple[str, ...] = ()
     tail: int | None = None
@@ -55,17 +47,9 @@ def filtered_events(
     follow: bool,
     on_description: Callable[[JobDescription], None] | None = None,
 ) -> Iterator[LogEvent]:
-    """Return the log lines of job ``name`` that pass the filter, in the platform's order.
+    """Return the log lines of job ``name`` that pass the filter, as `Platform.log_events` does.
 
-    Args:
-        platform: The platform that has the job.
-        name: The job's name.
-        log_filter: The lines to read.
-        follow: Whether to wait for more lines until the job has ended.
-        on_description: Called with the job's description each time that following requests it.
-
-    Raises:
-        SpecError: For a host that the job does not have.
+    Raises `SpecError` for a host that the job does not have.
     """
     select = LineSelector(platform, name, log_filter)
     lines = platform.log_events(name, follow=follow, on_description=on_description)
@@ -73,18 +57,19 @@ def filtered_events(
 
 
 class LineSelector:
-    """Selection of a job's log lines by a filter, in the order in which they are read from the start.
-
-    Raises:
-        SpecError: For a host that the job does not have.
-    """
+    """Selection of a job's log lines by a filter, in the order in which they are read from the start."""
 
     def __init__(self, platform: Platform, name: str, log_filter: LogFilter) -> None:
         self._hosts = log_filter.hosts
         #: Lines of each host that are still to be passed over.
         self._skipped: Counter[str] = Counter()
         if log_filter.hosts:
-            _check_hosts(log_filter.hosts, platform.describe(name))
+            known = platform.describe(name).hosts
+            for host in log_filter.hosts if known else ():
+                if host not in known:
+                    existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+                    what = f"training job {name} has no host {host!r}"
+                    raise SpecError(what, f"it has {existing}", argument="hosts")
         if log_filter.tail is not None:
             # Read twice instead of stored: a log may be larger than the memory.
             events = platform.log_events(name, follow=False)
@@ -98,13 +83,3 @@ class LineSelector:
             self._skipped[event.host] -= not event.continues
             return False
         return not self._hosts or event.host in self._hosts
-
-
-def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:
-    known = description.hosts
-    for host in hosts:
-        if known and host not in known:
-            existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-            raise SpecError(
-                f"training job {description.name} has no host {host!r}", argument="hosts", advice=f"it has {existing}"
-            )

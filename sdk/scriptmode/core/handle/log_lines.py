@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from scriptmode.core.source.source_archive import Archive
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.service_values import LogEvent
 
@@ -26,12 +25,6 @@ _FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
 _SLOW_BYTES = 10**7
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
-
-
-def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
-    """Write the size and the URI of a source archive that was stored."""
-    files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
-    _say(f"source archive: {files}, {messages.format_bytes(len(archive.data))}, at {uri}", stream)
 
 
 class PackingLine:
@@ -48,20 +41,19 @@ class PackingLine:
 
     def packed(self, done: int) -> None:
         """Show how many bytes are packed."""
-        if time.monotonic() >= self._next:
-            self._show(f"packing the source: {messages.format_bytes(done)} of {messages.format_bytes(self._total)}")
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _REDRAW_SECONDS
+        total = messages.format_bytes(self._total)
+        self._line.show(f"packing the source: {messages.format_bytes(done)} of {total}")
+        if not (self._is_logged or self._line.is_shown):
+            self._is_logged = True
+            write_line(f"packing {total} of source code ...", sys.stderr)
 
     def store(self) -> None:
         """Show that the archive is being stored."""
         if self._total > _SLOW_BYTES:
             self._line.show("storing the source archive ...")
-
-    def _show(self, text: str) -> None:
-        self._next = time.monotonic() + _REDRAW_SECONDS
-        self._line.show(text)
-        if not (self._is_logged or self._line.is_shown):
-            self._is_logged = True
-            _say(f"packing {messages.format_bytes(self._total)} of source code ...", sys.stderr)
 
     def __enter__(self) -> Self:
         return self
@@ -70,20 +62,10 @@ class PackingLine:
         self._line.clear()
 
 
-def write_line(text: str, stream: TextIO | None = None) -> None:
-    """Write a message as one line."""
-    _say(text, stream)
-
-
-def started(name: str, stream: TextIO | None = None) -> None:
-    """Write the name of a new job, by which other processes find it."""
-    _say(f"training job {name} started", stream)
-
-
 def warn(warnings: Iterable[str], stream: TextIO | None = None) -> None:
     """Write what was found before a job starts, a line each."""
     for text in warnings:
-        _say(text, stream)
+        write_line(text, stream)
 
 
 def ended(description: JobDescription, stream: TextIO | None = None) -> None:
@@ -96,7 +78,7 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     elif is_billed and billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.model_uri}" if description.model_uri else ""
-    _say(f"training job {description.name}: {how}{model}", stream)
+    write_line(f"training job {description.name}: {how}{model}", stream)
 
 
 def left_running(name: str, queue_position: int = 0, stream: TextIO | None = None) -> None:
@@ -130,12 +112,13 @@ class StatusLines:
             line = f"{transition.status}: {transition.message}".rstrip(": ")
             # Once a status has passed, its message lacks what a scheduler said of it meanwhile.
             if not self._last.startswith(line):
-                _say(f"-- {line}", self._stream)
+                write_line(f"-- {line}", self._stream)
                 self._last = line
         self._shown = len(transitions)
 
 
-def _say(text: str, stream: TextIO | None) -> None:
+def write_line(text: str, stream: TextIO | None = None) -> None:
+    """Write a message as one line."""
     out = sys.stdout if stream is None else stream
     _write(f"{terminal_text.sanitize(text) if out.isatty() else text}\n", out)
 

@@ -60,17 +60,13 @@ def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: flo
         except TransientError as error:
             if clock.now() < deadline:
                 raise
-            raise WaitTimeoutError(
-                f"training job {name} could not be asked within {timeout} s ({error})",
-                advice="it is still running: wait again",
-            ) from error
+            what = f"training job {name} could not be asked within {timeout} s ({error})"
+            raise WaitTimeoutError(what, "it is still running: wait again") from error
         if description.has_ended:
             return description
         if clock.now() >= deadline:
-            raise WaitTimeoutError(
-                f"training job {name} is {description.status} ({description.secondary}) after {timeout} s",
-                advice="it is still running: wait again or stop it",
-            )
+            what = f"training job {name} is {description.status} ({description.secondary}) after {timeout} s"
+            raise WaitTimeoutError(what, "it is still running: wait again or stop it")
         clock.sleep(min(pause, deadline - clock.now()))
 
 
@@ -125,8 +121,8 @@ def _failed(
     body = summary if is_in_log else _whole_text(failure, reason)
     lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
     host = f" --host {failure.host}" if failure.host else ""
-    rows = [("hint", failure.hint)] if failure.hint else []
-    rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
+    rows = [("hint", failure.hint), ("whole log", _whole_log(name, failure.host, platform))]
+    rows = [*(row for row in rows if row[1]), ("log", f"scriptmode logs {name}{host}")]
     rows += [("warning", each) for each in describe_events(name, platform)]
     if may_succeed_again(failure):
         # Another run has the same source, without later corrections.
@@ -153,15 +149,12 @@ def _whole_text(failure: Failure, reason: str) -> str:
     return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 
 
-def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:
-    """Return the location of the failed host's log; of the first host's where no host is named."""
-    try:
+def _whole_log(name: str, host: str, platform: Platform) -> str:
+    """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
+    with suppress(ScriptmodeError):
         places = platform.log_locations(name)
-    except ScriptmodeError:
-        # The outcome is reported without it.
-        return []
-    place = places.get(host) or next(iter(places.values()), "")
-    return [("whole log", place)] if place else []
+        return places.get(host) or next(iter(places.values()), "")
+    return ""
 
 
 def _stopped(description: JobDescription) -> TrainingJobStopped:

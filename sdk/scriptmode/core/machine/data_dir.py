@@ -28,10 +28,8 @@ def default_data_dir() -> Path:
 
         return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
     except RuntimeError as error:
-        raise DataError(
-            f"there is no data directory: {str(error).rstrip('.')}",
-            advice=f"set HOME or {DATA_DIR_VARIABLE} to an absolute path",
-        ) from error
+        what = f"there is no data directory: {str(error).rstrip('.')}"
+        raise DataError(what, f"set HOME or {DATA_DIR_VARIABLE} to an absolute path") from error
 
 
 def _without_file(data_dir: Path) -> Path:
@@ -41,7 +39,7 @@ def _without_file(data_dir: Path) -> Path:
             break
     if each.exists() and not each.is_dir():
         what = "which is a file" if each == data_dir else f"but {str(each)!r} is a file"
-        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", advice="set the variable to a directory")
+        raise DataError(f"{DATA_DIR_VARIABLE} is {str(data_dir)!r}, {what}", "set the variable to a directory")
     return data_dir
 
 
@@ -77,7 +75,5 @@ def close_to_others(folder: Path) -> None:
 def unwritable_error(data_dir: Path, error: OSError | ValueError) -> DataError:
     """Return the error for a data directory that cannot be written."""
     reason = getattr(error, "strerror", None) or error
-    return DataError(
-        f"the data directory {data_dir} cannot be written: {reason}",
-        advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
-    )
+    what = f"the data directory {data_dir} cannot be written: {reason}"
+    return DataError(what, f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}")

@@ -17,12 +17,9 @@ _NAME = "scriptmode"
 
 
 def install_command(extra: str = "", *, python: str = "", options: str = "") -> str:
-    """Return the pip command that installs scriptmode from where this one came from.
+    """Return the pip command that installs scriptmode, with an extra of pyproject.toml, from where this one came from.
 
-    Args:
-        extra: One of the extras of pyproject.toml.
-        python: The interpreter to install for; "" is the one of ``pip`` on PATH.
-        options: More options of pip.
+    ``python`` is the interpreter to install for; "" is the one of ``pip`` on PATH.
     """
     pip = f"{shlex.quote(python)} -m pip" if python else "pip"
     return " ".join(filter(None, (pip, "install", options, *_requirement(f"[{extra}]" if extra else ""))))

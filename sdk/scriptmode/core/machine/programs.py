@@ -94,8 +94,7 @@ def _wait(process: subprocess.Popen[bytes], left: float, seconds: float) -> int:
     try:
         return process.wait(max(left, 0.0))
     except subprocess.TimeoutExpired:
-        message = f"it did not end within {seconds:g} s"
-        raise TimeoutError(message) from None
+        raise TimeoutError(f"it did not end within {seconds:g} s") from None
 
 
 def _text(file: IO[bytes]) -> str:

@@ -26,13 +26,13 @@ def parse_yaml(name: str, content: str | bytes, error: Callable[..., SpecError] 
         return yaml.load(content, Loader=_loader())  # noqa: S506 - a SafeLoader
     except _RefusedError as refused:
         what, advice = refused.args
-        raise error(f"{name} is refused: {what}", advice=advice) from None
+        raise error(f"{name} is refused: {what}", advice) from None
     except RecursionError as problem:
-        raise error(f"{name} is refused: its values are nested too deeply", advice="use fewer levels") from problem
+        raise error(f"{name} is refused: its values are nested too deeply", "use fewer levels") from problem
     # ValueError: bytes that are not text, and values such as the date 2020-13-45.
     except (yaml.YAMLError, ValueError) as problem:
         what = f"{name} is not valid YAML: {_syntax_error_text(problem)}"
-        raise error(what, advice="correct the file") from problem
+        raise error(what, "correct the file") from problem
 
 
 @cache

@@ -22,6 +22,8 @@ from scriptmode.core.text.messages import suggest_similar
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scriptmode.core.platforms.base import Platform, TuningService
     from scriptmode.platforms.local import LocalPlatform
 
@@ -36,20 +38,21 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
     """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
-        raise SpecError(
-            f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts",
-            argument="instance_type",
-            advice="use one",
-        )
+        what = f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts"
+        raise SpecError(what, "use one", argument="instance_type")
     if all(kind.is_local for kind in kinds):
-        if session is not None and not _is_for_this_machine(session):
+        is_scheduled = any(kind.is_scheduled for kind in kinds)
+        # Hosts of this machine have boto3's own settings for S3.
+        has_own_settings = not getattr(session, "local_mode", False) and getattr(session, "uses_own_settings", True)
+        if session is not None and has_own_settings:
+            where = "a Slurm cluster" if is_scheduled else "this machine"
             raise invalid(
                 "sagemaker_session",
-                f"is {session!r}, but instance_type {instance_types[0]!r} {_runs_where(kinds)}, "
+                f"is {session!r}, but instance_type {instance_types[0]!r} runs on {where}, "
                 "with boto3's own settings for S3",
                 "leave sagemaker_session out",
             )
-        return slurm_platform() if any(kind.is_scheduled for kind in kinds) else local_platform()
+        return slurm_platform() if is_scheduled else local_platform()
     return sagemaker_platform(session)
 
 
@@ -58,11 +61,7 @@ def find_job_platform(job_name: str, session: object = None) -> Platform:
 
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
     """
-    platform = session_platform(session)
-    if session is not None:
-        platform.describe(job_name)
-        return platform
-    return local_platform_or(platform, job_name)
+    return _find_platform(session, lambda platform: platform.describe(job_name))
 
 
 def local_platform_or(other: Platform, job_name: str) -> Platform:
@@ -70,22 +69,39 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
 
     Where ``other`` is a local platform with a data directory of its own, it alone is asked.
     """
+    return _local_platform_or(other, lambda platform: platform.describe(job_name))
+
+
+def find_tuning_platform(name: str, session: object = None) -> Platform:
+    """Return the platform that has a tuning job, as `find_job_platform` does for a training job."""
+    return _find_platform(session, lambda platform: tuning_service(platform).describe(name))
+
+
+def _find_platform(session: object, describe: Callable[[Platform], object]) -> Platform:
+    platform = session_platform(session)
+    if session is None:
+        return _local_platform_or(platform, describe)
+    describe(platform)
+    return platform
+
+
+def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) -> Platform:
     here = local_platform() if _runs_local_jobs() else other
     if isinstance(other, type(here)):
-        other.describe(job_name)
+        describe(other)
         return other
     try:
-        here.describe(job_name)
+        describe(here)
     except JobNotFoundError as not_here:
         try:
-            other.describe(job_name)
+            describe(other)
         except JobNotFoundError as error:
             what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
-            raise JobNotFoundError(what, advice=not_here.advice) from error
+            raise JobNotFoundError(what, not_here.advice) from error
         except PlatformError as error:
             if isinstance(error, CredentialsError):
                 what = f"{not_here.message} (Amazon SageMaker was not asked: {error})"
-                raise JobNotFoundError(what, advice=not_here.advice) from error
+                raise JobNotFoundError(what, not_here.advice) from error
             what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker could not be asked: {error.message}"
             raise type(error)(what, argument=error.argument, advice=error.advice) from error
         return other
@@ -128,7 +144,7 @@ def require_local_jobs() -> None:
         raise SpecError(
             "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
             f"{sys.platform!r}",
-            advice="train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
+            "train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
             "(scriptmode list --platform sagemaker)",
         )
 
@@ -172,42 +188,8 @@ def tuning_service(platform: Platform) -> TuningService:
     raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
 
 
-def find_tuning_platform(name: str, session: object = None) -> Platform:
-    """Return the platform that has a tuning job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
-
-    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked, or this machine alone.
-    """
-    if session is None and _runs_local_jobs():
-        here = local_platform()
-        try:
-            tuning_service(here).describe(name)
-        except JobNotFoundError as not_here:
-            try:
-                return _session_with_tuning_job(name, session)
-            except PlatformError as error:
-                what = f"{not_here.message}; Amazon SageMaker has none of that name either, or did not answer: {error}"
-                raise JobNotFoundError(what, advice=not_here.advice) from error
-        return here
-    return _session_with_tuning_job(name, session)
-
-
-def _session_with_tuning_job(name: str, session: object) -> Platform:
-    platform = session_platform(session)
-    tuning_service(platform).describe(name)
-    return platform
-
-
 def _runs_local_jobs() -> bool:
     return sys.platform.startswith("linux")
-
-
-def _is_for_this_machine(session: object) -> bool:
-    """Return whether hosts of this machine see S3 as the session does: they have boto3's own settings."""
-    return bool(getattr(session, "local_mode", False)) or not getattr(session, "uses_own_settings", True)
-
-
-def _runs_where(kinds: set[HostKind]) -> str:
-    return "runs on a Slurm cluster" if any(kind.is_scheduled for kind in kinds) else "runs on this machine"
 
 
 def _kind(instance_type: str) -> HostKind:

@@ -109,16 +109,12 @@ def parse_channel(channel: Mapping[str, Any]) -> Channel:
     return unchecked(Channel, name=channel["ChannelName"], source=source)
 
 
-def _parse_group(group: Mapping[str, Any]) -> InstanceGroup:
-    return unchecked(InstanceGroup, **parse_fields(_GROUP_FIELDS, group))
-
-
 _CHANNELS = Conversion(
     lambda value: [render_channel(each) for each in value], lambda value: tuple(map(parse_channel, value))
 )
 _GROUPS = Conversion(
     lambda value: [render_fields(_GROUP_FIELDS, each) for each in value],
-    lambda value: tuple(map(_parse_group, value)),
+    lambda value: tuple(unchecked(InstanceGroup, **parse_fields(_GROUP_FIELDS, each)) for each in value),
 )
 
 

@@ -34,7 +34,7 @@ def parse_inputs(inputs: object) -> tuple[Channel, ...]:
         for name, value in inputs.items():
             if (own := _channel_name(value)) not in (None, name):
                 what = f"inputs[{name!r}] has another name, channel_name={own!r}"
-                raise SpecError(what, argument="inputs", advice="use the same name")
+                raise SpecError(what, "use the same name", argument="inputs")
         return tuple(Channel(name, _parse_one(f"inputs[{name!r}]", value)) for name, value in inputs.items())
     if isinstance(inputs, (list, tuple)):
         return _parse_list(inputs)
@@ -46,13 +46,10 @@ def _parse_list(inputs: Sequence[object]) -> tuple[Channel, ...]:
     for index, value in enumerate(inputs):
         where, name = f"inputs[{index}]", _channel_name(value)
         if name is None:
-            raise SpecError(
-                f"{where} is {value!r}, which has no channel_name",
-                argument="inputs",
-                advice="give a dict of inputs by channel",
-            )
+            what = f"{where} is {value!r}, which has no channel_name"
+            raise SpecError(what, "give a dict of inputs by channel", argument="inputs")
         if name in channels:
-            raise SpecError(f"inputs has the channel {name!r} twice", argument="inputs", advice="rename one")
+            raise SpecError(f"inputs has the channel {name!r} twice", "rename one", argument="inputs")
         channels[name] = Channel(name, _parse_one(where, value))
     return tuple(channels.values())
 
@@ -76,9 +73,9 @@ def _parse_one(where: str, value: object) -> Input:
         return _parse_shape(where, value)
     raise SpecError(
         f"{where} is {value!r}",
-        argument="inputs",
-        advice="give a path, a URI such as 's3://bucket/train', a TrainingInput or a FileSystemInput"
+        "give a path, a URI such as 's3://bucket/train', a TrainingInput or a FileSystemInput"
         + ("" if where != "inputs" else ", or a dict of them by channel"),
+        argument="inputs",
     )
 
 
@@ -92,7 +89,7 @@ def _parse_shape(where: str, value: Any) -> Input:
     source = channel.get("DataSource")
     if not isinstance(source, dict) or not source:
         advice = "give an S3 URI, a path, an S3DataSource or a FileSystemDataSource"
-        raise SpecError(f"{where} data_source is {value.data_source!r}", argument="inputs", advice=advice)
+        raise SpecError(f"{where} data_source is {value.data_source!r}", advice, argument="inputs")
     # InputData has a source itself, Channel a DataSource of which one member is set.
     for member, mark in _SOURCE_MARKS.items():
         if mark in source:
@@ -114,11 +111,8 @@ def parse_source(where: str, channel: Mapping[str, Any]) -> Input:
     """Return the input of a request's Channel; raise `SpecError` for a data source other than S3 or a file system."""
     kind, given = parse_input(channel)
     if kind is None:
-        raise SpecError(
-            f"{where} has the data source {', '.join(channel['DataSource'])}",
-            argument="inputs",
-            advice="give S3 or file system data",
-        )
+        what = f"{where} has the data source {', '.join(channel['DataSource'])}"
+        raise SpecError(what, "give S3 or file system data", argument="inputs")
     return kind(**given)
 
 

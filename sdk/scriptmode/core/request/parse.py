@@ -16,15 +16,7 @@ from scriptmode.core.spec.distribution import KINDS, parse_distribution
 from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.core.spec.job_request import ABSENT, Correction, JobRequest
 from scriptmode.core.spec.names import base_of_job
-from scriptmode.core.spec.training_job import (
-    RESERVED_TAGS,
-    Algorithm,
-    Limits,
-    Monitoring,
-    Network,
-    Output,
-    Resources,
-)
+from scriptmode.core.spec.training_job import RESERVED_TAGS, Algorithm, Limits, Monitoring, Network, Output, Resources
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
@@ -81,9 +73,7 @@ def parse_request(request: Mapping[str, Any]) -> JobRequest:
 
 def make_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
     """Return the request of a spec as a value, with its additional fields."""
-    if spec.additional_fields:
-        return parse_request(render(spec, context))
-    return to_request(spec, context)
+    return parse_request(render(spec, context)) if spec.additional_fields else to_request(spec, context)
 
 
 def as_job_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:
@@ -99,7 +89,10 @@ def parse_description(response: Mapping[str, Any]) -> JobDescription:
         status=JobStatus(response["TrainingJobStatus"]),
         arn=response.get("TrainingJobArn", ""),
         secondary=response.get("SecondaryStatus", ""),
-        transitions=tuple(_transition(each) for each in response.get("SecondaryStatusTransitions") or ()),
+        transitions=tuple(
+            Transition(each["Status"], each.get("StartTime"), each.get("EndTime"), each.get("StatusMessage") or "")
+            for each in response.get("SecondaryStatusTransitions") or ()
+        ),
         failure_reason=response.get("FailureReason") or "",
         model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
         respond=lambda: response,
@@ -150,15 +143,6 @@ def _without_empty(value: Any, shape: str) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def _transition(transition: Mapping[str, Any]) -> Transition:
-    return Transition(
-        transition["Status"],
-        transition.get("StartTime"),
-        transition.get("EndTime"),
-        transition.get("StatusMessage") or "",
-    )
-
-
 def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
     """Return the keyword arguments of an `Estimator` that would start the described job again, without its inputs.
 
@@ -187,8 +171,9 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     for name, uri in job.model_uris.items():
         found.update(model_uri=uri, model_channel_name=name)
     has_script = bool(job.program) and job.source_uri is not None
-    parameters = _decoded(job.hyperparameters) if has_script else dict(job.hyperparameters)
-    own = {key for key in parameters if has_script and _is_own(key)}
+    parameters = {key: job.parameter(key) if has_script else text for key, text in job.hyperparameters.items()}
+    others = (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
+    own = {key for key in parameters if has_script and (key.startswith(contract.RESERVED_PREFIX) or key in others)}
     found["hyperparameters"] = {key: each for key, each in parameters.items() if key not in own}
     kept = {key: job.hyperparameters[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
     found["additional_request_fields"] = {**_others(job), **({"HyperParameters": kept} if kept else {})} or None
@@ -227,14 +212,6 @@ def _others(job: JobRequest) -> dict[str, Any]:
         if path == ("ResourceConfig", "InstancePreferences"):
             target.update(InstanceType=None, InstanceCount=None)
     return kept
-
-
-def _decoded(encoded: Mapping[str, str]) -> dict[str, Any]:
-    return {key: contract.decode(text) for key, text in encoded.items()}
-
-
-def _is_own(key: str) -> bool:
-    return key.startswith(contract.RESERVED_PREFIX) or key in (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
 
 
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:

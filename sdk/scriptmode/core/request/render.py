@@ -98,7 +98,7 @@ def _environment(spec: TrainingJobSpec) -> dict[str, str]:
         settings.read(variables)
     except settings.SettingError as error:
         what = f"environment[{error.name!r}] is {error.value!r}"
-        raise SpecError(what, argument="environment", advice=f"give {error.allowed}") from error
+        raise SpecError(what, f"give {error.allowed}", argument="environment") from error
     return variables
 
 
@@ -154,11 +154,8 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
         elif merged[key] != value:
             # Values of these maps may be secrets.
             said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
-            raise SpecError(
-                f"additional_request_fields and the estimator's arguments both say {path}{key}{said}",
-                argument="additional_request_fields",
-                advice="say it by the argument alone",
-            )
+            what = f"additional_request_fields and the estimator's arguments both say {path}{key}{said}"
+            raise SpecError(what, "say it by the argument alone", argument="additional_request_fields")
     return merged
 
 
@@ -169,27 +166,30 @@ def check_taken_out(arguments: Iterable[str], additional: object) -> None:
         for key in row.path.split("."):
             value = value.get(key, ABSENT) if isinstance(value, dict) else value
         if value is None and additional is not None:
-            raise invalid(
-                row.argument,
-                f"sets {row.path}, which additional_request_fields takes out of the request",
-                "set additional_request_fields first, without it",
-            )
+            what = f"sets {row.path}, which additional_request_fields takes out of the request"
+            raise invalid(row.argument, what, "set additional_request_fields first, without it")
 
 
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:
     encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
+        source = context.source_uri
+        if spec.network.isolation and source is not None:
+            source = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{source.rsplit('/', 1)[-1]}"
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,
-            contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, context),
+            contract.SUBMIT_DIRECTORY: source,
             **({contract.ARGUMENTS: list(spec.script.arguments)} if spec.script.arguments else {}),
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: context.job_name,
             contract.REGION: context.region,
             **_distribution(spec.distribution),
         }
-        model_dir = _model_dir(spec, context.job_name, output_path)
-        if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
+        model_dir = spec.model_dir
+        if model_dir is True:
+            with_mpi = isinstance(spec.distribution, MPI)
+            model_dir = derived_model_dir(output_path, context.job_name, with_mpi=with_mpi)
+        if model_dir is not False and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_limits(encoded)
@@ -207,12 +207,6 @@ def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, .
     return tuple(channels)
 
 
-def _source_for_the_host(spec: TrainingJobSpec, context: RenderContext) -> str | None:
-    if not spec.network.isolation or context.source_uri is None:
-        return context.source_uri
-    return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{context.source_uri.rsplit('/', 1)[-1]}"
-
-
 def _distribution(distribution: Distribution | None) -> dict[str, Any]:
     """Return the hyperparameters of a distribution; images without roles read the groups that train together."""
     if distribution is None:
@@ -225,16 +219,6 @@ def _distribution(distribution: Distribution | None) -> dict[str, Any]:
     return {**fields, contract.DISTRIBUTION_INSTANCE_GROUPS: groups} if groups else fields
 
 
-def _model_dir(spec: TrainingJobSpec, job_name: str, output_path: str) -> str | None:
-    if isinstance(spec.model_dir, str):
-        return spec.model_dir
-    if not spec.model_dir:
-        return None
-    return derived_model_dir(output_path, job_name, with_mpi=isinstance(spec.distribution, MPI))
-
-
 def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:
     """Return ``--model_dir`` as the TensorFlow estimator gives it: on the host under MPI, else below the output."""
-    if with_mpi:
-        return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
-    return f"{output_path}/{job_name}/model"
+    return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}" if with_mpi else f"{output_path}/{job_name}/model"

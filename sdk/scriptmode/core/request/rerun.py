@@ -44,11 +44,8 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     job's name, become the new job's. Raises `SpecError` for a change that the job cannot have.
     """
     job = parse_request(described_fields(description))
-    new = (
-        _NAMES.fresh(names.base_of_job(job.name))
-        if changes.job_name is None
-        else names.check_job_name(changes.job_name)
-    )
+    given = changes.job_name
+    new = _NAMES.fresh(names.base_of_job(job.name)) if given is None else names.check_job_name(given)
     rules = rules_of_next_job(job.monitoring.debug_rules, job.name)
     return render_request(
         replace(
@@ -84,11 +81,8 @@ def _resources(job: JobRequest, count: object) -> Resources:
         return job.resources
     count = whole_number("instance_count", count, 1)
     if job.resources.instance_groups:
-        raise invalid(
-            "instance_count",
-            f"is {count}, but training job {job.name} has instance groups",
-            f"set the instance_groups of Estimator.attach({job.name!r}) and fit it",
-        )
+        what = f"is {count}, but training job {job.name} has instance groups"
+        raise invalid("instance_count", what, f"set the instance_groups of Estimator.attach({job.name!r}) and fit it")
     return changed(job.resources, instance_count=count)
 
 

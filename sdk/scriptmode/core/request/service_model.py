@@ -146,7 +146,7 @@ def raise_problems(why: str, found: Sequence[Problem]) -> None:
     """Raise `RequestError` for the problems of a request, if there are any; it names the argument of a single one."""
     if len(found) == 1:
         problem = found[0]
-        raise RequestError(f"{why}: {problem.text}", argument=problem.argument or None, advice=problem.advice)
+        raise RequestError(f"{why}: {problem.text}", problem.advice, argument=problem.argument or None)
     if found:
         listed = "\n".join(f"- {problem}" for problem in found)
         raise RequestError(f"{why}:\n{listed}")
@@ -211,7 +211,9 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
 
 
 def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
-    shown = _show(path, value)
+    shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
+    if path.startswith(_UNSHOWN):
+        shown = f"a value of {len(str(value)):,} characters"
     if "enum" in shape and value not in shape["enum"]:
         yield _problem(path, f"{path} is {shown}", did_you_mean(value, shape["enum"]) or _SEE)
         return
@@ -229,10 +231,3 @@ def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem
 
 def _with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
-def _show(path: str, value: object) -> str:
-    if path.startswith(_UNSHOWN):
-        return f"a value of {len(str(value)):,} characters"
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -7,7 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
-from scriptmode.core.request.fields import argument_of
+from scriptmode.core.request.fields import argument_of, without_empty
 from scriptmode.core.spec import hyperparameters
 from scriptmode.core.spec.names import base_of_tuning_job
 from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
@@ -54,37 +54,28 @@ def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> d
     }
     config: dict[str, Any] = {
         "Strategy": spec.strategy,
-        "StrategyConfig": spec.strategy_config or None,
-        "HyperParameterTuningJobObjective": {"Type": spec.objective_type, "MetricName": spec.objective},
-        "ResourceLimits": {key: value for key, value in limits.items() if value is not None},
-        "ParameterRanges": ranges,
+        "StrategyConfig": spec.strategy_config,
+        _OBJECTIVE: {"Type": spec.objective_type, "MetricName": spec.objective},
+        "ResourceLimits": limits,
         "TrainingJobEarlyStoppingType": spec.early_stopping,
-        "TuningJobCompletionCriteria": spec.completion_criteria or None,
+        "TuningJobCompletionCriteria": spec.completion_criteria,
         "RandomSeed": spec.random_seed,
     }
     request = {
         "HyperParameterTuningJobName": training["TrainingJobName"],
-        "HyperParameterTuningJobConfig": {key: value for key, value in config.items() if value is not None},
-        DEFINITION: _shared_fields(training),
+        _CONFIG: {**without_empty(config), "ParameterRanges": ranges},
+        DEFINITION: {**_shared_fields(training), **({"StaticHyperParameters": static} if static else {})},
+        "WarmStartConfig": spec.warm_start,
+        "Autotune": {"Mode": "Enabled"} if spec.autotune else None,
+        "Tags": training.get("Tags"),
     }
-    if static:
-        request[DEFINITION]["StaticHyperParameters"] = static
-    if spec.warm_start:
-        request["WarmStartConfig"] = spec.warm_start
-    if spec.autotune:
-        request["Autotune"] = {"Mode": "Enabled"}
-    if training.get("Tags"):
-        request["Tags"] = training["Tags"]
-    return copy.deepcopy(request)
+    return copy.deepcopy({key: value for key, value in request.items() if value})
 
 
 def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the static hyperparameters, and the service's ParameterRanges."""
-    for name in spec.ranges:
-        if name in given:
-            warnings.warn(
-                f"hyperparameters[{name!r}] is not used: hyperparameter_ranges has {name!r} too", stacklevel=5
-            )
+    for name in (name for name in spec.ranges if name in given):
+        warnings.warn(f"hyperparameters[{name!r}] is not used: hyperparameter_ranges has {name!r} too", stacklevel=5)
     static = {name: value for name, value in given.items() if name not in spec.ranges}
     is_script = contract.PROGRAM in given
     ranges: dict[str, Any] = render_ranges(spec.ranges, script_mode=is_script)
@@ -203,14 +194,9 @@ def render_ranges(ranges: Mapping[str, ParameterRange], *, script_mode: bool) ->
             found.setdefault("CategoricalParameterRanges", []).append({"Name": name, "Values": values})
             continue
         is_integer = isinstance(each, IntegerParameter)
-        convert = int if is_integer else float
+        low, high = map(int if is_integer else float, (each.min_value, each.max_value))
         found.setdefault("IntegerParameterRanges" if is_integer else "ContinuousParameterRanges", []).append(
-            {
-                "Name": name,
-                "MinValue": str(convert(each.min_value)),
-                "MaxValue": str(convert(each.max_value)),
-                "ScalingType": each.scaling_type,
-            }
+            {"Name": name, "MinValue": str(low), "MaxValue": str(high), "ScalingType": each.scaling_type}
         )
     return found
 
@@ -224,9 +210,7 @@ def _encode_values(name: str, parameter: CategoricalParameter, *, script_mode: b
         texts = [encode({name: text}, script_mode=True)[name] for text in texts]
     for index, text in enumerate(texts):
         if text in texts[:index]:
-            raise SpecError(
-                f"{argument} has the value {text} twice", argument="hyperparameter_ranges", advice="keep one"
-            )
+            raise SpecError(f"{argument} has the value {text} twice", "keep one", argument="hyperparameter_ranges")
     return texts
 
 
@@ -260,12 +244,11 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
 def _parse_ranges(ranges: Mapping[str, Any], *, script_mode: bool) -> dict[str, ParameterRange]:
     """Return the ranges of a service's ParameterRanges by the names of their hyperparameters."""
     found: dict[str, ParameterRange] = {}
-    for each in ranges.get("IntegerParameterRanges") or ():
-        low, high = int(each["MinValue"]), int(each["MaxValue"])
-        found[each["Name"]] = IntegerParameter(low, high, each.get("ScalingType", "Auto"))
-    for each in ranges.get("ContinuousParameterRanges") or ():
-        bounds = float(each["MinValue"]), float(each["MaxValue"])
-        found[each["Name"]] = ContinuousParameter(*bounds, each.get("ScalingType", "Auto"))
+    kinds: dict[str, Any] = {"Integer": (int, IntegerParameter), "Continuous": (float, ContinuousParameter)}
+    for kind, (convert, make) in kinds.items():
+        for each in ranges.get(f"{kind}ParameterRanges") or ():
+            bounds = convert(each["MinValue"]), convert(each["MaxValue"])
+            found[each["Name"]] = make(*bounds, each.get("ScalingType", "Auto"))
     for each in ranges.get("CategoricalParameterRanges") or ():
         values = map(contract.decode, each["Values"]) if script_mode else each["Values"]
         found[each["Name"]] = CategoricalParameter(list(values))

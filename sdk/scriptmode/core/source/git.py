@@ -57,10 +57,14 @@ def checkout(source: GitSource, *, timeout: float = 600.0) -> Iterator[Path]:
     git's own message, also if all of it takes longer than ``timeout`` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as directory:
-        git = _Git(source, directory, timeout)
-        tree = Path(directory, "tree")
+        deadline, tree = time.monotonic() + timeout, Path(directory, "tree")
         for commands in _attempts(source):
-            code, output = git.run(commands)
+            try:
+                code, output = _run(source, commands, directory, deadline)
+            except TimeoutError as error:
+                what = f"git did not fetch {source.repo!r} within {timeout:g} s and was stopped"
+                step = "try again, or clone it yourself and pass source_dir"
+                raise SourceError(what, step, argument="git_config") from error
             if code == 0:
                 break
             # Each kind of server refuses single commits in its own words. Rejected credentials are not sent again.
@@ -85,45 +89,27 @@ def _attempts(source: GitSource) -> Iterator[Commands]:
     yield (*_CLONE, "--no-checkout", "--", source.repo, "tree"), (*_CHECKOUT, source.commit, "--")
 
 
-class _Git:
-    """The ``git`` program in a directory, with one deadline for all its calls."""
+def _run(source: GitSource, commands: Commands, directory: str, deadline: float) -> tuple[int, str]:
+    """Run git until a call fails; return its exit code and output; raise ``TimeoutError`` at the deadline."""
+    from scriptmode.core.machine.programs import run_program
 
-    def __init__(self, source: GitSource, directory: str, timeout: float) -> None:
-        self._program = shutil.which("git") or ""
-        if not self._program:
-            raise SourceError(
-                f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it",
-                argument="git_config",
-                advice="install it (apt install git, dnf install git, brew install git, https://git-scm.com)",
-            )
-        self._source = source
-        self._directory = directory
-        self._timeout = timeout
-        self._deadline = time.monotonic() + timeout
-        self._environment = {name: text for name, text in os.environ.items() if name not in _REPOSITORY_VARIABLES}
-        self._environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
-        if source.login is not None:
-            self._environment.update(_login_variables(source, self._environment))
-
-    def run(self, commands: Commands) -> tuple[int, str]:
-        """Run git until a call fails; return its exit code and output. Raise `SourceError` at the deadline."""
-        from scriptmode.core.machine.programs import run_program
-
-        code, output = 0, ""
-        for arguments in commands:
-            argv = (self._program, "-c", "submodule.recurse=false", *arguments)
-            try:
-                done = run_program(argv, self._deadline - time.monotonic(), cwd=self._directory, env=self._environment)
-            except TimeoutError as error:
-                raise SourceError(
-                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped",
-                    argument="git_config",
-                    advice="try again, or clone it yourself and pass source_dir",
-                ) from error
-            code, output = done.code, done.output + done.errors
-            if code:
-                break
-        return code, output
+    program = shutil.which("git")
+    if program is None:
+        what = f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it"
+        step = "install it (apt install git, dnf install git, brew install git, https://git-scm.com)"
+        raise SourceError(what, step, argument="git_config")
+    environment = {name: text for name, text in os.environ.items() if name not in _REPOSITORY_VARIABLES}
+    environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
+    if source.login is not None:
+        environment.update(_login_variables(source, environment))
+    code, output = 0, ""
+    for arguments in commands:
+        argv = (program, "-c", "submodule.recurse=false", *arguments)
+        done = run_program(argv, deadline - time.monotonic(), cwd=directory, env=environment)
+        code, output = done.code, done.output + done.errors
+        if code:
+            break
+    return code, output
 
 
 def _login_variables(source: GitSource, environment: Mapping[str, str]) -> dict[str, str]:
@@ -156,7 +142,7 @@ def _error(source: GitSource, output: str) -> SourceError:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     reason = " | ".join(lines[-5:]) or "git printed no reason"
     message = f"git could not fetch {source.repo!r}{at}: {reason}"
-    return SourceError(message, argument="git_config", advice=_advice(source, output))
+    return SourceError(message, _advice(source, output), argument="git_config")
 
 
 def _advice(source: GitSource, output: str) -> str:

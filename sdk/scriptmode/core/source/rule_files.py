@@ -51,11 +51,7 @@ def add_rule_files(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFi
             uri = uri[: -len(own[0].path.relative_to(source).as_posix()) - 1]
         return {**rule, "RuleParameters": {**parameters, PARAMETER: uri}}
 
-    monitoring = replace(
-        spec.monitoring,
-        debug_rules=tuple(map(with_uri, spec.monitoring.debug_rules)),
-        profiler_rules=tuple(map(with_uri, spec.monitoring.profiler_rules)),
-    )
+    monitoring = spec.monitoring.with_rules(with_uri)
     return (replace(spec, monitoring=monitoring), tuple(files)) if files else (spec, ())
 
 
@@ -70,8 +66,8 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
         what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()})"
         raise SourceError(
             f"rule {rule!r}: source {source!r} {what}",
+            did_you_mean_path(root) or "give the rule's Python file, or the s3:// URI of a stored one",
             argument="rules",
-            advice=did_you_mean_path(root) or "give the rule's Python file, or the s3:// URI of a stored one",
         )
     digest = hashlib.sha256()
     for name, data in found.items():

@@ -110,11 +110,6 @@ class _Member:
         return (self.is_folder and other.is_folder) or self.path.samefile(other.path)
 
 
-def remote_uri(script: Script) -> str | None:
-    """Return the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
-    return script.source_dir if script.is_packed else None
-
-
 def read_source(script: Script) -> Source:
     """Return the files of the script's directory and dependencies; only of a small source is any read.
 
@@ -187,11 +182,11 @@ def _within(folder: Path, script: Script) -> Script:
                 directory.stat(value)
         except beneath.EscapeError as error:
             raise SourceError(
-                f"{argument} {value!r} is outside the Git repository", argument=argument, advice="give a path within it"
+                f"{argument} {value!r} is outside the Git repository", "give a path within it", argument=argument
             ) from error
         except OSError as error:
             raise SourceError(
-                f"{argument} {value!r} is not in the Git repository", argument=argument, advice=did_you_mean_path(path)
+                f"{argument} {value!r} is not in the Git repository", did_you_mean_path(path), argument=argument
             ) from error
         return str(path)
 
@@ -209,11 +204,8 @@ def _members(script: Script) -> dict[str, _Member]:
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
         if path.is_dir():
-            raise SourceError(
-                f"entry_point {script.entry_point!r} is a directory",
-                argument="entry_point",
-                advice="name the file that is to be run",
-            )
+            what = f"entry_point {script.entry_point!r} is a directory"
+            raise SourceError(what, "name the file that is to be run", argument="entry_point")
         _require_file(path, "entry_point", script.entry_point)
         members[path.name] = _Member(path)
     else:
@@ -221,16 +213,19 @@ def _members(script: Script) -> dict[str, _Member]:
     for dependency in script.dependencies:
         for name, member in _dependency(dependency).items():
             if not members.setdefault(name, member).is_same(member):
-                raise SourceError(
-                    f"dependency {dependency!r} and the source directory both have {name!r}",
-                    argument="dependencies",
-                    advice="rename one of them",
-                )
+                what = f"dependency {dependency!r} and the source directory both have {name!r}"
+                raise SourceError(what, "rename one of them", argument="dependencies")
     return members
 
 
 def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> Archive:
-    data = _archive(members, progress or (lambda _: None))
+    buffer = io.BytesIO()
+    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
+    counted = _Counted(progress)
+    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(members):
+            _add(tar, name, members[name], counted)
+    data = buffer.getvalue()
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
@@ -255,43 +250,31 @@ def _existing(path: Path, argument: str, value: str) -> Path:
     if path.exists():
         return path
     advice = did_you_mean_path(path) or "correct it"
-    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()})", argument=argument, advice=advice)
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()})", advice, argument=argument)
 
 
 def _source_root(script: Script) -> Path:
     source_dir = str(script.source_dir)
     root = _existing(Path(source_dir), "source_dir", source_dir)
     if not root.is_dir():
-        raise SourceError(
-            f"source_dir {source_dir!r} is not a directory",
-            argument="source_dir",
-            advice="for one file, give entry_point alone",
-        )
+        what = f"source_dir {source_dir!r} is not a directory"
+        raise SourceError(what, "for one file, give entry_point alone", argument="source_dir")
     entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
     if entry.is_absolute() and base in entry.parents:
         inside = str(entry.relative_to(base))
-        raise SourceError(
-            f"entry_point {script.entry_point!r} is an absolute path",
-            argument="entry_point",
-            advice=f"name it within source_dir: {inside!r}",
-        )
+        what = f"entry_point {script.entry_point!r} is an absolute path"
+        raise SourceError(what, f"name it within source_dir: {inside!r}", argument="entry_point")
     try:
         with _opened(root) as directory:
             is_file = stat.S_ISREG(directory.stat(script.entry_point).st_mode)
     except beneath.EscapeError as error:
-        raise SourceError(
-            f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}",
-            argument="entry_point",
-            advice="name a file in it",
-        ) from error
+        what = f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}"
+        raise SourceError(what, "name a file in it", argument="entry_point") from error
     except OSError:
         is_file = False
     if not is_file:
-        raise SourceError(
-            f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}",
-            argument="entry_point",
-            advice=did_you_mean_path(root / entry) or "name a file in it",
-        )
+        what = f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
+        raise SourceError(what, did_you_mean_path(root / entry) or "name a file in it", argument="entry_point")
     return root
 
 
@@ -312,9 +295,7 @@ def _dependency(value: str) -> dict[str, _Member]:
 def _require_file(path: Path, argument: str, value: str) -> None:
     """Raise `SourceError` for a FIFO, which would be waited for without end, and for a device."""
     if not path.is_file():
-        raise SourceError(
-            f"{argument} {value!r} is not a regular file", argument=argument, advice="name the file itself"
-        )
+        raise SourceError(f"{argument} {value!r} is not a regular file", "name the file itself", argument=argument)
 
 
 def _tree(root: Path) -> dict[str, _Member]:
@@ -326,21 +307,16 @@ def _tree(root: Path) -> dict[str, _Member]:
     names = list(_walk(root, "", rule))
     secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
     if secrets:
-        raise SourceError(
-            f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}",
-            argument="source_dir",
-            advice=f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same",
-        )
+        what = f"source directory {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}"
+        step = f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+        raise SourceError(what, step, argument="source_dir")
     return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 
 
 def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
     if below.count("/") > _DEEPEST:
-        raise SourceError(
-            f"source directory {str(root)!r} has more than {_DEEPEST} directories in each other",
-            argument="source_dir",
-            advice=f"name {below[:40]!r} in {IGNORE_FILE}",
-        )
+        what = f"source directory {str(root)!r} has more than {_DEEPEST} directories in each other"
+        raise SourceError(what, f"name {below[:40]!r} in {IGNORE_FILE}", argument="source_dir")
     for path in sorted((root / below).iterdir(), key=lambda each: each.name):
         relative = f"{below}{path.name}"
         if _left_out(path) or rule(f"{relative}/" if path.is_dir() else relative):
@@ -381,22 +357,19 @@ def _check_link(root: Path, path: Path) -> None:
     except beneath.EscapeError as error:
         raise SourceError(
             f"symbolic link {str(path)!r} leaves the source directory (to {str(path.readlink())!r})",
+            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
             argument="source_dir",
-            advice=f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
         ) from error
     except OSError as error:
         reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
-        raise SourceError(
-            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}",
-            argument="source_dir",
-            advice=f"remove the link, or name it in {IGNORE_FILE}",
-        ) from error
+        what = f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}"
+        raise SourceError(what, f"remove the link, or name it in {IGNORE_FILE}", argument="source_dir") from error
     if is_above:
         raise SourceError(
             f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a directory that the link itself is in: "
             "packing it would never end",
+            f"remove the link, or name it in {IGNORE_FILE}",
             argument="source_dir",
-            advice=f"remove the link, or name it in {IGNORE_FILE}",
         )
 
 
@@ -412,50 +385,39 @@ def _ignore_rules(root: Path) -> _Rule:
         spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise SourceError(
-            f"{str(rules)!r} has a line that is not a pattern: {error}",
-            argument="source_dir",
-            advice="correct or remove it",
+            f"{str(rules)!r} has a line that is not a pattern: {error}", "correct or remove it", argument="source_dir"
         ) from error
     return lambda name: spec.check_file(name).include
 
 
-def _archive(members: Mapping[str, _Member], progress: Progress) -> bytes:
-    buffer = io.BytesIO()
-    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
-    done = 0
-    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name in sorted(members):
-            done = _add(tar, name, members[name], _Counted(done, progress))
-    return buffer.getvalue()
-
-
 class _Counted:
-    """A file that reports how many bytes of all files have been read."""
+    """One file after another, and a report of how many bytes of all have been read."""
 
-    def __init__(self, done: int, progress: Progress) -> None:
-        self.done = done
+    file: BinaryIO
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._done = 0
         self._progress = progress
-        self.file: BinaryIO = io.BytesIO()
 
     def read(self, size: int) -> bytes:
         """Read as a file does."""
         data = self.file.read(size)
-        self.done += len(data)
-        self._progress(self.done)
+        self._done += len(data)
+        if self._progress is not None:
+            self._progress(self._done)
         return data
 
 
-def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> int:
-    """Add a file or an empty directory; return the bytes of files so far."""
+def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> None:
+    """Add a file or an empty directory."""
     if member.is_folder:
         info = tarfile.TarInfo(name.rstrip("/"))
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(info)
-        return counted.done
+        return
     with member.open() as counted.file:
         status = os.fstat(counted.file.fileno())
         info = tarfile.TarInfo(name)
         info.size = status.st_size
         info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
         tar.addfile(info, counted)  # type: ignore[arg-type] # it calls `read` alone
-    return counted.done

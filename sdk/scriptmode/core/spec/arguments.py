@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from scriptmode.core.spec.inputs import absolute_file_uri
 from scriptmode.core.spec.names import base_of_image
-from scriptmode.core.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
-from scriptmode.core.spec.versions import version_numbers
-from scriptmode.core.text.messages import Problem, suggest_similar, validate_keys
+from scriptmode.core.spec.training_job import RESERVED_TAGS, InstanceGroup
+from scriptmode.core.text.messages import suggest_similar, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    import os
-
     from scriptmode.core.spec.job_request import JobRequest
 
 #: The SageMaker SDK's words for ``logs``, and whether each shows the log.
@@ -26,104 +23,6 @@ LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
 #: The types of values that are passed as they are, as an error says them; every other is a dict.
 _KINDS = {bool: "True or False", int: "a whole number", str: "a string"}
-#: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
-_SIMILAR = 0.85
-
-
-class Arguments:
-    """An object whose constructor's arguments can be read, and be set until the next ``fit``."""
-
-    def _construct(self, arguments: dict[str, Any]) -> None:
-        """Set this object to what the constructor makes of ``arguments``."""
-        raise NotImplementedError
-
-    def _shown(self, name: str, value: Any) -> Any:  # noqa: ARG002 - for those that show something else
-        """Return what an argument reads as, given its value."""
-        return value
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an argument of the constructor; called for names that are not attributes otherwise."""
-        given = self.__dict__.get("_arguments", {})
-        if name in given:
-            return self._shown(name, given[name])
-        from scriptmode.core.spec import older_names
-
-        if given and name in older_names.ATTRIBUTES:
-            return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
-        hint = older_names.MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
-        raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
-        given = self.__dict__.get("_arguments", {})
-        if given and name not in given and self._is_new(name):
-            from scriptmode.core.spec import older_names
-
-            if name in older_names.RENAMED:
-                name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
-            elif hint := suggest_similar(name, given, cutoff=_SIMILAR):
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
-        if name in given:
-            self._construct({**given, name: value})
-        else:
-            object.__setattr__(self, name, value)
-
-    def _is_new(self, name: str) -> bool:
-        return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
-
-
-def script(
-    entry_point: str | os.PathLike[str] | None,
-    source_dir: str | os.PathLike[str] | None,
-    dependencies: Iterable[str] | None,
-    *,
-    git_config: object,
-    log_level: int,
-    program_arguments: Iterable[str] | None,
-) -> Script | None:
-    """Parse the arguments that name the script; without ``entry_point`` the image has its own program."""
-    if entry_point is None:
-        if source_dir is not None or dependencies or program_arguments or git_config is not None:
-            raise SpecError(
-                "source_dir, dependencies, arguments and git_config need entry_point",
-                argument="source_dir",
-                advice="give it: the file in source_dir that is run",
-            )
-        return None
-    if re.match(r"[a-z][a-z0-9+.-]*://", str(entry_point)):
-        what = f"is {str(entry_point)!r}, but a script is a file of this machine"
-        raise invalid("entry_point", what, "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it")
-    folder = None if source_dir is None else str(source_dir)
-    git = None
-    if git_config is not None:
-        from scriptmode.core.spec.git_source import parse_git_config
-
-        git = parse_git_config(git_config)
-    return Script(
-        str(entry_point),
-        folder,
-        texts("dependencies", dependencies),
-        log_level,
-        git,
-        texts("arguments", program_arguments),
-    )
-
-
-def reports_metrics(framework_version: str | None) -> bool:
-    """Return whether AWS's image of that TensorFlow reports metrics: 1.15 and later (SageMaker SDK)."""
-    return version_numbers(framework_version or "0") >= (1, 15)
-
-
-def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parse additional fields of the request; ``None`` as a field's value takes the field out of it."""
-    return copied("additional_request_fields", value)
-
-
-def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
-    """Parse the pretrained model."""
-    if uri is None:
-        return None
-    return PretrainedModel(str(uri)) if channel_name is None else PretrainedModel(str(uri), channel_name)
 
 
 def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
@@ -213,7 +112,7 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
-        return _checked_tags([(key, each) for key, each in value.items()])
+        return _checked_tags(list(value.items()))
     if isinstance(value, Mapping):
         value = [value]
     try:
@@ -233,9 +132,7 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
     keys = [key for key, _ in pairs]
     for key, value in pairs:
         if value is None:
-            raise SpecError(
-                f"tags[{key!r}] is None", argument="tags", advice="give a string, '' for a tag without a value"
-            )
+            raise SpecError(f"tags[{key!r}] is None", "give a string, '' for a tag without a value", argument="tags")
         if keys.count(key) > 1:
             raise invalid("tags", f"has the key {key!r} {keys.count(key)} times", "a job has each once")
         if str(key).lower().startswith(RESERVED_TAGS):
@@ -275,19 +172,17 @@ def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
         return ()
     if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
         raise invalid("instance_groups", f"is {value!r}", "give a list of InstanceGroup")
-    found = []
-    for group in value:
-        if not isinstance(group, InstanceGroup):
-            group = _instance_group(group)  # noqa: PLW2901 - the SageMaker SDK's class becomes ours
-        found.append(group)
+    found = tuple(map(_instance_group, value))
     if not found:
         raise invalid(
             "instance_groups", "is empty", "give at least one InstanceGroup, or instance_type and instance_count"
         )
-    return tuple(found)
+    return found
 
 
 def _instance_group(group: Any) -> InstanceGroup:
+    if isinstance(group, InstanceGroup):
+        return group
     try:
         return InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
     except AttributeError as error:

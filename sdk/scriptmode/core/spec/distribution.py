@@ -17,6 +17,10 @@ from scriptmode_runtime.contract import ROLES
 SINGLE_HOST_ROLES = ("master", "chief", "evaluator")
 
 
+def _error(what: str, advice: str = "") -> SpecError:
+    return SpecError(what, advice, argument="distribution")
+
+
 @suggest_fields
 @dataclass(frozen=True)
 class ParameterServer:
@@ -50,37 +54,22 @@ class ParameterServer:
     chief: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("coordinator", "chief"):
-            if not isinstance(getattr(self, name), bool):
-                raise SpecError(
-                    f"ParameterServer {name} is {getattr(self, name)!r}",
-                    argument="distribution",
-                    advice="give True or False",
-                )
+        _require_bool(self, "coordinator")
+        _require_bool(self, "chief")
         if self.chief and self.coordinator:
-            raise SpecError(
-                "ParameterServer has chief=True, but a coordinator is always the chief",
-                argument="distribution",
-                advice="leave chief out",
-            )
+            raise _error("ParameterServer has chief=True, but a coordinator is always the chief", "leave chief out")
         if self.chief and self.roles:
-            raise SpecError(
-                "ParameterServer chief=True and roles both say what the first trainer is",
-                argument="distribution",
-                advice="say it in roles",
-            )
+            raise _error("ParameterServer chief=True and roles both say what the first trainer is", "say it in roles")
         known = [role for role in ROLES if role != "master" or not self.coordinator]
         _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
         if self.roles and len(leads) != 1:
             none = f"no {'chief' if self.coordinator else 'chief or master'}; give it a group of one host"
             named = "both 'master' and 'chief'; keep one" if leads else none
-            raise SpecError(f"ParameterServer roles names {named}", argument="distribution")
+            raise _error(f"ParameterServer roles names {named}")
         if "master" in leads and "evaluator" in self.roles:
-            raise SpecError(
-                "ParameterServer roles names 'master' and 'evaluator'",
-                argument="distribution",
-                advice="a master evaluates itself, call it 'chief'",
+            raise _error(
+                "ParameterServer roles names 'master' and 'evaluator'", "a master evaluates itself, call it 'chief'"
             )
 
 
@@ -130,27 +119,17 @@ class MPI:
     bind_gpus: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.bind_gpus, bool):
-            raise SpecError(
-                f"MPI bind_gpus is {self.bind_gpus!r}", argument="distribution", advice="give True or False"
-            )
+        _require_bool(self, "bind_gpus")
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
-            raise SpecError(
-                f"MPI custom_mpi_options is {self.custom_mpi_options!r}",
-                argument="distribution",
-                advice="give one string of mpirun options",
-            )
+            raise _error(f"MPI custom_mpi_options is {self.custom_mpi_options!r}", "give one string of mpirun options")
         import shlex
 
         try:
             shlex.split(self.custom_mpi_options)
         except ValueError as error:
-            raise SpecError(
-                f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split into words: {error}",
-                argument="distribution",
-                advice="close the quote, or end it without a backslash",
-            ) from error
+            what = f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split into words: {error}"
+            raise _error(what, "close the quote, or end it without a backslash") from error
 
 
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]
@@ -267,11 +246,7 @@ def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
     if kind in UNSUPPORTED:
         reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
-        raise SpecError(
-            f"distribution[{kind!r}] {reason}, which is not supported",
-            argument="distribution",
-            advice=UNSUPPORTED[kind],
-        )
+        raise _error(f"distribution[{kind!r}] {reason}, which is not supported", UNSUPPORTED[kind])
     if kind == "horovod":
         raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
     validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
@@ -288,90 +263,61 @@ def _is_disabled(options: object) -> bool:
 def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribution | None:
     make, _, known = KINDS[kind]
     if not isinstance(options, Mapping):
-        raise SpecError(
-            f"distribution[{kind!r}] is {options!r}",
-            argument="distribution",
-            advice="give a dict such as {'enabled': True}",
-        )
+        raise _error(f"distribution[{kind!r}] is {options!r}", "give a dict such as {'enabled': True}")
     validate_keys(f"distribution[{kind!r}]", options, ["enabled", *known], argument="distribution")
     switch = options.get("enabled")
     if not isinstance(switch, bool):
-        raise SpecError(
-            f"distribution[{kind!r}]['enabled'] is {switch!r}", argument="distribution", advice="give True or False"
-        )
+        raise _error(f"distribution[{kind!r}]['enabled'] is {switch!r}", "give True or False")
     arguments: dict[str, Any] = {key: options[key] for key in known if key in options}
     parsed = make(**arguments, instance_groups=groups)
     return parsed if switch else None
 
 
+def _require_bool(value: Distribution, name: str) -> None:
+    given = getattr(value, name)
+    if not isinstance(given, bool):
+        raise _error(f"{type(value).__name__} {name} is {given!r}", "give True or False")
+
+
 def _group_names(groups: object, what: str = "distribution['instance_groups']") -> tuple[str, ...]:
     if isinstance(groups, str) or not hasattr(groups, "__iter__"):
-        raise SpecError(
-            f"{what} is {groups!r}", argument="distribution", advice="give a list of instance groups or their names"
-        )
+        raise _error(f"{what} is {groups!r}", "give a list of instance groups or their names")
     return tuple(str(getattr(group, "instance_group_name", group)) for group in groups)
 
 
 def _validate_roles(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
     """Validate a value's evaluator and roles; store the roles as names of groups, in TensorFlow's order."""
     kind = type(value).__name__
-    if not isinstance(value.evaluator, bool):
-        raise SpecError(
-            f"{kind} evaluator is {value.evaluator!r}", argument="distribution", advice="give True or False"
-        )
+    _require_bool(value, "evaluator")
     roles = _named_roles(f"{kind} roles", value.roles or {}, known)
     object.__setattr__(value, "roles", {role: roles[role] for role in ROLES if role in roles})
     if not roles:
         return
     if value.instance_groups:
-        raise SpecError(
-            f"{kind} roles and instance_groups both say which groups train together",
-            argument="distribution",
-            advice="keep roles",
-        )
+        raise _error(f"{kind} roles and instance_groups both say which groups train together", "keep roles")
     if value.evaluator:
-        raise SpecError(
-            f"{kind} evaluator=True and roles both say where the evaluator is",
-            argument="distribution",
-            advice="give it a group in roles",
-        )
+        raise _error(f"{kind} evaluator=True and roles both say where the evaluator is", "give it a group in roles")
     for role in needed:
         if role not in roles:
-            raise SpecError(
-                f"{kind} roles names no {role!r}, which this cluster needs",
-                argument="distribution",
-                advice="give it a group",
-            )
+            raise _error(f"{kind} roles names no {role!r}, which this cluster needs", "give it a group")
 
 
 def _named_roles(what: str, roles: object, known: list[str]) -> dict[str, tuple[str, ...]]:
     if not isinstance(roles, Mapping):
-        raise SpecError(
-            f"{what} is {roles!r}",
-            argument="distribution",
-            advice="give a dict of roles and groups, such as {'chief': 'one', 'ps': 'two'}",
-        )
+        raise _error(f"{what} is {roles!r}", "give a dict of roles and groups, such as {'chief': 'one', 'ps': 'two'}")
     named: dict[str, tuple[str, ...]] = {}
     role_of: dict[str, str] = {}
     for role, groups in roles.items():
         if role not in known:
-            raise SpecError(
-                f"{what} has no role {role!r}", argument="distribution", advice=did_you_mean(str(role), known)
-            )
+            raise _error(f"{what} has no role {role!r}", did_you_mean(str(role), known))
         is_one = isinstance(groups, str) or hasattr(groups, "instance_group_name")
         named[role] = _group_names((groups,) if is_one else groups, f"{what}[{role!r}]")
         if not named[role]:
-            raise SpecError(
-                f"{what}[{role!r}] is {groups!r}",
-                argument="distribution",
-                advice="give an instance group, its name, or a list of them",
-            )
+            raise _error(f"{what}[{role!r}] is {groups!r}", "give an instance group, its name, or a list of them")
         for group in named[role]:
             if group in role_of:
-                raise SpecError(
-                    f"{what} names {group!r} twice, for {role_of[group]!r} and {role!r}",
-                    argument="distribution",
-                    advice="a host has one role",
+                raise _error(
+                    f"{what} names {group!r} twice, for {role_of[group]!r} and {role!r}", "a host has one role"
                 )
             role_of[group] = role
     return named

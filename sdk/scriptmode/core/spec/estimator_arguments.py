@@ -5,6 +5,7 @@ line come from the fields of `EstimatorArguments`.
 """
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
@@ -20,11 +21,14 @@ from scriptmode.core.spec.training_job import (
     Monitoring,
     Network,
     Output,
+    PretrainedModel,
     Resources,
     Script,
     TrainingJobSpec,
     require_bool,
 )
+from scriptmode.core.spec.versions import version_numbers
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from typing import Callable, Concatenate, ParamSpec
@@ -111,42 +115,38 @@ class EstimatorArguments:
     def to_spec(
         self, *, base_job_name: str, gives_model_dir: bool, stores_metrics: bool, ignore_config_defaults: bool
     ) -> TrainingJobSpec:
-        """Return the job, without its inputs.
+        """Return the job, without its inputs; raise `SpecError` for arguments that cannot make one.
 
-        Args:
-            base_job_name: The beginning of job names where no argument gives one.
-            gives_model_dir: Whether the script gets ``--model_dir`` where the argument was left out.
-            stores_metrics: Whether metrics are stored where the argument was left out, for a framework version that
-                reports them.
-            ignore_config_defaults: Whether the defaults of the SageMaker config file are ignored.
-
-        Raises:
-            SpecError: For arguments that cannot make a job.
+        The first three say what holds where an argument was left out: the beginning of job names, whether the script
+        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them.
         """
         return TrainingJobSpec(
             base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
             role=self.role,
             resources=self._resources(),
             algorithm=self._algorithm(),
-            script=arguments.script(
-                self.entry_point,
-                self.source_dir,
-                self.dependencies,
-                git_config=self.git_config,
-                log_level=self.container_log_level,
-                program_arguments=self.arguments,
-            ),
-            model=arguments.model(self.model_uri, self.model_channel_name),
+            script=self._script(),
+            model=self._model(),
             distribution=parse_distribution(self.distribution),
             hyperparameters=arguments.copied("hyperparameters", self.hyperparameters),
             environment=None if self.environment is None else arguments.copied("environment", self.environment),
             output=self._output(),
-            limits=self._limits(),
-            network=self._network(),
+            limits=Limits(
+                max_run=Limits.max_run if self.max_run is None else self.max_run,
+                max_wait=self.max_wait,
+                use_spot_instances=self.use_spot_instances,
+                max_retry_attempts=self.max_retry_attempts,
+            ),
+            network=Network(
+                subnets=arguments.texts("subnets", self.subnets),
+                security_group_ids=arguments.texts("security_group_ids", self.security_group_ids),
+                isolation=self.enable_network_isolation,
+                encrypt_traffic=self.encrypt_inter_container_traffic,
+            ),
             plain_fields=self._plain_fields(stores_metrics=stores_metrics),
             monitoring=self._monitoring(),
             tags=arguments.tags(self.tags),
-            additional_fields=arguments.additional_fields(self.additional_request_fields),
+            additional_fields=arguments.copied("additional_request_fields", self.additional_request_fields),
             model_dir=arguments.model_dir(gives_model_dir if self.model_dir is None else self.model_dir),
             ignore_config_defaults=ignore_config_defaults,
         )
@@ -172,6 +172,34 @@ class EstimatorArguments:
             py_version=self.py_version,
         )
 
+    def _script(self) -> Optional[Script]:
+        if self.entry_point is None:
+            if self.source_dir is not None or self.dependencies or self.arguments or self.git_config is not None:
+                what = "source_dir, dependencies, arguments and git_config need entry_point"
+                raise SpecError(what, "give it: the file in source_dir that is run", argument="source_dir")
+            return None
+        if re.match(r"[a-z][a-z0-9+.-]*://", str(self.entry_point)):
+            what = f"is {str(self.entry_point)!r}, but a script is a file of this machine"
+            step = "download it, or give source_dir='s3://.../sourcedir.tar.gz' that has it"
+            raise invalid("entry_point", what, step)
+        git = None
+        if self.git_config is not None:
+            from scriptmode.core.spec.git_source import parse_git_config
+
+            git = parse_git_config(self.git_config)
+        return Script(
+            str(self.entry_point),
+            None if self.source_dir is None else str(self.source_dir),
+            arguments.texts("dependencies", self.dependencies),
+            self.container_log_level,
+            git,
+            arguments.texts("arguments", self.arguments),
+        )
+
+    def _model(self) -> Optional[PretrainedModel]:
+        channel = PretrainedModel.channel_name if self.model_channel_name is None else self.model_channel_name
+        return None if self.model_uri is None else PretrainedModel(str(self.model_uri), channel)
+
     def _output(self) -> Output:
         return Output(
             path=_absolute(self.output_path),
@@ -180,22 +208,6 @@ class EstimatorArguments:
             code_location=_absolute(self.code_location),
             checkpoint_uri=_absolute(self.checkpoint_s3_uri),
             checkpoint_local_path=self.checkpoint_local_path,
-        )
-
-    def _limits(self) -> Limits:
-        return Limits(
-            max_run=Limits.max_run if self.max_run is None else self.max_run,
-            max_wait=self.max_wait,
-            use_spot_instances=self.use_spot_instances,
-            max_retry_attempts=self.max_retry_attempts,
-        )
-
-    def _network(self) -> Network:
-        return Network(
-            subnets=arguments.texts("subnets", self.subnets),
-            security_group_ids=arguments.texts("security_group_ids", self.security_group_ids),
-            isolation=self.enable_network_isolation,
-            encrypt_traffic=self.encrypt_inter_container_traffic,
         )
 
     def _monitoring(self) -> Monitoring:
@@ -216,7 +228,8 @@ class EstimatorArguments:
         plain = [each for each in fields(self) if _PLAIN in each.metadata]
         given = {each.name: arguments.of_type(each.name, getattr(self, each.name), each.type) for each in plain}
         if self.enable_sagemaker_metrics is None and stores_metrics:
-            given["enable_sagemaker_metrics"] = arguments.reports_metrics(self.framework_version) or None
+            # AWS's images with TensorFlow 1.15 and later report metrics (SageMaker SDK).
+            given["enable_sagemaker_metrics"] = version_numbers(self.framework_version or "0") >= (1, 15) or None
         return {name: value for name, value in given.items() if value is not None}
 
 

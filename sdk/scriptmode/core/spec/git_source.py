@@ -66,12 +66,10 @@ def parse_git_config(value: object) -> GitSource | None:
 
     Raises `SpecError` for unknown keys, wrong types, unsupported URLs, and credentials that the URL does not use.
     """
-    if value is None:
+    if value is None or value == {}:
         return None
     if not isinstance(value, Mapping):
         raise invalid("git_config", f"is a {type(value).__name__}", "pass a dict such as {'repo': 'https://...'}")
-    if not value:
-        return None
     validate_keys("git_config", value, _KEYS, argument="git_config")
     for key, content in value.items():
         # Values are not shown: they may be secrets.
@@ -110,7 +108,7 @@ def _check_repo(repo: str) -> str:
 
 
 def _wrong(key: str, what: str, advice: str) -> SpecError:
-    return SpecError(f"git_config[{key!r}] {what}", argument="git_config", advice=advice)
+    return SpecError(f"git_config[{key!r}] {what}", advice, argument="git_config")
 
 
 def _without_login(text: str) -> str:

@@ -90,11 +90,7 @@ HostKind.CLOUD = HostKind(
     runs_images=True,
     runs_scripts=False,
 )
-_KINDS = {
-    LOCAL_PROCESS: HostKind.PROCESS,
-    **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER),
-    SLURM: HostKind.SLURM,
-}
+_KINDS = {LOCAL_PROCESS: HostKind.PROCESS, **dict.fromkeys(LOCAL_CONTAINER, HostKind.CONTAINER), SLURM: HostKind.SLURM}
 
 
 def instance_kind(instance_type: str) -> HostKind:

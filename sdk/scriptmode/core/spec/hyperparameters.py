@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 KEYS_LIMIT, KEY_LIMIT, VALUE_LIMIT = 100, 256, 2500
 
 
+def _error(what: str, advice: str) -> SpecError:
+    return SpecError(what, advice, argument="hyperparameters")
+
+
 def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
     """Return hyperparameters as strings: JSON in script mode, ``str()`` without a script.
 
@@ -25,17 +29,9 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
     encoded = {}
     for key, value in values.items():
         if not isinstance(key, str) or not key:
-            raise SpecError(
-                f"hyperparameter name {key!r} is not a string of at least one character",
-                argument="hyperparameters",
-                advice="name it",
-            )
+            raise _error(f"hyperparameter name {key!r} is not a string of at least one character", "name it")
         if script_mode and key.startswith(contract.RESERVED_PREFIX):
-            raise SpecError(
-                f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}",
-                argument="hyperparameters",
-                advice="rename it",
-            )
+            raise _error(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}", "rename it")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 
@@ -43,65 +39,38 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
 def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
     """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
     if len(encoded) > KEYS_LIMIT:
-        raise SpecError(
-            f"{len(encoded)} hyperparameters, with those of script mode",
-            argument="hyperparameters",
-            advice=f"the service accepts {KEYS_LIMIT}: put the others in a file in source_dir",
-        )
+        what = f"{len(encoded)} hyperparameters, with those of script mode"
+        raise _error(what, f"the service accepts {KEYS_LIMIT}: put the others in a file in source_dir")
     for key, text in encoded.items():
         if len(key) > KEY_LIMIT:
-            raise SpecError(
-                f"hyperparameter name {key[:40]!r}... has {len(key)} characters",
-                argument="hyperparameters",
-                advice=f"shorten it to {KEY_LIMIT}",
-            )
+            raise _error(f"hyperparameter name {key[:40]!r}... has {len(key)} characters", f"shorten it to {KEY_LIMIT}")
         if len(text) > VALUE_LIMIT:
-            raise SpecError(
-                f"hyperparameter {key!r} has {len(text)} characters when encoded",
-                argument="hyperparameters",
-                advice=f"the service accepts {VALUE_LIMIT}. Put it in a file in source_dir",
-            )
+            what = f"hyperparameter {key!r} has {len(text)} characters when encoded"
+            raise _error(what, f"the service accepts {VALUE_LIMIT}. Put it in a file in source_dir")
     return dict(encoded)
 
 
 def _encode_json(key: str, value: object) -> str:
     if isinstance(value, str) and "\0" in value:
-        raise SpecError(
-            f"hyperparameter {key!r} has a NUL character, which no argument can have",
-            argument="hyperparameters",
-            advice="remove it",
-        )
+        raise _error(f"hyperparameter {key!r} has a NUL character, which no argument can have", "remove it")
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
         if isinstance(value, float):
-            raise SpecError(
-                f"hyperparameter {key!r} is {shown}, which JSON does not have",
-                argument="hyperparameters",
-                advice="give a finite number",
+            raise _error(
+                f"hyperparameter {key!r} is {shown}, which JSON does not have", "give a finite number"
             ) from error
         if hasattr(value, "tolist"):
-            raise SpecError(
-                f"hyperparameter {key!r} is {shown}",
-                argument="hyperparameters",
-                advice="give its .tolist(), or put it in a file",
-            ) from error
-        raise SpecError(
-            f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}",
-            argument="hyperparameters",
-            advice="give text, numbers, lists or dicts",
-        ) from error
+            raise _error(f"hyperparameter {key!r} is {shown}", "give its .tolist(), or put it in a file") from error
+        what = f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}"
+        raise _error(what, "give text, numbers, lists or dicts") from error
 
 
 def _encode_text(key: str, value: object) -> str:
     plain = _plain(value)
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise SpecError(
-            f"hyperparameter {key!r} is {value!r}, which is not finite",
-            argument="hyperparameters",
-            advice="give a number, or a string",
-        )
+        raise _error(f"hyperparameter {key!r} is {value!r}, which is not finite", "give a number, or a string")
     return str(plain)
 
 

@@ -30,9 +30,14 @@ DEFAULT_CHANNEL = "training"
 MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 
-def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise SpecError(f"{owner} {argument} is {value!r}", argument="inputs", advice=did_you_mean(str(value), known))
+def _error(what: str, advice: str) -> SpecError:
+    return SpecError(what, advice, argument="inputs")
+
+
+def _check_choice(given: object, argument: str, known: tuple[str, ...], *, optional: bool = False) -> None:
+    value = getattr(given, argument)
+    if value not in known and not (optional and value is None):
+        raise _error(f"{type(given).__name__} {argument} is {value!r}", did_you_mean(str(value), known))
 
 
 @suggest_fields
@@ -94,37 +99,26 @@ class TrainingInput:
         if self.distribution is None:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
-            raise SpecError(
-                "TrainingInput target_attribute_name is for AutoML jobs",
-                argument="inputs",
-                advice="leave it out of a training job's",
-            )
-        _check_choice("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
-        _check_choice("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
-        if self.compression is not None:
-            _check_choice("TrainingInput", "compression", self.compression, ("None", "Gzip"))
-        if self.record_wrapping is not None:
-            _check_choice("TrainingInput", "record_wrapping", self.record_wrapping, ("None", "RecordIO"))
-        if self.input_mode is not None:
-            _check_choice("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
+            raise _error("TrainingInput target_attribute_name is for AutoML jobs", "leave it out of a training job's")
+        _check_choice(self, "distribution", DISTRIBUTIONS)
+        _check_choice(self, "s3_data_type", DATA_TYPES)
+        _check_choice(self, "compression", ("None", "Gzip"), optional=True)
+        _check_choice(self, "record_wrapping", ("None", "RecordIO"), optional=True)
+        _check_choice(self, "input_mode", INPUT_MODES, optional=True)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
-            raise SpecError(
+            raise _error(
                 f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
-                argument="inputs",
-                advice="both are lists of names, put one string into a list too",
+                "both are lists of names, put one string into a list too",
             )
         if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
-            raise SpecError(
-                "TrainingInput of an AugmentedManifestFile needs attribute_names",
-                argument="inputs",
-                advice="give the attributes to read",
+            raise _error(
+                "TrainingInput of an AugmentedManifestFile needs attribute_names", "give the attributes to read"
             )
         if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
-            raise SpecError(
+            raise _error(
                 "TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
                 f"{self.s3_data_type!r}",
-                argument="inputs",
-                advice="correct it or leave attribute_names out",
+                "correct it or leave attribute_names out",
             )
         object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
@@ -168,19 +162,11 @@ class TrainingInput:
 
     def _copy_access(self) -> None:
         if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
-            raise SpecError(
-                f"TrainingInput shuffle_config is {self.shuffle_config!r}",
-                argument="inputs",
-                advice="give ShuffleConfig(seed)",
-            )
+            raise _error(f"TrainingInput shuffle_config is {self.shuffle_config!r}", "give ShuffleConfig(seed)")
         for name in ("hub_access_config", "model_access_config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):
-                raise SpecError(
-                    f"TrainingInput {name} is {value!r}",
-                    argument="inputs",
-                    advice="give a dict of the service's fields",
-                )
+                raise _error(f"TrainingInput {name} is {value!r}", "give a dict of the service's fields")
             object.__setattr__(self, name, None if value is None else dict(value))
 
 
@@ -207,14 +193,11 @@ class FileSystemInput:
     content_type: str | None = None
 
     def __post_init__(self) -> None:
-        _check_choice("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
-        _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
+        _check_choice(self, "file_system_type", ("EFS", "FSxLustre"))
+        _check_choice(self, "file_system_access_mode", ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
-            raise SpecError(
-                f"FileSystemInput directory_path is {self.directory_path!r}",
-                argument="inputs",
-                advice=f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}",
-            )
+            what = f"FileSystemInput directory_path is {self.directory_path!r}"
+            raise _error(what, f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}")
 
     @property
     def config(self) -> dict[str, Any]:
@@ -247,10 +230,8 @@ class Channel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _CHANNEL_NAME.fullmatch(self.name):
-            raise SpecError(
-                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores",
-                argument="inputs",
-                advice="rename it",
+            raise _error(
+                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores", "rename it"
             )
 
 
@@ -259,11 +240,8 @@ def check_mode(channel: Channel, job_mode: str) -> None:
     where, source = f"channel {channel.name!r}", channel.source
     if isinstance(source, FileSystemInput):
         if job_mode != "File":
-            raise SpecError(
-                f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}",
-                argument="inputs",
-                advice=f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for",
-            )
+            what = f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}"
+            raise _error(what, f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for")
         return
     if not isinstance(source, TrainingInput):
         return
@@ -275,11 +253,8 @@ def check_mode(channel: Channel, job_mode: str) -> None:
     }
     for argument, is_given in piped.items():
         if is_given and mode != "Pipe":
-            raise SpecError(
-                f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}",
-                argument="inputs",
-                advice="give input_mode='Pipe', or leave it out",
-            )
+            what = f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}"
+            raise _error(what, "give input_mode='Pipe', or leave it out")
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -319,40 +294,36 @@ def _existing_path(where: str, text: str) -> str:
         begins = "" if path.is_absolute() else f", which begins at the current directory {str(Path.cwd())!r},"
         correct = f"correct the path{begins} or create it" + ("; data in S3 begin with s3://" if begins else "")
         advice = did_you_mean_path(Path(found)) or correct
-        raise SpecError(f"{where} {text!r}: there is no file or directory {found!r}", argument="inputs", advice=advice)
+        raise _error(f"{where} {text!r}: there is no file or directory {found!r}", advice)
     return found
 
 
 def _check_uri(where: str, uri: object) -> None:
     if not isinstance(uri, (str, os.PathLike)):
-        raise SpecError(f"{where} is {uri!r}", argument="inputs", advice="give a URI or a path")
+        raise _error(f"{where} is {uri!r}", "give a URI or a path")
     text = os.fspath(uri)
     scheme, separator, rest = text.partition("://")
     if not separator:
-        raise SpecError(f"{where} is {text!r}", argument="inputs", advice=_without_scheme(text))
+        raise _error(f"{where} is {text!r}", _without_scheme(text))
     if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
-        raise SpecError(
+        raise _error(
             f"{where} is {text!r}",
-            argument="inputs",
-            advice=f"there is no {str(Path(rest).absolute())!r}; give an absolute path: 'file://{_absolute(rest)}'",
+            f"there is no {str(Path(rest).absolute())!r}; give an absolute path: 'file://{_absolute(rest)}'",
         )
     if scheme not in ("s3", "https", "file"):
         advice = correct_scheme(text) or "give an s3:// URI or a path"
-        raise SpecError(f"{where} is {uri!r}, with the scheme {scheme!r}", argument="inputs", advice=advice)
+        raise _error(f"{where} is {uri!r}, with the scheme {scheme!r}", advice)
     if not rest:
-        raise SpecError(
-            f"{where} is {uri!r}, which names no bucket or directory",
-            argument="inputs",
-            advice="write 's3://bucket/prefix' or 'file:///folder'",
+        raise _error(
+            f"{where} is {uri!r}, which names no bucket or directory", "write 's3://bucket/prefix' or 'file:///folder'"
         )
 
 
 def _without_scheme(text: str) -> str:
     """Return what to write instead of a URI without ``://``."""
     scheme, _, rest = text.partition(":")
-    if scheme == "s3":
-        return f"give 's3://{rest.lstrip('/')}'"
-    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
+    step = {"s3": f"'s3://{rest.lstrip('/')}'", "file": f"'file://{_absolute(rest)}'"}.get(scheme)
+    return f"give {step or 'an s3:// URI or a path'}"
 
 
 def _absolute(path: str) -> Path:

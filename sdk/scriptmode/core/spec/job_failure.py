@@ -206,13 +206,9 @@ def _shorten(frame: str, error: str) -> str:
         half = _SUMMARY_LINES // 2
         lines = [*lines[:half], "[...]", *lines[-half:]]
     most = _SUMMARY_CHARACTERS // len(lines) if len("\n".join(lines)) > _SUMMARY_CHARACTERS else _SUMMARY_CHARACTERS
-    text = "\n".join(line if len(line) <= most else _cut_middle(line, most) for line in lines)
-    return f"{frame}\n{text}" if frame else text
-
-
-def _cut_middle(line: str, most: int) -> str:
     end = most // 3
-    return f"{line[: most - end]} [...] {line[-end:]}"
+    text = "\n".join(line if len(line) <= most else f"{line[: most - end]} [...] {line[-end:]}" for line in lines)
+    return f"{frame}\n{text}" if frame else text
 
 
 def _without_frames(lines: list[str]) -> list[str]:

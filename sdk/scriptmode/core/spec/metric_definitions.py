@@ -28,7 +28,7 @@ _OPTIONS = 4
 PRESETS = {
     "keras": tuple(
         (name, rf"\b{name}: (nan|inf|[0-9.e-]+)") for name in ("loss", "accuracy", "val_loss", "val_accuracy")
-    ),
+    )
 }
 
 _LOG = logging.getLogger("scriptmode")
@@ -51,13 +51,10 @@ class Definition:
             self._pattern = re.compile(regex)
         except re.error as error:
             where = "" if error.pos is None else f" at character {error.pos + 1}, {regex[error.pos : error.pos + 20]!r}"
-            raise DataError(
-                f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}",
-                argument="metric_definitions",
-                advice=f"correct it; an example is {_EXAMPLE!r}",
-            ) from error
+            what = f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}"
+            raise DataError(what, f"correct it; an example is {_EXAMPLE!r}", argument="metric_definitions") from error
         self._group = 1 if self._pattern.groups else 0
-        self._is_simple = _is_simple(regex)
+        self._is_simple = not may_be_slow(regex)
         self._limited: Any = None
         self._slow = 0
 
@@ -67,9 +64,8 @@ class Definition:
             return
         found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
         for match in found:
-            value = _number(match.group(self._group))
-            if value is not None:
-                yield value
+            with suppress(ValueError):
+                yield float(match.group(self._group) or "")
 
     def _in_time(self, line: str) -> Iterable[re.Match[str]]:
         """Return the matches in a line; none, and switch off, where they take too long."""
@@ -118,18 +114,13 @@ def _matches_text(regex: str) -> bool:
 
 
 def may_be_slow(regex: str) -> bool:
-    """Return whether an expression may take too long for some line, and is switched off then."""
-    return not _is_simple(regex)
+    """Return whether an expression may take too long for some line, and is switched off then.
 
-
-def _is_simple(regex: str) -> bool:
-    """Return whether an expression surely takes no more than the square of a line's length.
-
-    It has one repetition at most, no repeated group, and few optional parts and alternatives; escapes are counted as if
-    they were none.
+    One with a repetition at most, no repeated group, and few optional parts and alternatives surely takes no more than
+    the square of a line's length; escapes are counted as if they were none.
     """
     options = regex.count("?") + regex.count("|")
-    return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and options <= _OPTIONS
+    return len(_REPEAT.findall(regex)) > 1 or _REPEATED_GROUP.search(regex) is not None or options > _OPTIONS
 
 
 def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
@@ -137,10 +128,3 @@ def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
     for each in definitions:
         if each.problem:
             _LOG.warning("%s", each.problem)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from scriptmode.core.spec.training_job import Monitoring
@@ -17,54 +16,30 @@ if TYPE_CHECKING:
 DEFAULT_RULE_IMAGE = "DEFAULT_RULE_EVALUATOR_IMAGE"
 #: The rule parameter in which the SageMaker SDK sends a debugger rule's actions.
 ACTIONS = "action_json"
-#: Stands for the job's name in a text of `RuleActions`; a job's name has no such characters.
+#: Stands for the job's name in a debugger rule's actions until it is known; a job's name has no such characters.
 _JOB = "<job>"
 #: How the SageMaker SDK writes which job an action stops; the backslashes are part of the text.
 _STOPS = '\\"training_job_prefix\\": \\"{}\\"'
 
 
-@dataclass(frozen=True)
-class RuleActions:
-    """What a debugger rule does when it fires, as `ACTIONS` has it, for a job whose name is not known yet."""
-
-    text: str
-
-    @classmethod
-    def of_rule(cls, actions: Any) -> RuleActions:
-        """Return the actions of a rule of the SageMaker SDK: one of its actions or its list of them; a copy is read."""
-        own = copy.deepcopy(actions)
-        # An action that does not stop a job has no such method.
-        if hasattr(own, "update_training_job_prefix_if_not_specified"):
-            own.update_training_job_prefix_if_not_specified(_JOB)
-        return cls(own.serialize())
-
-    @classmethod
-    def of_job(cls, text: str, job_name: str) -> RuleActions:
-        """Return the actions that a described job has, where those that stop it are to stop the next one."""
-        return cls(text.replace(_STOPS.format(job_name), _STOPS.format(_JOB)))
-
-    def for_job(self, job_name: str) -> str:
-        """Return the value of the rule parameter for a job."""
-        return self.text.replace(_STOPS.format(_JOB), _STOPS.format(job_name))
-
-
 def rules_of_next_job(rules: Iterable[Mapping[str, Any]], job_name: str) -> list[dict[str, Any]]:
     """Return the debugger rules of a described job with actions for a job that is not named yet."""
-    found = [copy.deepcopy(dict(rule)) for rule in rules]
-    for rule in found:
-        parameters = rule.get("RuleParameters") or {}
-        if ACTIONS in parameters:
-            parameters[ACTIONS] = RuleActions.of_job(parameters[ACTIONS], job_name)
-    return found
+    return [_with_job(rule, job_name, _JOB) for rule in rules]
 
 
 def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, Any]:
     """Return a rule as the request of a job has it."""
+    return _with_job(rule, _JOB, job_name)
+
+
+def _with_job(rule: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return a rule whose actions stop another job than they did."""
     parameters = rule.get("RuleParameters") or {}
-    actions = parameters.get(ACTIONS)
-    if not isinstance(actions, RuleActions):
+    text = parameters.get(ACTIONS)
+    if not isinstance(text, str):
         return dict(rule)
-    return {**rule, "RuleParameters": {**parameters, ACTIONS: actions.for_job(job_name)}}
+    text = text.replace(_STOPS.format(old), _STOPS.format(new))
+    return {**rule, "RuleParameters": {**parameters, ACTIONS: text}}
 
 
 def parse_monitoring(
@@ -80,7 +55,7 @@ def parse_monitoring(
     debug_rules, profiler_rules, collections = _rules(rules)
     if hook is None and debug_rules:
         hook = True
-    if hook is not None and not isinstance(hook, bool):
+    if not isinstance(hook, bool):
         hook = _fields("debugger_hook_config", hook)
     if collections and hook:
         asked = dict(hook) if isinstance(hook, dict) else {}
@@ -89,12 +64,10 @@ def parse_monitoring(
     return Monitoring(
         debug_hook=hook,
         debug_rules=debug_rules,
-        profiler=None if profiler_config is None else _fields("profiler_config", profiler_config),
+        profiler=_fields("profiler_config", profiler_config),
         profiler_rules=profiler_rules,
         profiler_off=disable_profiler,
-        tensorboard=None
-        if tensorboard_output_config is None
-        else _fields("tensorboard_output_config", tensorboard_output_config),
+        tensorboard=_fields("tensorboard_output_config", tensorboard_output_config),
     )
 
 
@@ -114,7 +87,7 @@ def _rules(
             debug.append(_with_actions(rule, _with_image(rule, rule.to_debugger_rule_config_dict())))
             for collection in getattr(rule, "collection_configs", None) or ():
                 fields = _fields("collection_configs", collection)
-                if fields not in collections:
+                if fields and fields not in collections:
                     collections.append(fields)
         else:
             raise invalid(
@@ -133,13 +106,18 @@ def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _with_actions(rule: object, fields: dict[str, Any]) -> dict[str, Any]:
     """Add a debugger rule's actions to its parameters, where it alone says them, as in the SageMaker SDK."""
     parameters = {name: value for name, value in (fields.get("RuleParameters") or {}).items() if name != ACTIONS}
-    actions = getattr(rule, "actions", None)
+    actions = copy.deepcopy(getattr(rule, "actions", None))
     if actions is not None:
-        parameters[ACTIONS] = RuleActions.of_rule(actions)
+        # An action that does not stop a job has no such method.
+        if hasattr(actions, "update_training_job_prefix_if_not_specified"):
+            actions.update_training_job_prefix_if_not_specified(_JOB)
+        parameters[ACTIONS] = actions.serialize()
     return {**fields, "RuleParameters": parameters}
 
 
-def _fields(argument: str, value: object) -> dict[str, Any]:
+def _fields(argument: str, value: object) -> dict[str, Any] | None:
+    if value is None:
+        return None
     if isinstance(value, Mapping):
         return copy.deepcopy(dict(value))
     if hasattr(value, "_to_request_dict"):

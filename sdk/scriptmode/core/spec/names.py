@@ -21,12 +21,7 @@ _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
 class JobNames:
-    """Makes job names that differ: two within one millisecond take two times.
-
-    Args:
-        step: The difference of the times of two names.
-        make: Returns a name of a base and a time.
-    """
+    """Makes job names that differ: the times of two names, of which ``make`` makes a name, differ by ``step``."""
 
     def __init__(
         self, step: timedelta = timedelta(milliseconds=1), make: Callable[[str, datetime], str] | None = None
@@ -59,11 +54,9 @@ def tuning_job_name(base: str, moment: datetime) -> str:
 def check_tuning_job_name(name: str) -> str:
     """Return a tuning job's name that the service accepts; raise `SpecError` for another."""
     if check_job_name(name) and len(name) > TUNING_NAME_LIMIT:
-        raise invalid(
-            "job_name",
-            f"{name!r} has {len(name)} characters",
-            f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}",
-        )
+        what = f"{name!r} has {len(name)} characters"
+        step = f"names of tuning jobs have at most {TUNING_NAME_LIMIT}: write {_mended(name[:TUNING_NAME_LIMIT])!r}"
+        raise invalid("job_name", what, step)
     return name
 
 

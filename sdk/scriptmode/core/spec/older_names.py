@@ -34,9 +34,7 @@ IGNORED = {
     "run_tensorboard_locally": "call latest_training_job.tensorboard()",
 }
 #: Arguments of SageMaker SDK v2 that cannot have an effect, and what to do instead.
-GONE = {
-    "compiler_config": "leave it out: AWS makes no images with the SageMaker Training Compiler any more",
-}
+GONE = {"compiler_config": "leave it out: AWS makes no images with the SageMaker Training Compiler any more"}
 _MODEL = "sagemaker.tensorflow.TensorFlowModel(model_data=estimator.model_data, role=..., framework_version=...)"
 #: Methods of the SageMaker SDK's estimators that are not here, and what to do instead; the guide lists the same.
 MISSING_METHODS = {

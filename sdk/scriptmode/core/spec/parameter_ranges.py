@@ -64,11 +64,8 @@ class ContinuousParameter:
                 raise invalid(name, f"is {value!r}", "give a finite number")
         _check_bounds(self)
         if self.scaling_type == "ReverseLogarithmic" and not 0 <= self.min_value < self.max_value < 1:
-            raise invalid(
-                "scaling_type",
-                f"is 'ReverseLogarithmic' for values from {self.min_value!r} to {self.max_value!r}",
-                "give values of at least 0 and less than 1, or use Auto",
-            )
+            what = f"is 'ReverseLogarithmic' for values from {self.min_value!r} to {self.max_value!r}"
+            raise invalid("scaling_type", what, "give values of at least 0 and less than 1, or use Auto")
 
 
 @dataclass(frozen=True, init=False)
@@ -101,11 +98,8 @@ def _check_bounds(given: IntegerParameter | ContinuousParameter) -> None:
     if scaling not in SCALING_TYPES:
         raise invalid("scaling_type", f"is {scaling!r}", f"give one of {', '.join(SCALING_TYPES)}")
     if scaling == "Logarithmic" and low <= 0:
-        raise invalid(
-            "scaling_type",
-            f"is 'Logarithmic' for values from {low!r} on",
-            "a logarithm needs values above 0: give such a min_value, or use Linear",
-        )
+        what = f"is 'Logarithmic' for values from {low!r} on"
+        raise invalid("scaling_type", what, "a logarithm needs values above 0: give such a min_value, or use Linear")
 
 
 def _parse_range(given: object) -> object:
@@ -133,11 +127,9 @@ def check_ranges(ranges: object) -> dict[str, ParameterRange]:
         if name.startswith((contract.RESERVED_PREFIX, contract.TUNING_METRIC)) or name == contract.MODEL_DIR_PARAMETER:
             raise invalid(_ARGUMENT, f"has the name {name!r}", "it is SageMaker's own, rename it")
         if not isinstance(each, _KINDS):
-            raise invalid(
-                f"{_ARGUMENT}[{name!r}]",
-                f"is {each!r}",
-                "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter",
-            )
+            what = f"is {each!r}"
+            step = "give an IntegerParameter, a ContinuousParameter or a CategoricalParameter"
+            raise invalid(f"{_ARGUMENT}[{name!r}]", what, step)
     return found  # type: ignore[return-value]  # each was checked
 
 
@@ -145,9 +137,6 @@ def grid_size(ranges: Mapping[str, ParameterRange]) -> int:
     """Return the number of combinations of a grid search; raise `SpecError` where a range is not categorical."""
     for name, each in ranges.items():
         if not isinstance(each, CategoricalParameter):
-            raise invalid(
-                f"{_ARGUMENT}[{name!r}]",
-                f"is {each!r}, but strategy 'Grid' takes single values",
-                "give a CategoricalParameter([...]), or another strategy",
-            )
+            what = f"is {each!r}, but strategy 'Grid' takes single values"
+            raise invalid(f"{_ARGUMENT}[{name!r}]", what, "give a CategoricalParameter([...]), or another strategy")
     return math.prod(len(each.values) for each in ranges.values() if isinstance(each, CategoricalParameter))

@@ -22,11 +22,8 @@ def refuse_pipeline_variables(arguments: Mapping[str, object], argument: str | N
     """
     for name, value in arguments.items():
         for where, variable in _variables(name, value, _DEEPEST):
-            raise SpecError(
-                f"{where} is a pipeline variable, {type(variable).__name__}, and pipelines are not supported",
-                argument=argument or name,
-                advice=_ADVICE,
-            )
+            what = f"{where} is a pipeline variable, {type(variable).__name__}, and pipelines are not supported"
+            raise SpecError(what, _ADVICE, argument=argument or name)
 
 
 def _variables(where: str, value: Any, depth: int) -> Iterator[tuple[str, object]]:

@@ -166,8 +166,7 @@ class JobEvent:
         return self.reason in LOSSES
 
     def __str__(self) -> str:
-        again = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{self.message}{again}"
+        return f"{self.message} ({self.count} times)" if self.count > 1 else self.message
 
 
 @dataclass(frozen=True)

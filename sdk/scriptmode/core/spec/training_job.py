@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.distribution import MPI, SINGLE_HOST_ROLES
@@ -16,7 +17,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scriptmode.core.spec.distribution import Distribution
     from scriptmode.core.spec.git_source import GitSource
@@ -31,10 +32,6 @@ RESERVED_TAGS = "aws:"
 def _text(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
         raise invalid(name, f"is {value!r}", "give a string that is not empty")
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"of type {type(value).__name__}"
 
 
 def require_bool(name: str, value: object) -> bool:
@@ -100,12 +97,9 @@ class Resources:
         set_whole(self, "keep_alive_period", "keep_alive_period_in_seconds", 0, optional=True)
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
-            if names.count(name) > 1:
-                raise SpecError(
-                    f"{names.count(name)} instance groups are named {name!r}",
-                    argument="instance_groups",
-                    advice="rename all but one",
-                )
+            if (number := names.count(name)) > 1:
+                what = f"{number} instance groups are named {name!r}"
+                raise SpecError(what, "rename all but one", argument="instance_groups")
 
     @property
     def count(self) -> int:
@@ -132,14 +126,11 @@ class Resources:
         if not self.instance_groups and not self.instance_type:
             return ()
         parts = self.instance_groups or (InstanceGroup(HOMOGENEOUS_GROUP, self.types[0], self.count),)
-        found: list[HostGroup] = []
-        first = 1
-        for part in parts:
-            numbers = range(first, first + part.instance_count)
-            hosts = tuple(f"algo-{number}" for number in numbers)
-            found.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
-            first = numbers.stop
-        return tuple(found)
+        names = (f"algo-{number}" for number in count(1))
+        return tuple(
+            HostGroup(part.instance_group_name, part.instance_type, tuple(islice(names, part.instance_count)))
+            for part in parts
+        )
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -196,17 +187,11 @@ class Script:
             raise invalid("source_dir", f"is {self.source_dir!r}", advice)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
-            raise SpecError(
-                f"dependencies: source_dir {self.source_dir!r} is packed already",
-                argument="dependencies",
-                advice="pack them into it",
-            )
+            what = f"dependencies: source_dir {self.source_dir!r} is packed already"
+            raise SpecError(what, "pack them into it", argument="dependencies")
         if self.is_packed and str(self.source_dir).endswith("/"):
-            raise invalid(
-                "source_dir",
-                f"is {self.source_dir!r}, a folder in S3",
-                "give a sourcedir.tar.gz there, or a local folder",
-            )
+            what = f"is {self.source_dir!r}, a folder in S3"
+            raise invalid("source_dir", what, "give a sourcedir.tar.gz there, or a local folder")
         if self.git and self.is_packed:
             raise invalid("git_config", f"and source_dir {self.source_dir!r} both say where the source is", "keep one")
 
@@ -247,11 +232,9 @@ class Output:
                 "checkpoint_local_path", "needs checkpoint_s3_uri", "give it: the URI that checkpoints are stored at"
             )
         if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
-            raise invalid(
-                "checkpoint_local_path",
-                f"is {self.checkpoint_local_path!r}",
-                "give an absolute path on the hosts, such as '/opt/ml/checkpoints'",
-            )
+            what = f"is {self.checkpoint_local_path!r}"
+            step = "give an absolute path on the hosts, such as '/opt/ml/checkpoints'"
+            raise invalid("checkpoint_local_path", what, step)
 
 
 @dataclass(frozen=True)
@@ -271,11 +254,8 @@ class Limits:
             raise invalid("use_spot_instances", "needs max_wait", f"give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
             if not self.use_spot_instances and self.max_retry_attempts is None:
-                raise invalid(
-                    "max_wait",
-                    "is for spot training and for retries",
-                    "add use_spot_instances=True or max_retry_attempts, or leave it out",
-                )
+                what = "is for spot training and for retries"
+                raise invalid("max_wait", what, "add use_spot_instances=True or max_retry_attempts, or leave it out")
             set_whole(self, "max_wait", "max_wait", self.max_run, hint=f", which is max_run ({self.max_run} s)")
 
 
@@ -315,13 +295,15 @@ class Monitoring:
     def __post_init__(self) -> None:
         _switch("disable_profiler", self.profiler_off)
         if self.profiler_off and (self.profiler_rules or (self.profiler and not self.profiler.get("DisableProfiler"))):
-            raise SpecError(
-                "disable_profiler=True contradicts profiler_config or profiler rules",
-                argument="disable_profiler",
-                advice="leave one out",
-            )
+            what = "disable_profiler=True contradicts profiler_config or profiler rules"
+            raise SpecError(what, "leave one out", argument="disable_profiler")
         if self.debug_rules and self.debug_hook is False:
             raise invalid("rules", "judge what the debugger's hook stores", "leave out debugger_hook_config=False")
+
+    def with_rules(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Monitoring:
+        """Return a copy with what ``change`` makes of each rule."""
+        debug, profiler = (tuple(map(change, rules)) for rules in (self.debug_rules, self.profiler_rules))
+        return replace(self, debug_rules=debug, profiler_rules=profiler)
 
 
 @dataclass(frozen=True)
@@ -369,11 +351,9 @@ class TrainingJobSpec:
         for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 # A value may be a secret: its type is enough to find it.
-                raise SpecError(
-                    f"environment[{name!r}] is {_kind(value)}",
-                    argument="environment",
-                    advice="names and values are strings, give str(...) of it",
-                )
+                kind = "None" if value is None else f"of type {type(value).__name__}"
+                what = f"environment[{name!r}] is {kind}"
+                raise SpecError(what, "names and values are strings, give str(...) of it", argument="environment")
         encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
         self._check_groups()
@@ -384,17 +364,11 @@ class TrainingJobSpec:
         if self.model is not None:
             names.append(self.model.channel_name)
         if self.network.isolation and self.script is not None and CODE_CHANNEL in names:
-            raise SpecError(
-                f"channel {CODE_CHANNEL!r} carries the script under network isolation",
-                argument="inputs",
-                advice="rename yours",
-            )
+            what = f"channel {CODE_CHANNEL!r} carries the script under network isolation"
+            raise SpecError(what, "rename yours", argument="inputs")
         if self.model is not None and names.count(self.model.channel_name) > 1:
-            raise SpecError(
-                f"channel {self.model.channel_name!r} is the one of model_uri",
-                argument="inputs",
-                advice="rename it or give model_channel_name",
-            )
+            what = f"channel {self.model.channel_name!r} is the one of model_uri"
+            raise SpecError(what, "rename it or give model_channel_name", argument="inputs")
         for channel in self.channels:
             check_mode(channel, self.algorithm.input_mode)
 
@@ -405,8 +379,8 @@ class TrainingJobSpec:
             raise SpecError(
                 f"keep_alive_period_in_seconds={warm} keeps the instances after the job, which spot instances are not "
                 "kept for",
+                "leave it out or use_spot_instances=False",
                 argument="keep_alive_period_in_seconds",
-                advice="leave it out or use_spot_instances=False",
             )
 
     def _check_groups(self) -> None:
@@ -417,14 +391,11 @@ class TrainingJobSpec:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
         for name in (each for each in wanted if each not in known):
             hint = did_you_mean(name, known) or "give instance_groups, the job has none"
-            raise SpecError(f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=hint)
+            raise SpecError(f"instance group {name!r} is not one of the job's", hint, argument="instance_groups")
         if self.distribution and not self._roles and not self.distribution.instance_groups and len(known) > 1:
             kind = type(self.distribution).__name__
-            raise SpecError(
-                f"{kind} does not name which of the job's {len(known)} instance groups train together",
-                argument="distribution",
-                advice=f"name them: {kind}(instance_groups={known!r})",
-            )
+            what = f"{kind} does not name which of the job's {len(known)} instance groups train together"
+            raise SpecError(what, f"name them: {kind}(instance_groups={known!r})", argument="distribution")
         self._check_roles()
 
     @property
@@ -441,8 +412,8 @@ class TrainingJobSpec:
             if role in SINGLE_HOST_ROLES and count != 1:
                 raise SpecError(
                     f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts",
+                    "there is one, give it a group with instance_count 1",
                     argument="distribution",
-                    advice="there is one, give it a group with instance_count 1",
                 )
 
     def _check_tf_config(self, together: int) -> None:
@@ -450,14 +421,8 @@ class TrainingJobSpec:
         if not given or self.distribution is None or isinstance(self.distribution, MPI):
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
-            raise SpecError(
-                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks",
-                argument="environment",
-                advice="keep one",
-            )
+            what = "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks"
+            raise SpecError(what, "keep one", argument="environment")
         if together > 1:
-            raise SpecError(
-                f"environment['TF_CONFIG'] gives all {together} hosts one task",
-                argument="environment",
-                advice="leave it out: the runtime writes TF_CONFIG for each host",
-            )
+            what = f"environment['TF_CONFIG'] gives all {together} hosts one task"
+            raise SpecError(what, "leave it out: the runtime writes TF_CONFIG for each host", argument="environment")

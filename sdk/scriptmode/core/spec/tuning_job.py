@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.parameter_ranges import check_ranges, grid_size
-from scriptmode.core.spec.whole_numbers import whole_number
+from scriptmode.core.spec.training_job import require_bool
+from scriptmode.core.spec.whole_numbers import set_whole, whole_number
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 
@@ -63,15 +64,11 @@ class TuningJobSpec:
         self._set_counts()
         object.__setattr__(self, "strategy_config", _strategy_config(self.strategy, self.strategy_config))
         if self.strategy == "Hyperband" and self.early_stopping != "Off":
-            raise invalid(
-                "early_stopping_type",
-                f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule",
-                "leave it out",
-            )
+            what = f"is {self.early_stopping!r}, but strategy 'Hyperband' stops training jobs by its own rule"
+            raise invalid("early_stopping_type", what, "leave it out")
 
     def _check_autotune(self) -> None:
-        if not isinstance(self.autotune, bool):
-            raise invalid("autotune", f"is {self.autotune!r}", "give True or False")
+        require_bool("autotune", self.autotune)
         argument = "hyperparameters_to_keep_static"
         if self.kept_static and not self.autotune:
             raise invalid(argument, f"is {list(self.kept_static)!r}, but autotune is False", "set autotune=True")
@@ -86,27 +83,20 @@ class TuningJobSpec:
             raise invalid("max_jobs", f"is {jobs}, but the grid has {grid} combinations", "leave it out for all")
         parallel = whole_number("max_parallel_jobs", self.max_parallel_jobs, 1)
         if parallel > jobs:
-            raise invalid(
-                "max_parallel_jobs",
-                f"is {parallel}, which is more than max_jobs, {jobs}",
-                f"give 1 to {jobs}, or more max_jobs",
-            )
+            what = f"is {parallel}, which is more than max_jobs, {jobs}"
+            raise invalid("max_parallel_jobs", what, f"give 1 to {jobs}, or more max_jobs")
         object.__setattr__(self, "max_jobs", None if grid is not None else jobs)
         object.__setattr__(self, "max_parallel_jobs", parallel)
-        if self.random_seed is not None:
-            object.__setattr__(self, "random_seed", whole_number("random_seed", self.random_seed, 0))
-        if self.max_runtime is not None:
-            seconds = whole_number("max_runtime_in_seconds", self.max_runtime, _LEAST_RUNTIME)
-            if seconds > _MOST_RUNTIME:
-                raise invalid("max_runtime_in_seconds", f"is {seconds}", f"give at most {_MOST_RUNTIME}")
-            object.__setattr__(self, "max_runtime", seconds)
+        set_whole(self, "random_seed", "random_seed", 0, optional=True)
+        set_whole(self, "max_runtime", "max_runtime_in_seconds", _LEAST_RUNTIME, optional=True)
+        if self.max_runtime is not None and self.max_runtime > _MOST_RUNTIME:
+            raise invalid("max_runtime_in_seconds", f"is {self.max_runtime}", f"give at most {_MOST_RUNTIME}")
 
 
 def _choice(argument: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value in allowed:
-        return
-    advice = did_you_mean(str(value), allowed) if isinstance(value, str) else ""
-    raise invalid(argument, f"is {value!r}", advice or f"give one of {', '.join(allowed)}")
+    if value not in allowed:
+        advice = did_you_mean(str(value), allowed) if isinstance(value, str) else ""
+        raise invalid(argument, f"is {value!r}", advice or f"give one of {', '.join(allowed)}")
 
 
 def _strategy_config(strategy: str, given: Any) -> dict[str, Any]:
@@ -125,9 +115,6 @@ def _strategy_config(strategy: str, given: Any) -> dict[str, Any]:
     values = {key: whole_number(f"{argument}[{key!r}]", value, 1) for key, value in inner.items() if value is not None}
     least, most = (values.get(key) for key in _RESOURCES)
     if least is not None and most is not None and least >= most:
-        raise SpecError(
-            f"{argument} has MinResource {least}, which is not less than MaxResource, {most}",
-            argument=argument,
-            advice=f"give for example {example}",
-        )
+        what = f"{argument} has MinResource {least}, which is not less than MaxResource, {most}"
+        raise SpecError(what, f"give for example {example}", argument=argument)
     return {_HYPERBAND: values}

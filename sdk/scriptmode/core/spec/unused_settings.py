@@ -42,11 +42,7 @@ def unused_settings(job: JobRequest) -> Iterator[str]:
             yield f"volume_size {job.resources.volume_size} is not used: the hosts have {disks}"
         for name in sorted(job.plain_fields.keys() - _WITH_A_DEFAULT):
             yield f"{name} is not used: it is for Amazon SageMaker's own hosts"
-    for name in sorted(_launcher_variables(job) & set(job.environment)) if job.program else ():
+    own = [f"SM_CHANNEL_{channel.name}".upper() for channel in job.channels]
+    own += [f"SM_HP_{name}".upper() for name in job.hyperparameters]
+    for name in sorted({*LAUNCHER_VARIABLES, *own} & job.environment.keys()) if job.program else ():
         yield f"environment variable {name} is not used: the launcher sets its own on each host"
-
-
-def _launcher_variables(job: JobRequest) -> set[str]:
-    own = [f"SM_CHANNEL_{channel.name}" for channel in job.channels]
-    own += [f"SM_HP_{name}" for name in job.hyperparameters]
-    return {*LAUNCHER_VARIABLES, *map(str.upper, own)}

@@ -49,7 +49,7 @@ def validate_keys(
     """Raise ``error`` for the first of ``keys`` that is not known; ``argument`` is the one that has them."""
     for key in keys:
         if key not in known:
-            raise error(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
+            raise error(f"{owner} has no key {key!r}", did_you_mean(str(key), known), argument=argument)
 
 
 def suggest_fields(kind: type[_T]) -> type[_T]:
@@ -70,13 +70,7 @@ def suggest_fields(kind: type[_T]) -> type[_T]:
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
     """Return advice for an unknown word: ``did you mean 'x'?``, else to use one of the known words.
 
-    Args:
-        word: The unknown word.
-        known: The words that are allowed.
-        most: How many words are listed where none is similar.
-
-    Returns:
-        The advice of an error, or "" where no word is similar and none, or too many, are known.
+    It is "" where no word is similar and none, or more than ``most``, are known.
     """
     words = sorted(known)
     if similar := suggest_similar(word, words):
@@ -157,11 +151,7 @@ def format_duration(seconds: float) -> str:
     if seconds < _SHORT:
         return f"{seconds:.1f} s"
     whole = int(seconds)
-    for size, unit, below, smaller in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
+    for size, unit, below, smaller in ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE, "min", 1, "s")):
         if whole >= size:
             rest = whole % size // below
             return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")

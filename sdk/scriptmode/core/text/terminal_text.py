@@ -91,12 +91,8 @@ def sanitize(text: str) -> str:
 
 
 def _kept(token: re.Match[str]) -> str:
-    if token.lastgroup == "text":
-        return token.group()
-    if token.lastgroup == "control":
-        return "\t" if token.group() == "\t" else ""
     is_colour = token.lastgroup == "final" and token["final"] == "m" and _COLOUR.fullmatch(token["parameters"])
-    return token.group() if is_colour else ""
+    return token.group() if is_colour else _text(token)
 
 
 def _text(token: re.Match[str]) -> str:

@@ -41,8 +41,7 @@ def warn_caller(text: str) -> None:
 def hide_frames(kind: type[Exception]) -> Callable[[_Class], _Class]:
     """Return a class decorator that removes this library's frames from errors that public methods and properties raise.
 
-    Args:
-        kind: The type of these errors.
+    ``kind`` is the type of these errors.
     """
 
     def decorate(cls: _Class) -> _Class:

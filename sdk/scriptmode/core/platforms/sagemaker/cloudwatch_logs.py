@@ -54,17 +54,16 @@ class LogTail:
         self._find_streams()
         latest = {_host(stream): stream for stream in self._streams()}
 
-        def read(stream: str) -> list[str]:
+        def read(stream: str) -> str:
             page = self._connection.client("logs").get_log_events(
                 logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=False, limit=lines
             )
-            return [event["message"] for event in page["events"]]
+            return "\n".join(event["message"] for event in page["events"])
 
-        asked = {
+        return {
             host: self._connection.call(f"the log stream {stream}", partial(read, stream))
             for host, stream in latest.items()
         }
-        return {host: "\n".join(found) for host, found in asked.items()}
 
     def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
@@ -89,7 +88,9 @@ class LogTail:
                 on_description(description)
             if description.has_ended:
                 return
-            if len(self._positions) < _expected(description):
+            # One for each host, and more for each restart.
+            restarts = sum(each.status in _RESTARTS for each in description.transitions)
+            if len(self._positions) < description.job.resources.count * (1 + restarts):
                 self._find_streams()
             if not unread:
                 unread = deque(self._streams())
@@ -123,17 +124,16 @@ class LogTail:
         return sorted(self._positions)
 
     def _find_streams(self) -> None:
-        def read() -> list[str]:
-            pages = self._connection.client("logs").get_paginator("describe_log_streams")
-            found = pages.paginate(logGroupName=LOG_GROUP, logStreamNamePrefix=f"{self._name}/")
-            return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
-
+        asked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
+        list_streams = partial(
+            self._connection.list_all, f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", asked
+        )
         try:
-            found = self._retry.call(lambda: self._connection.call(f"the log of {self._name}", read))
+            found = self._retry.call(list_streams)
         except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
         for stream in found:
-            self._positions.setdefault(stream, _StreamPosition())
+            self._positions.setdefault(stream["logStreamName"], _StreamPosition())
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
@@ -226,9 +226,3 @@ class _StreamPosition:
 
 def _host(stream: str) -> str:
     return stream.rsplit("/", 1)[-1].rpartition("-")[0]
-
-
-def _expected(description: JobDescription) -> int:
-    """Return the number of streams to expect: one for each host, and more for each restart."""
-    restarts = sum(each.status in _RESTARTS for each in description.transitions)
-    return description.job.resources.count * (1 + restarts)

@@ -34,7 +34,8 @@ def read_metrics(description: Mapping[str, Any], connection: Connection) -> list
     for name, last in final.items():
         if not values[name]:
             values[name] = [Metric(name, float(last["Value"]), last.get("Timestamp"))]
-    return [metric for name in names for metric in sorted(values[name], key=_time_of)]
+    never = datetime.min.replace(tzinfo=timezone.utc)
+    return [metric for name in names for metric in sorted(values[name], key=lambda each: each.timestamp or never)]
 
 
 def _stored(names: list[str], description: Mapping[str, Any], connection: Connection) -> Iterator[Metric]:
@@ -54,22 +55,11 @@ def _stored(names: list[str], description: Mapping[str, Any], connection: Connec
         }
         for number, name in enumerate(names)
     ]
-
-    def read() -> list[Any]:
-        pages = connection.client("cloudwatch").get_paginator("get_metric_data")
-        # A period begins before its first value and ends after its last one.
-        found = pages.paginate(
-            MetricDataQueries=queries,
-            StartTime=begun - timedelta(seconds=period),
-            EndTime=ended + timedelta(seconds=period),
-        )
-        return [result for page in found for result in page["MetricDataResults"]]
-
-    for result in connection.call(f"the metrics of {description['TrainingJobName']}", read):
+    # A period begins before its first value and ends after its last one.
+    span = {"StartTime": begun - timedelta(seconds=period), "EndTime": ended + timedelta(seconds=period)}
+    asked = {"MetricDataQueries": queries, **span}
+    subject = f"the metrics of {description['TrainingJobName']}"
+    for result in connection.list_all(subject, "cloudwatch", "get_metric_data", "MetricDataResults", asked):
         name = names[int(result["Id"][1:])]
         for moment, value in zip(result["Timestamps"], result["Values"]):
             yield Metric(name, float(value), moment)
-
-
-def _time_of(metric: Metric) -> datetime:
-    return metric.timestamp or datetime.min.replace(tzinfo=timezone.utc)

@@ -11,7 +11,6 @@ from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, 
 if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
 
-_BYTES = 32
 #: Entries of ``Environment`` that the service takes (TrainingEnvironmentMap).
 _MOST_VARIABLES = 100
 
@@ -23,9 +22,7 @@ def with_host_secret(job: JobRequest) -> JobRequest:
     variable; a process that only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as
     many variables as the service takes goes without: with one more it would be refused.
     """
-    together = any(enabled(job.parameter(switch)) for switch in DISTRIBUTION_SWITCHES)
-    if not together or job.resources.count == 1 or SECRET_VARIABLE in job.environment:
+    together = job.resources.count > 1 and any(enabled(job.parameter(switch)) for switch in DISTRIBUTION_SWITCHES)
+    if not together or SECRET_VARIABLE in job.environment or len(job.environment) >= _MOST_VARIABLES:
         return job
-    if len(job.environment) >= _MOST_VARIABLES:
-        return job
-    return changed(job, environment={**job.environment, SECRET_VARIABLE: os.urandom(_BYTES).hex()})
+    return changed(job, environment={**job.environment, SECRET_VARIABLE: os.urandom(32).hex()})

@@ -33,13 +33,21 @@ _T = TypeVar("_T")
 
 def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
-    for what, uri in _locations(spec):
+    locations = {
+        **{f"channel {each.name!r}": getattr(each.source, "s3_data", None) for each in spec.channels},
+        "output_path": spec.output.path,
+        "code_location": spec.output.code_location,
+        "checkpoint_s3_uri": spec.output.checkpoint_uri,
+        "model_uri": spec.model.uri if spec.model else None,
+        "source_dir": spec.script.source_dir if spec.script else None,
+    }
+    for what, uri in locations.items():
         if uri is not None and is_on_this_machine(uri):
             raise SpecError(
                 f"{what} is {uri!r}, a location on this machine",
-                argument="inputs" if what.startswith("channel") else what,
-                advice="Amazon SageMaker needs it in S3: "
+                "Amazon SageMaker needs it in S3: "
                 + ("upload it with AWS credentials" if is_in_local_bucket(uri) else "give an s3:// URI"),
+                argument="inputs" if what.startswith("channel") else what,
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
@@ -63,11 +71,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
             "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
         )
     if account_of_role(role) == LOCAL_ACCOUNT:
-        raise invalid(
-            "role",
-            f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)",
-            "give the name or ARN of an IAM role",
-        )
+        what = f"is {role!r}, which is the role of jobs on this machine (get_execution_role() without AWS credentials)"
+        raise invalid("role", what, "give the name or ARN of an IAM role")
     network = _network(spec, config)
     if account_of_role(role) is None:
         from scriptmode.core.aws.iam_role import resolve_role_arn
@@ -78,7 +83,8 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         role=role,
         network=network,
         environment=_first_given(spec.environment, config.environment),
-        tags=_tags(spec.tags, config.tags),
+        # A key of the caller's own keeps the caller's value.
+        tags=(*spec.tags, *(tag for tag in config.tags if tag[0] not in dict(spec.tags))),
         resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
@@ -102,7 +108,7 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         raise SpecError(
             f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
             "together",
-            advice="correct it, or give subnets and security_group_ids",
+            "correct it, or give subnets and security_group_ids",
         )
     network = replace(
         given,
@@ -113,19 +119,15 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
     )
     if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
         raise SpecError(
-            "a FileSystemInput is reached through a VPC",
-            argument="subnets",
-            advice="give subnets and security_group_ids",
+            "a FileSystemInput is reached through a VPC", "give subnets and security_group_ids", argument="subnets"
         )
     return network
 
 
 def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
-    return replace(
-        given,
-        debug_hook=config.debug_hook if given.debug_hook is None else given.debug_hook,
-        profiler_off=_first_given(given.profiler_off, None if given.profiler else config.disable_profiler),
-    )
+    hook = config.debug_hook if given.debug_hook is None else given.debug_hook
+    off = _first_given(given.profiler_off, None if given.profiler else config.disable_profiler)
+    return replace(given, debug_hook=hook, profiler_off=off)
 
 
 def default_bucket_of_role(role: str, region: str) -> str | None:
@@ -144,21 +146,10 @@ def _first_given(value: _T | None, default: _T | None) -> _T | None:
     return default if value is None else value
 
 
-def _tags(own: tuple[tuple[str, str], ...], others: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Add the config file's tags; a key of the caller's own keeps the caller's value."""
-    keys = {key for key, _ in own}
-    return (*own, *((key, value) for key, value in others if key not in keys))
-
-
 def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
-    if spec.resources.volume_kms_key or not any(map(_has_volume, spec.resources.types)):
-        return spec.resources.volume_kms_key
-    return config.volume_kms_key
-
-
-def _has_volume(instance_type: str) -> bool:
-    family = instance_type.split(".")[1] if instance_type.count(".") > 1 else ""
-    return "d" not in family and not family.startswith(_LOCAL_STORAGE)
+    families = [name.split(".")[1] if name.count(".") > 1 else "" for name in spec.resources.types]
+    has_volume = any("d" not in family and not family.startswith(_LOCAL_STORAGE) for family in families)
+    return spec.resources.volume_kms_key or (config.volume_kms_key if has_volume else None)
 
 
 def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
@@ -190,23 +181,4 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
             found = {key: value for key, value in found.items() if key not in ("InstanceType", "VolumeSizeInGB")}
         return found
 
-    monitoring = replace(
-        spec.monitoring,
-        debug_rules=tuple(map(named, spec.monitoring.debug_rules)),
-        profiler_rules=tuple(map(named, spec.monitoring.profiler_rules)),
-    )
-    return replace(spec, monitoring=monitoring)
-
-
-def _locations(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
-    """Return every URI that a job reads from or writes to."""
-    inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
-    output = spec.output
-    return [
-        *inputs,
-        ("output_path", output.path),
-        ("code_location", output.code_location),
-        ("checkpoint_s3_uri", output.checkpoint_uri),
-        ("model_uri", spec.model.uri if spec.model else None),
-        ("source_dir", spec.script.source_dir if spec.script else None),
-    ]
+    return replace(spec, monitoring=spec.monitoring.with_rules(named))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.core.aws.retry import RETRY_SECONDS
 from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.core.aws.session import Connection
 from scriptmode.core.platforms.sagemaker import job_defaults
 from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.request.render import as_fields, render_request
 from scriptmode.core.spec.names import account_of_role
 from scriptmode.errors import (
@@ -27,18 +30,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
-    from scriptmode.core.machine.clock import Clock
+    from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
     from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.core.spec.job_failure import Failure
     from scriptmode.core.spec.job_request import JobRequest
-    from scriptmode.core.spec.service_values import (
-        ChannelProgress,
-        JobFilter,
-        LogEvent,
-        Metric,
-        PlannedHost,
-    )
+    from scriptmode.core.spec.service_values import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -68,36 +65,29 @@ class SageMakerPlatform:
     poll_seconds = 5.0
 
     def __init__(self, session: Any = None) -> None:
-        self._connection = Connection(session)
+        #: The session, Region and clients of the calls.
+        self.connection = Connection(session)
+        #: The clock of the session if it has one, else this machine's.
+        self.clock = self.connection.clock
         #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
 
     @property
-    def clock(self) -> Clock:
-        """The clock of the session if it has one, else this machine's."""
-        return self._connection.clock
-
-    @property
     def region(self) -> str:
         """The session's Region."""
-        return self._connection.region
-
-    @property
-    def connection(self) -> Connection:
-        """The session, Region and clients of the calls."""
-        return self._connection
+        return self.connection.region
 
     @cached_property
     def tuning(self) -> SageMakerTuning:
         """The tuning jobs of the account."""
         from scriptmode.core.platforms.sagemaker.sagemaker_tuning import SageMakerTuning
 
-        return SageMakerTuning(self._connection, self._prepare_output)
+        return SageMakerTuning(self.connection, self._prepare_output)
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
         job_defaults.check_locations(spec)
-        return job_defaults.apply_defaults(spec, self._config, self._connection)
+        return job_defaults.apply_defaults(spec, self._config, self.connection)
 
     def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
@@ -110,7 +100,6 @@ class SageMakerPlatform:
 
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
-        from scriptmode.core.request.parse import as_job_request
         from scriptmode.platforms import planned_containers
 
         return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
@@ -122,26 +111,21 @@ class SageMakerPlatform:
         """
         bucket = parse_s3_uri(uri).bucket
         owner = self._owner_of(bucket, role)
-        if self._connection.s3.exists(uri, kms_key=kms_key, owner=owner):
+        if self.connection.s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
             return
-        try:
-            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-        except DataNotFoundError:
-            if not self._is_default(bucket, role):
-                raise
-            self._create_bucket(bucket, owner)
-            self._connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
-        except DataAccessError as error:
-            if owner is None:
-                raise
-            raise _with_owner_hint(error, owner) from error
+        with _hint_at_owner(owner):
+            try:
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+            except DataNotFoundError:
+                if not self._is_default(bucket, role):
+                    raise
+                self._create_bucket(bucket, owner)
+                self.connection.s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         self._ready_bucket = bucket
 
     def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
-        from scriptmode.core.request.parse import as_job_request
-
         job = with_host_secret(as_job_request(request))
         fields, name = render_request(job), job.name
         self._prepare_output(str(job.output.path), str(job.role))
@@ -175,21 +159,15 @@ class SageMakerPlatform:
         text, code = split_failure_reason(description.failure_reason)
         if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
-        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
-
-        tail = LogTail(description.name, self._connection, self.poll_seconds, retry_seconds=0)
-        ends = tail.read_ends(foreign_failure.LINES)
+        ends = self._log_tail(description.name, 0).read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Call ListTags for every page."""
-
-        def read(client: Any) -> dict[str, str]:
-            pages = client.get_paginator("list_tags").paginate(ResourceArn=description.arn)
-            return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
-
-        return self._call(description.name, read)
+        asked = {"ResourceArn": description.arn}
+        tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", asked)
+        return {tag["Key"]: tag["Value"] for tag in tags}
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob, unless the job has ended."""
@@ -205,20 +183,20 @@ class SageMakerPlatform:
         self, name: str, *, follow: bool, on_description: Callable[[JobDescription], None] | None = None
     ) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
+        if not follow:
+            return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
+        return self._log_tail(name, RETRY_SECONDS).follow(lambda: self.describe(name), on_description)
+
+    def _log_tail(self, name: str, retry_seconds: float) -> LogTail:
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        if not follow:
-            return LogTail(
-                name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
-            ).read_available()
-        tail = LogTail(name, self._connection, self.poll_seconds)
-        return tail.follow(lambda: self.describe(name), on_description)
+        return LogTail(name, self.connection, self.poll_seconds, retry_seconds=retry_seconds)
 
     def metrics(self, description: JobDescription) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
         from scriptmode.core.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return read_metrics(description.response, self._connection)
+        return read_metrics(description.response, self.connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' directories are the service's."""
@@ -230,13 +208,11 @@ class SageMakerPlatform:
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
-        from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
-
-        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).stream_locations()
+        return self._log_tail(name, 0).stream_locations()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
-        return self._connection.s3.fetch(uri, folder)
+        return self.connection.s3.fetch(uri, folder)
 
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
@@ -245,26 +221,20 @@ class SageMakerPlatform:
             "StatusEquals": which.status,
             "CreationTimeAfter": which.created_after,
             "CreationTimeBefore": which.created_before,
+            "SortBy": "CreationTime",
+            "SortOrder": "Descending",
+            "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
         }
-
-        def read(client: Any) -> list[dict[str, Any]]:
-            pages = client.get_paginator("list_training_jobs").paginate(
-                SortBy="CreationTime",
-                SortOrder="Descending",
-                PaginationConfig={"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
-                **{key: value for key, value in asked.items() if value is not None},
-            )
-            return [job for page in pages for job in page["TrainingJobSummaries"]]
-
-        return self._call("the list of training jobs", read)
+        given = {key: value for key, value in asked.items() if value is not None}
+        what, key = "the list of training jobs", "TrainingJobSummaries"
+        return self.connection.list_all(what, "sagemaker", "list_training_jobs", key, given)
 
     @cached_property
     def _config(self) -> SageMakerConfig:
-        return self._connection.read_config("the config of sagemaker_session")
+        return self.connection.read_config("the config of sagemaker_session")
 
-    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
-        what = subject if " " in subject else f"training job {subject}"
-        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+    def _call(self, name: str, call: Callable[[Any], _T]) -> _T:
+        return self.connection.call(f"training job {name}", lambda: call(self.connection.client("sagemaker")))
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
         """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
@@ -274,7 +244,7 @@ class SageMakerPlatform:
 
     def _is_default(self, bucket: str, role: str | None) -> bool:
         """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
-        named = (self._connection.default_bucket, self._config.default_bucket)
+        named = (self.connection.default_bucket, self._config.default_bucket)
         return bucket in named or self._owner_of(bucket, role) is not None
 
     def _prepare_output(self, path: str, role: str) -> None:
@@ -285,29 +255,28 @@ class SageMakerPlatform:
         if bucket == self._ready_bucket or not self._is_default(bucket, role):
             return
         owner = self._owner_of(bucket, role)
-        try:
-            if not self._connection.s3.has_bucket(bucket, owner=owner):
+        with _hint_at_owner(owner):
+            if not self.connection.s3.has_bucket(bucket, owner=owner):
                 self._create_bucket(bucket, owner)
-        except DataAccessError as error:
-            if owner is None:
-                raise
-            raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
     def _create_bucket(self, bucket: str, owner: str | None) -> None:
         """Create a default bucket; only the account in its name may create it."""
         if owner is not None:
-            account = self._connection.caller_identity()["Account"]
+            account = self.connection.caller_identity()["Account"]
             if account != owner:
                 raise CredentialsError(
                     f"the role is one of account {owner}, but the credentials in use are of account {account}",
-                    advice="a job is started by the account of its role: correct role, or the profile",
+                    "a job is started by the account of its role: correct role, or the profile",
                 )
-        self._connection.s3.create_bucket(bucket, region=self.region)
+        self.connection.s3.create_bucket(bucket, region=self.region)
 
     def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
-        if isinstance(error, JobExistsError) and not _was_retried(error):
+        # Errors of botocore's HTTP client have a response too, None if none arrived.
+        response = getattr(error.__cause__, "response", None) or {}
+        was_retried = response.get("ResponseMetadata", {}).get("RetryAttempts")
+        if isinstance(error, JobExistsError) and not was_retried:
             return None
         try:
             found = self.describe(str(request["TrainingJobName"])).response
@@ -320,15 +289,15 @@ class SageMakerPlatform:
         return str(found["TrainingJobArn"]) if same else None
 
 
-def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
-    """Return the error with a hint at the owner of a bucket that is named for an account and cannot be used."""
-    return DataAccessError(
-        f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, or "
-        "DefaultS3Bucket in the SageMaker config file"
-    )
-
-
-def _was_retried(error: PlatformError) -> bool:
-    # Errors of botocore's HTTP client have a response too, None if none arrived.
-    response = getattr(error.__cause__, "response", None) or {}
-    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
+@contextmanager
+def _hint_at_owner(owner: str | None) -> Iterator[None]:
+    """Add a hint to the error of a bucket that is named for the account ``owner`` and cannot be used."""
+    try:
+        yield
+    except DataAccessError as error:
+        if owner is None:
+            raise
+        raise DataAccessError(
+            f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, "
+            "or DefaultS3Bucket in the SageMaker config file"
+        ) from error

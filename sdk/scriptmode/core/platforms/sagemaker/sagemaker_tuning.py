@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode.core.request import service_model, tuning
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from scriptmode.core.aws.session import Connection
 
-_T = TypeVar("_T")
 #: Entries of ``Environment`` that the service takes (HyperParameterTrainingJobEnvironmentMap).
 _MOST_VARIABLES = 48
 #: Instance types: AWS adds some that the installed boto3 does not know.
@@ -25,9 +24,7 @@ _OPEN_ENUMERATIONS = tuple(f"ResourceConfig.{part}InstanceType" for part in ("",
 class SageMakerTuning:
     """The tuning jobs of one account and Region. Implements `scriptmode.core.platforms.base.TuningService`.
 
-    Args:
-        connection: The connection of the platform.
-        prepare_output: Creates the default bucket, called with an output path and the ARN of a role.
+    ``prepare_output`` creates the default bucket, called with an output path and the ARN of a role.
     """
 
     def __init__(self, connection: Connection, prepare_output: Callable[[str, str], None]) -> None:
@@ -50,7 +47,7 @@ class SageMakerTuning:
         is_one = tuning.DEFINITION in request
         body = {**request, **({tuning.DEFINITION: definitions[0]} if is_one else {tuning.DEFINITIONS: definitions})}
         try:
-            answer = self._call(name, lambda client: client.create_hyper_parameter_tuning_job(**body))
+            answer = self._call(name, "create_hyper_parameter_tuning_job", body)
         except JobNotFoundError as error:
             # A resource of the request was not found: data or a role.
             raise RequestError(str(error)) from error
@@ -58,19 +55,13 @@ class SageMakerTuning:
 
     def describe(self, name: str) -> dict[str, Any]:
         """Call DescribeHyperParameterTuningJob."""
-        return dict(
-            self._call(
-                name, lambda client: client.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
-            )
-        )
+        return dict(self._call(name, "describe_hyper_parameter_tuning_job", {"HyperParameterTuningJobName": name}))
 
     def stop(self, name: str) -> None:
         """Call StopHyperParameterTuningJob, unless the tuning job has ended."""
         if self.describe(name)["HyperParameterTuningJobStatus"] not in ENDED:
             try:
-                self._call(
-                    name, lambda client: client.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
-                )
+                self._call(name, "stop_hyper_parameter_tuning_job", {"HyperParameterTuningJobName": name})
             except RequestError:
                 # The tuning job may have ended between the two calls.
                 if self.describe(name)["HyperParameterTuningJobStatus"] not in ENDED:
@@ -78,29 +69,20 @@ class SageMakerTuning:
 
     def training_jobs(self, name: str) -> list[dict[str, Any]]:
         """Call ListTrainingJobsForHyperParameterTuningJob for every page."""
-
-        def read(client: Any) -> list[dict[str, Any]]:
-            pages = client.get_paginator("list_training_jobs_for_hyper_parameter_tuning_job").paginate(
-                HyperParameterTuningJobName=name, SortBy="CreationTime", SortOrder="Ascending"
-            )
-            return [job for page in pages for job in page["TrainingJobSummaries"]]
-
-        return self._call(name, read)
+        asked = {"HyperParameterTuningJobName": name, "SortBy": "CreationTime", "SortOrder": "Ascending"}
+        operation = "list_training_jobs_for_hyper_parameter_tuning_job"
+        subject = f"tuning job {name}"
+        return self._connection.list_all(subject, "sagemaker", operation, "TrainingJobSummaries", asked)
 
     def list(self) -> list[dict[str, Any]]:
         """Call ListHyperParameterTuningJobs for every page."""
+        operation, key = "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries"
+        asked = {"SortBy": "CreationTime", "SortOrder": "Descending"}
+        return self._connection.list_all("the list of tuning jobs", "sagemaker", operation, key, asked)
 
-        def read(client: Any) -> list[dict[str, Any]]:
-            pages = client.get_paginator("list_hyper_parameter_tuning_jobs").paginate(
-                SortBy="CreationTime", SortOrder="Descending"
-            )
-            return [job for page in pages for job in page["HyperParameterTuningJobSummaries"]]
-
-        return self._call("the list of tuning jobs", read)
-
-    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
-        what = subject if " " in subject else f"tuning job {subject}"
-        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+    def _call(self, name: str, operation: str, request: Mapping[str, Any]) -> Any:
+        client = self._connection.client("sagemaker")
+        return self._connection.call(f"tuning job {name}", lambda: getattr(client, operation)(**request))
 
 
 def _with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
