@@ -156,7 +156,7 @@ COMMAND_LINE_USES = {
     "platforms.local.pruning": "PruneReport",
     "core.spec.metric_definitions": "PRESETS",
     "core.spec.whole_numbers": "parse_age whole_number",
-    "core.spec.service_values": "ChannelProgress STATUSES suggest_status",
+    "core.spec.service_values": "ChannelProgress STATUSES suggest_status UNREADABLE",
     "results.job_files": "AREAS copy_job_files",
     "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",

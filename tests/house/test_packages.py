@@ -74,8 +74,8 @@ SDK = {
     "doctor": ("core.aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),
     "serve": (
-        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.store", "platforms.local.system",
-        "platforms.local.tuning", "platforms.slurm.slurm_platform", "core.request", "core.spec",
+        "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
+        "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
     "testing": ("core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec"),
     "v2": ("__init__", "core.aws", "core.spec"),  # its adapters use the public names, and look images up

@@ -12,7 +12,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode.core.machine import drafts
-from scriptmode.platforms.local.system import durable
+from scriptmode.data import durable
 from scriptmode.results.artifacts import download
 
 #: Creates drafts of every kind in a directory, and keeps them.

@@ -10,6 +10,7 @@ from fakes.local_jobs import channel, request_for, unpacked
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.training_job import Output
 from scriptmode.data import file_copy
+from scriptmode.data.durable import ChangedDirectories
 from scriptmode.data.staging import StagingArea
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, DataNotFoundError
@@ -17,7 +18,6 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
-from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.results.artifacts import download
 

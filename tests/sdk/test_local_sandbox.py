@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode.core.request.parse import parse_request
+from scriptmode.data.durable import sync_file
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.container_fleet import container_environment, requirements_settings
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.host_logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.system import ports as ports_module
-from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime.processes.streams import Sink

@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from scriptmode import ScriptmodeError, TrainingJob
+from scriptmode.core.spec.service_values import UNREADABLE
 
 _Completer = Callable[[click.Context, click.Parameter, str], Any]
 
@@ -27,7 +28,7 @@ def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str
 
 def is_readable(job: Mapping[str, Any]) -> bool:
     """Return whether the files of a listed job can be read."""
-    return bool(job["TrainingJobStatus"] != "Unreadable")
+    return bool(job["TrainingJobStatus"] != UNREADABLE)
 
 
 def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

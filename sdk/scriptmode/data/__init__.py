@@ -30,5 +30,6 @@ How it is served:
     fuse_protocol, fuse_server: The kernel's FUSE protocol, and its server.
     mounts: Mount and unmount, for FUSE and for read-only directories.
     file_copy, regular_files: Copy and open files that others wrote.
+    durable: Replace files so that they survive a power cut.
     shared_counters: Counters that a forked child writes and its parent reads.
 """

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode.core.machine.data_dir import default_data_dir, make_private, unwritable_error
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

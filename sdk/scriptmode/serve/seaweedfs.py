@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import make_private
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.serve.store_access import StoreAccess
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.processes.process_tree import ProcessIdentity

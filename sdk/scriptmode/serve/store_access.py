@@ -13,7 +13,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
-from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.data.durable import replace_file
 from scriptmode.serve.access_keys import AccessKey, random_key
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
-from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.data.durable import replace_file
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.request_mapping import refuse_own_tags, without_own_tags

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
-from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import (
     CredentialsError,
     DataError,
@@ -23,8 +24,6 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode.platforms.local.store.state import UNREADABLE
-from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 COMPLETED, FAILED, STOPPED = (each.value for each in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
 ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
+#: Shown instead of a status in a list, for a job of this machine whose files cannot be read.
+UNREADABLE = "Unreadable"
 #: Words of other tools for the same statuses.
 _WORDS = {
     **dict.fromkeys(("active", "pending", "queued", "running", "starting"), "InProgress"),

@@ -11,8 +11,8 @@
 - `inputs`, `outputs`: channels, artifacts, checkpoints and metrics
 - `system`: files, processes and ports of the operating system
 
-`core.platforms.registry` imports `service`, and the doctor imports `store` and `system`; other packages use the
-platform's protocol.
+The HTTP service uses `LocalPlatform` and the `LocalTuning` of `tuning` alone. The doctor also imports `store` and
+`system`, and engines what `scriptmode.engines` names.
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.shapes import LAST_SECOND
-from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
-from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.platforms.local.store.state import STATUS_OF, JobSummary
 
 if TYPE_CHECKING:
     from pathlib import Path

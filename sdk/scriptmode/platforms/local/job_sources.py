@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import close_to_others, mark_used, path_within, unwritable_error
 from scriptmode.data import file_uris
+from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import locked_directory
-from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

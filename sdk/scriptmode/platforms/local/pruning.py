@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import FETCHED, TUNING
-from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.core.text.messages import Problem, problem_of
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local import job_index
 from scriptmode.platforms.local.agent import removal
 from scriptmode.platforms.local.hosts.image_environments import ImageEnvironments
-from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode.platforms.local.store.state import STATUS_OF
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.full_disk import disk_usage
 from scriptmode_runtime.files import beneath

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.hosts import SLURM, HostKind, instance_kind
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import host_command, interpreter, process_engine, process_fleet
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fleet
 from scriptmode.platforms.slurm.environment import without_slurm

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.data import mounts
+from scriptmode.data.durable import sync_directory, sync_file
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local.agent import cleanup, host_agent, interruption, progress, supervision
 from scriptmode.platforms.local.agent.delivery import Delivery
@@ -51,7 +52,6 @@ from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.durable import sync_directory, sync_file
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree

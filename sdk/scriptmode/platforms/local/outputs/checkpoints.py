@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.text.messages import Problem, problem_of
 from scriptmode.data import file_copy, file_uris, regular_files
+from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.outputs import packed_artifacts
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.opt_ml import checkpoints_path
 from scriptmode_runtime.files.beneath import EscapeError
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data import file_uris
+from scriptmode.data.durable import ChangedDirectories, sync_file
 from scriptmode.data.file_copy import copy_descriptor
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
 from scriptmode_runtime import contract
 from scriptmode_runtime.files.archive import DEEPEST, MOST_MEMBERS
 from scriptmode_runtime.files.beneath import EscapeError

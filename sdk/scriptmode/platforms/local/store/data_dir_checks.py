@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine import drafts
+from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

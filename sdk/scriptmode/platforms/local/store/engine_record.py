@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.host_logs import unfinished_line
-from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.directory_lock import locked_directory
-from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

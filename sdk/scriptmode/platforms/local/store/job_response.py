@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.request.render import render_request
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
-from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode.core.spec.service_values import UNREADABLE
+from scriptmode.platforms.local.store.state import STATUS_OF
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 

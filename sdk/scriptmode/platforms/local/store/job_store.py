@@ -45,12 +45,12 @@ from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritab
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import suggest_similar
 from scriptmode.data import regular_files
+from scriptmode.data.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.store import heartbeat, host_logs, job_record, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import file_owner, full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
-from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 

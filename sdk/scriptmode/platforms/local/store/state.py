@@ -58,8 +58,6 @@ MESSAGES = {
     "Failed": "Training job failed",
 }
 
-#: Shown instead of a status in a list, for a job whose files cannot be read.
-UNREADABLE = "Unreadable"
 _TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
 _TIMES = frozenset({"created", "modified", "started"})
 _MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})

@@ -1,6 +1,5 @@
 """The operating system as the local platform uses it. It knows nothing of jobs, and imports no other local package.
 
-- `durable`: files and directories that survive a power cut
 - `full_disk`: recognition of full disks, and reserved space
 - `forked_tasks`: slow work of the agent in forked children
 - `ports`: reservation of ports

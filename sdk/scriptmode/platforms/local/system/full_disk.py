@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE
 from scriptmode.core.text.messages import format_bytes
 from scriptmode.data import file_uris
+from scriptmode.data.durable import replace_file, sync_directory
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.platforms.local.system.durable import replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:

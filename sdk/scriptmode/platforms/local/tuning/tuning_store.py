@@ -28,12 +28,12 @@ from scriptmode.core.machine.data_dir import TUNING, make_private, unwritable_er
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
+from scriptmode.data.durable import replace_file, sync_directory
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import has_folder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
-from scriptmode.platforms.local.system.durable import replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
