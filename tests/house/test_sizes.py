@@ -9,32 +9,32 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_072,
-    "scriptmode/cli": 2_151,
+    "scriptmode": 2_224,
+    "scriptmode/cli": 2_152,
     "scriptmode/cli/cloud_ml_engine": 684,
-    "scriptmode/cli/commands": 1_529,
-    "scriptmode/containers": 899,
+    "scriptmode/cli/commands": 1_525,
+    "scriptmode/containers": 840,
     "scriptmode/core": 12,
-    "scriptmode/core/aws": 2_716,
-    "scriptmode/core/handle": 676,
-    "scriptmode/core/machine": 420,
-    "scriptmode/core/platforms": 1_447,
-    "scriptmode/core/request": 1_663,
-    "scriptmode/core/source": 719,
-    "scriptmode/core/spec": 4_099,
-    "scriptmode/core/text": 552,
-    "scriptmode/data": 3_998,
-    "scriptmode/display": 1_959,
+    "scriptmode/core/aws": 2_421,
+    "scriptmode/core/handle": 475,
+    "scriptmode/core/machine": 412,
+    "scriptmode/core/platforms": 1_319,
+    "scriptmode/core/request": 1_578,
+    "scriptmode/core/source": 658,
+    "scriptmode/core/spec": 3_760,
+    "scriptmode/core/text": 531,
+    "scriptmode/data": 3_903,
+    "scriptmode/display": 1_956,
     "scriptmode/doctor": 931,
-    "scriptmode/planning": 1_604,
+    "scriptmode/planning": 1_603,
     "scriptmode/platforms": 390,
-    "scriptmode/platforms/local": 12_010,
-    "scriptmode/platforms/slurm": 2_655,
-    "scriptmode/results": 1_483,
-    "scriptmode/serve": 4_125,
+    "scriptmode/platforms/local": 11_514,
+    "scriptmode/platforms/slurm": 2_600,
+    "scriptmode/results": 1_482,
+    "scriptmode/serve": 3_779,
     "scriptmode/testing": 2_927,
-    "scriptmode/tuning": 716,
-    "scriptmode/v2": 1_981,
+    "scriptmode/tuning": 692,
+    "scriptmode/v2": 1_927,
     "scriptmode_runtime": 2_560,
     "scriptmode_runtime/environment": 458,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
@@ -51,9 +51,9 @@ LINES = {
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 12_000
+THIN = 11_193
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 8_278, "fit(wait=False)": 14_904, "fit": 15_685}
+LOADED = {"request": 7_719, "fit(wait=False)": 14_313, "fit": 14_775}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,
