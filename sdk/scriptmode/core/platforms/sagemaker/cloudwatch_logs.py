@@ -34,7 +34,7 @@ class LogTail:
     """A reader of all log streams of a job, with its position in each."""
 
     def __init__(
-        self, name: str, connection: Connection, poll_seconds: float, *, retry_seconds: float = RETRY_SECONDS
+        self, name: str, connection: Connection, poll_seconds: float, retry_seconds: float = RETRY_SECONDS
     ) -> None:
         self._name = name
         self._connection = connection

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode.core.aws.retry import RETRY_SECONDS
 from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.core.aws.session import Connection
 from scriptmode.core.platforms.sagemaker import job_defaults
@@ -185,12 +184,12 @@ class SageMakerPlatform:
         """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
         if not follow:
             return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
-        return self._log_tail(name, RETRY_SECONDS).follow(lambda: self.describe(name), on_description)
+        return self._log_tail(name).follow(lambda: self.describe(name), on_description)
 
-    def _log_tail(self, name: str, retry_seconds: float) -> LogTail:
+    def _log_tail(self, name: str, *retry_seconds: float) -> LogTail:
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        return LogTail(name, self.connection, self.poll_seconds, retry_seconds=retry_seconds)
+        return LogTail(name, self.connection, self.poll_seconds, *retry_seconds)
 
     def metrics(self, description: JobDescription) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
