@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.s3_uris import is_in_local_bucket
 from scriptmode.core.spec.inputs import TrainingInput
-from scriptmode.data.channel_source import source_of
-from scriptmode.data.listing import require_data
 from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
@@ -68,6 +66,8 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     ``outputs`` are URIs by argument. Raises `CredentialsError` where there are none. Other errors, such as access
     denied, are left to the job, which may read although it may not list.
     """
+    from scriptmode.data.channel_source import source_of
+
     sources = [source for channel in job.channels if (source := source_of(job, channel)) and _is_s3(source.uri)]
     buckets = {argument: uri for argument, uri in outputs.items() if _is_s3(uri)}
     archive = job.source_uri if job.source_channel is None and _is_s3(job.source_uri or "") else None
@@ -75,6 +75,7 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
         return
     from scriptmode.core.aws.s3 import S3, require_credentials
     from scriptmode.core.aws.s3_uris import parse_s3_uri
+    from scriptmode.data.listing import require_data
     from scriptmode.data.s3_store import S3Store
 
     used = [("inputs", f"channel {source.name!r}", source.uri) for source in sources]

@@ -19,9 +19,6 @@ from scriptmode.core.spec.inputs import FileSystemInput, OtherInput, TrainingInp
 from scriptmode.core.spec.job_request import ABSENT
 from scriptmode.core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.data import file_uris
-from scriptmode.data.channel_source import ChannelSource
-from scriptmode.data.file_store import FileStore
-from scriptmode.data.listing import require_data
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -103,6 +100,10 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
         except DataError as error:
             raise DataError(f"{name}: {error.message}", argument="inputs", advice=error.advice) from error
     elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
+        from scriptmode.data.channel_source import ChannelSource
+        from scriptmode.data.file_store import FileStore
+        from scriptmode.data.listing import require_data
+
         path = file_uris.file_path(source.s3_data)
         if not file_uris.exists(path):
             raise DataNotFoundError(
