@@ -14,8 +14,6 @@ from scriptmode.core.platforms.registry import (
     session_platform,
     with_settings_of,
 )
-from scriptmode.core.request.job_inputs import job_inputs
-from scriptmode.core.request.parse import parse_request, rule_statuses
 from scriptmode.core.spec.service_values import JobFilter
 from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
@@ -182,6 +180,8 @@ class TrainingJob:
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
+        from scriptmode.core.request.job_inputs import job_inputs
+
         return job_inputs(self.describe())
 
     def metrics(self) -> Metrics:
@@ -300,6 +300,8 @@ class TrainingJob:
             ``RuleConfigurationName``, ``RuleEvaluationStatus``, ``StatusDetails`` and others; none for a job without
             rules.
         """
+        from scriptmode.core.request.parse import rule_statuses
+
         return rule_statuses(self.describe())
 
     def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
@@ -371,6 +373,7 @@ class TrainingJob:
             SpecError: For a change that the job cannot have.
             RequestError: Where the service would refuse the request.
         """
+        from scriptmode.core.request.parse import parse_request
         from scriptmode.core.request.rerun import RerunChanges, rerun_request
 
         changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)

@@ -26,7 +26,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checkable
 
-from scriptmode.core.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
+from scriptmode.core.spec.service_values import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:

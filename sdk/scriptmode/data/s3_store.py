@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Callable, NoReturn, TypeVar
 from scriptmode.core.aws import s3, s3_errors
 from scriptmode.core.aws.s3_reader import S3Reader
 from scriptmode.core.aws.s3_uris import S3Object, parse_s3_uri
-from scriptmode.core.spec.inputs import IN_PARTS, LEAST_RATE
+from scriptmode.core.spec.inputs import LEAST_RATE
+from scriptmode.core.spec.service_values import IN_PARTS
 from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject

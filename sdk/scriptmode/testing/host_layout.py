@@ -91,6 +91,7 @@ def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout
     """
     __tracebackhide__ = True
     from scriptmode.core.platforms import registry
+    from scriptmode.core.request.parse import parse_request
     from scriptmode.estimator import Estimator
 
     registry.require_local_jobs()
@@ -103,6 +104,6 @@ def layouts(distribution: object = None, instance_count: int = 1) -> list[Layout
     request = Estimator(entry_point=__file__, platform=platform, **arguments).request()
     return [
         Layout(distribution, instance_count, number, task)
-        for number, of_host in enumerate(planned_tasks(platform, request), 1)
+        for number, of_host in enumerate(planned_tasks(platform, parse_request(request)), 1)
         for task in of_host
     ]

@@ -17,9 +17,6 @@ from scriptmode.errors import SpecError
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
-#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
-#: FastFile mode read not all of them, or not in order.
-NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
 #: Bytes per second below which a download counts as stalled, whatever trickles in.
 LEAST_RATE = 1024
 DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")

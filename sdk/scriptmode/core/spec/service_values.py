@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.inputs import IN_PARTS, NOT_VERIFIABLE, TLS_ALONE
 from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.text.messages import did_you_mean, format_bytes
 from scriptmode.errors import invalid
@@ -19,6 +18,9 @@ ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 #: Shown instead of a status in a list, for a job of this machine whose files cannot be read.
 UNREADABLE = "Unreadable"
+#: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
+#: FastFile mode read not all of them, or not in order.
+NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
 #: Words of other tools for the same statuses.
 _WORDS = {
     **dict.fromkeys(("active", "pending", "queued", "running", "starting"), "InProgress"),

@@ -121,7 +121,7 @@ class OneHostPlatform(LocalPlatform):
                 cleanup.remove_unneeded_files(folder, failed=True)
 
 
-def planned_tasks(platform: LocalPlatform, request: JobRequest | Mapping[str, Any]) -> list[list[str]]:
+def planned_tasks(platform: LocalPlatform, request: JobRequest) -> list[list[str]]:
     """Return for each host of a request the names of the processes that would run the script."""
     return [
         [each.spec.name for each in script_process.plan(host.base_dir, host.files, host.variables)]

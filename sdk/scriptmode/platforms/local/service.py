@@ -11,7 +11,6 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
-from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode.data import file_uris
 from scriptmode.errors import (
@@ -188,7 +187,7 @@ class LocalPlatform(StoredJobs):
 
         self._checked = validation.validate_request(request)
 
-    def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
+    def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
         """Return the environment that each host would have; ports and the secret are made when the job starts.
 
         Raises:
@@ -198,15 +197,13 @@ class LocalPlatform(StoredJobs):
         """
         from scriptmode.platforms.local import validation
 
-        job = as_job_request(request)
-        self._require_new(job.name)
-        validation.check_inputs(job, self._file_systems)
-        return find_engine(job.resources.host_kind).plan_hosts(self._job(job), self._store, os.environ)
+        self._require_new(request.name)
+        validation.check_inputs(request, self._file_systems)
+        return find_engine(request.resources.host_kind).plan_hosts(self._job(request), self._store, os.environ)
 
-    def planned_script(self, request: JobRequest | Mapping[str, Any]) -> str:
+    def planned_script(self, request: JobRequest) -> str:
         """Return the batch script of a job on Slurm; "" for a job whose agent is a process of this machine."""
-        job = as_job_request(request)
-        return find_engine(job.resources.host_kind).plan_script(self._job(job), self._store)
+        return find_engine(request.resources.host_kind).plan_script(self._job(request), self._store)
 
     def put_source(
         self,

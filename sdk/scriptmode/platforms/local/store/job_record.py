@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.core.request.parse import parse_request
-from scriptmode.core.request.render import render_request
 from scriptmode.core.spec.hosts import LOCAL_CONTAINER, HostKind, host_kind
 from scriptmode.platforms.local.store import shapes
 from scriptmode_runtime import contract
@@ -107,6 +105,8 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``job.json``."""
+        from scriptmode.core.request.render import render_request
+
         content = {**vars(self), "request": self.fields or render_request(self.request)}
         del content["fields"]
         return content
@@ -115,6 +115,8 @@ class Job:
 def parse_job(content: Any, name: str) -> Job:
     """Return the job of a record; raise what `validate_job_record` raises, or ``TypeError``."""
     validate_job_record(content, name)
+    from scriptmode.core.request.parse import parse_request
+
     content = {**content, "request": parse_request(content["request"])}
     former = content.pop("limits", {})
     return Job(**{"engine": former, **content})

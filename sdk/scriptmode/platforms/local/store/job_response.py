@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request.render import render_request
-from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.core.spec.service_values import UNREADABLE
 from scriptmode.platforms.local.store.state import STATUS_OF
@@ -53,6 +51,9 @@ def describe(job: JobRequest, state: JobState) -> JobDescription:
 
 def _render(description: JobDescription) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
+    from scriptmode.core.request.render import render_request
+    from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+
     request = render_request(description.job)
     response = {
         **DESCRIBED_DEFAULTS,
