@@ -1,25 +1,98 @@
 // What inputdataconfig.json says of a channel.
 #pragma once
 
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "problem.h"
 
 namespace scriptmode {
 
-// The text of the JSON string whose first quote is at `*at`, which becomes the last one. Names of channels are ASCII: what
-// else is escaped is of no interest here.
-inline std::string JsonText(const std::string& document, size_t* at) {
-  std::string text;
-  while (++*at < document.size() && document[*at] != '"') {
-    if (document[*at] == '\\' && *at + 1 < document.size()) ++*at;
-    text += document[*at];
+// Walks through a JSON document; of values it keeps only texts.
+class Json {
+ public:
+  explicit Json(const std::string& text) : at_(text.c_str()), end_(at_ + text.size()) {}
+
+  // Calls `member(name)` for each member of an object; it has to take the value.
+  template <typename Member>
+  void Object(Member member) {
+    Take('{');
+    if (Took('}')) return;
+    do {
+      std::string name = Text();
+      Take(':');
+      member(name);
+    } while (Took(','));
+    Take('}');
   }
-  return text;
-}
+
+  std::string Text() {
+    Take('"');
+    std::string text;
+    while (at_ < end_ && *at_ != '"') {
+      if (*at_ == '\\') Escaped(&text);
+      else text += *at_++;
+    }
+    Take('"', false);
+    return text;
+  }
+
+  bool IsText() { return Peek() == '"'; }
+  bool IsObject() { return Peek() == '{'; }
+
+  void Skip() {
+    if (++depth_ > 100) throw Malformed();
+    if (IsObject()) {
+      Object([this](const std::string&) { Skip(); });
+    } else if (IsText()) {
+      Text();
+    } else if (Took('[')) {
+      if (!Took(']')) {
+        do Skip();
+        while (Took(','));
+        Take(']');
+      }
+    } else {
+      const char* began = at_;
+      while (at_ < end_ && (std::strchr("+-.", *at_) || std::isalnum(static_cast<unsigned char>(*at_)))) ++at_;
+      if (at_ == began) throw Malformed();
+    }
+    --depth_;
+  }
+
+  struct Malformed {};
+
+ private:
+  char Peek() {
+    while (at_ < end_ && std::strchr(" \t\r\n", *at_)) ++at_;
+    return at_ < end_ ? *at_ : 0;
+  }
+
+  bool Took(char expected) {
+    if (Peek() != expected) return false;
+    ++at_;
+    return true;
+  }
+
+  void Take(char expected, bool after_space = true) {
+    if (after_space ? !Took(expected) : at_ == end_ || *at_++ != expected) throw Malformed();
+  }
+
+  // Names of channels are ASCII; what else is escaped is of no interest here.
+  void Escaped(std::string* text) {
+    if (end_ - at_ < 2) throw Malformed();
+    *text += at_[1];
+    at_ += 2;
+  }
+
+  const char* at_;
+  const char* end_;
+  int depth_ = 0;
+};
 
 inline std::string ReadFile(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "re");
@@ -38,28 +111,20 @@ inline std::string ReadFile(const std::string& path) {
 // Raises unless the file has the channel, in pipe mode.
 inline void CheckChannel(const std::string& path, const std::string& channel) {
   std::string text = ReadFile(path);
-  std::string mode = "Pipe", names, object, member;
+  std::string mode = "Pipe", names;
   bool is_there = false;
-  int depth = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (std::strchr("{[", text[at])) ++depth;
-    if (std::strchr("}]", text[at])) --depth;
-    if (text[at] != '"') continue;
-    std::string word = JsonText(text, &at);
-    size_t next = text.find_first_not_of(" \t\r\n", at + 1);
-    if (next == std::string::npos || text[next] != ':') {
-      if (depth == 2 && object == channel && member == "TrainingInputMode") mode = word;
-      continue;
-    }
-    member = word;
-    if (depth == 1) {
-      object = word;
-      is_there = is_there || word == channel;
-      names += (names.empty() ? "" : ", ") + Quoted(word);
-    }
-  }
-  size_t first = text.find_first_not_of(" \t\r\n");
-  if (depth != 0 || first == std::string::npos || text[first] != '{') {
+  Json json(text);
+  try {
+    json.Object([&](const std::string& name) {
+      names += (names.empty() ? "" : ", ") + Quoted(name);
+      if (name != channel || !json.IsObject()) return json.Skip();
+      is_there = true;
+      json.Object([&](const std::string& member) {
+        if (member == "TrainingInputMode" && json.IsText()) mode = json.Text();
+        else json.Skip();
+      });
+    });
+  } catch (const Json::Malformed&) {
     throw Problem(kFailedPrecondition, path + " is no JSON object of channels");
   }
   if (!is_there) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "problem.h"
@@ -25,7 +26,10 @@ class Framing {
     return true;
   }
 
+  // Where a read may put what comes next without a copy; its room is 0 for nowhere.
+  Body& body() { return body_; }
   int64_t count() const { return count_; }
+  int64_t skipped() const { return skipped_; }
 
  protected:
   virtual bool Cut(Window& window, Record* record) = 0;
@@ -40,53 +44,21 @@ class Framing {
     ++skipped_;
   }
 
+  // Takes what is there of a body; true once it is whole.
+  bool Collect(Window& window) {
+    size_t part = body_.missing() < window.size() ? body_.missing() : window.size();
+    body_.Append(window.begin(), part);
+    window.Skip(part);
+    return body_.missing() == 0;
+  }
+
+  Body body_;
+
  private:
   const int64_t may_skip_;
   int64_t in_a_row_ = 0;
   int64_t count_ = 0;
   int64_t skipped_ = 0;
-};
-
-// Records that begin with a header of `kSize` bytes, by which the next one is found after a damaged one.
-template <size_t kSize>
-class HeadedRecords : public Framing {
- public:
-  using Framing::Framing;
-
- protected:
-  static constexpr size_t kHeader = kSize;
-
-  virtual bool IsHeader(const uint8_t* at) const = 0;
-
-  // Passes over a damaged record's first `count` bytes: its length may be wrong, so the next one may be within it.
-  void Lose(Window& window, size_t count) {
-    window.Skip(count);
-    searching_ = true;
-  }
-
-  // After a damaged record, passes over bytes up to a header. False: there is none yet.
-  bool Find(Window& window) {
-    for (; searching_ && window.size() >= kHeader; window.Skip(1)) {
-      if (IsHeader(window.begin())) {
-        searching_ = false;
-        return true;
-      }
-    }
-    if (searching_ && window.ended) window.Skip(window.size());
-    return !searching_;
-  }
-
-  // What the stream is instead, if its first record has no header; `other` is a guess of the format, or "".
-  static std::string WhatElse(const Window& window, const char* own, const char* other) {
-    if (window.position() > 0) return "";
-    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
-      return ": the stream is gzip: give the channel compression='Gzip'";
-    if (*other) return std::string(": the stream is ") + other + ", and record_format has to say so";
-    return std::string(": is the stream ") + own + "? record_format says what it is";
-  }
-
- private:
-  bool searching_ = false;
 };
 
 // Lines; what ends them, "\n" or "\r\n", is no part of them. The last one needs no end.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/uio.h>
 
 #include <chrono>
 #include <cstdio>
@@ -76,10 +77,12 @@ class Reader {
   // How long a call waits for an idle pipe. Between calls TensorFlow looks whether the iterator is still wanted.
   static constexpr std::chrono::milliseconds kPatience{100};
   static constexpr std::chrono::milliseconds kLook{10};
+  static constexpr size_t kBeyond = size_t{8} << 10;
   static constexpr int kPipeSize = 1 << 20;
   // What a call hands over at most, in bytes of the stream, if that is a whole batch.
   static constexpr size_t kEnough = size_t{1} << 20;
   static constexpr size_t kManyRecords = 4096;
+  enum Filling { kSome, kNothing, kEnd };
 
   static std::string ConfigFile(const Settings& settings) {
     return Folder(settings.config_dir, "input/config") + "/inputdataconfig.json";
@@ -101,7 +104,12 @@ class Reader {
       if (whole == 0 && failure_) throw *failure_;
       if (whole > 0 && (failure_ || whole >= most || window_.position() - began >= kEnough)) return whole;
       if (window_.ended) return Remainder(*records, whole, columns);
-      if (!Fill()) {
+      Filling filling = Fill();
+      if (filling == kEnd) {
+        window_.ended = true;
+        // The producer goes on with the next epoch.
+        fifo_.Close();
+      } else if (filling == kNothing) {
         if (whole > 0) return whole;
         if (!AwaitBytes(until)) return 0;
       }
@@ -127,7 +135,8 @@ class Reader {
   size_t Remainder(const Records& records, size_t whole, size_t* columns) {
     if (whole > 0) return whole;
     if (records.size() > 0) return *columns = records.size();
-    if (settings_.is_measured) Report("at the end");
+    if (settings_.is_measured && !is_reported_) Report("at the end");
+    is_reported_ = true;
     throw Problem(kOutOfRange, "end of epoch " + std::to_string(epochs_.epoch()));
   }
 
@@ -165,28 +174,33 @@ class Reader {
                       "a longer timeout");
   }
 
-  // Reads once, without waiting. False: nothing is there yet.
-  bool Fill() {
+  // Reads once, without waiting.
+  Filling Fill() {
     for (;;) {
-      ssize_t count = read(fifo_.number(), window_.Room(), Window::kRead);
+      Body& body = framing_->body();
+      size_t direct = body.room(), room;
+      uint8_t* free = window_.Room(&room);
+      // Records as large as this one are to be read to where they stay, too.
+      if (direct > 0 && room > kBeyond) room = kBeyond;
+      struct iovec parts[2] = {{body.rest(), direct}, {free, room}};
+      ssize_t count = direct > 0 ? readv(fifo_.number(), parts, 2) : read(fifo_.number(), free, room);
       if (count > 0) {
         is_connected_ = true;
-        window_.Filled(static_cast<size_t>(count));
-        return true;
+        size_t taken = static_cast<size_t>(count), of_body = taken < direct ? taken : direct;
+        if (of_body > 0) body.Filled(of_body);
+        window_.Passed(of_body);
+        window_.Filled(taken - of_body);
+        return kSome;
       }
       if (count == 0) {
-        if (is_connected_) {
-          window_.ended = true;
-          fifo_.Close();  // the producer goes on with the next epoch
-          return true;
-        }
+        if (is_connected_) return kEnd;
         // Before the first writer a FIFO reads as if it had ended, but is polled neither readable nor hung up.
         struct pollfd state = {fifo_.number(), POLLIN, 0};
-        if (poll(&state, 1, 0) == 0) return false;
+        if (poll(&state, 1, 0) == 0) return kNothing;
         is_connected_ = true;
       } else if (errno == EAGAIN) {
         is_connected_ = true;
-        return false;
+        return kNothing;
       } else if (errno != EINTR) {
         throw Problem(kInternal, std::string("reading failed: ") + std::strerror(errno));
       }
@@ -210,6 +224,7 @@ class Reader {
   Clock::time_point opened_;
   std::unique_ptr<Problem> failure_;
   bool is_connected_ = false;  // a writer was there
+  bool is_reported_ = false;
 };
 
 }  // namespace scriptmode

@@ -9,104 +9,139 @@
 
 namespace scriptmode {
 
-class RecordIo : public HeadedRecords<8> {
+class RecordIo : public Framing {
  public:
-  using HeadedRecords::HeadedRecords;
+  using Framing::Framing;
 
  protected:
   bool Cut(Window& window, Record* record) override {
-    while (Find(window)) {
-      const uint8_t* at = window.begin() + parts_;
-      size_t present = window.size() - parts_;
-      if (present < kHeader) return End(window, present);
-      uint32_t part = Load32(at + 4) >> 29;
-      if (Load32(at) != kMagic || part > kLast) {
-        bool is_tfrecord = present >= 12 && Crc32c::Masked(at, 8) == Load32(at + 8);
-        Damage(window.position() + parts_,
-               Load32(at) == kMagic ? "is no part that RecordIO knows: " + std::to_string(part)
-                                    : "does not begin with RecordIO's magic number" +
-                                          WhatElse(window, "RecordIO", is_tfrecord ? "TFRecord" : ""));
-        Lose(window, parts_ + 1);
-        parts_ = 0;
+    for (;;) {
+      if (in_part_) {
+        if (!Collect(window) && !window.ended) return false;
+        if (window.size() < padding_ && !window.ended) return false;
+        if (EndPart(window, record)) return true;
         continue;
       }
-      if (present < Padded(at) && !window.ended) return false;
-      bool goes_on = part == kMiddle || part == kLast;
-      if (goes_on != (parts_ > 0) && !(goes_on && is_lost_)) {
-        Damage(window.position() + parts_,
-               goes_on ? "has no first part" : "follows one whose last part is missing");
-        Drop(window);
-      }
-      is_lost_ = goes_on && parts_ == 0;
-      if (present < Padded(at)) {
-        size_t length = Length(at), came = present - kHeader;
-        Damage(window.position() + parts_, "is cut: the stream ends after " +
-                                               std::to_string(came < length ? came : length) + " of the " +
-                                               std::to_string(length) + " bytes of a part and its padding");
-        Lose(window, parts_ + kHeader);
-        parts_ = 0;
+      if (searching_ && !Search(window)) return false;
+      if (window.size() < kHeader) return Remainder(window);
+      if (Load32(window.begin()) != kMagic) {
+        Damage(window.position(), "does not begin with RecordIO's magic number" + WhatElse(window));
+        Drop();
+        window.Skip(1);
+        searching_ = true;
         continue;
       }
-      parts_ += Padded(at);
-      if (is_lost_) {
-        Drop(window);
-      } else if (part == kOnly || part == kLast) {
-        *record = Joined(window.begin());
-        Drop(window);
+      uint32_t word = Load32(window.begin() + 4);
+      size_t padded = (word + size_t{3}) & ~size_t{3};
+      if (word >> 29 == kOnly && !is_open_ && window.size() - kHeader >= padded) {
+        *record = Record::Copy(window.begin() + kHeader, word);
+        window.Skip(kHeader + padded);
         return true;
       }
+      Begin(window, word);
     }
-    return false;
   }
-
-  bool IsHeader(const uint8_t* at) const override { return Load32(at) == kMagic && Load32(at + 4) >> 29 <= kLast; }
 
  private:
   static constexpr uint32_t kMagic = 0xced7230au;
-  enum Part { kOnly, kFirst, kMiddle, kLast };
+  static constexpr size_t kHeader = 8;
+  enum Part { kOnly, kFirst, kMiddle, kLast, kSkipped };
 
-  static size_t Length(const uint8_t* part) { return Load32(part + 4) & ((1u << 29) - 1); }
-  // With the header, and the zeros after the bytes.
-  static size_t Padded(const uint8_t* part) { return kHeader + ((Length(part) + 3) & ~size_t{3}); }
-
-  // Fewer bytes than a header has: at the end, a record was cut.
-  bool End(Window& window, size_t present) {
-    if (!window.ended) return false;
-    if (present > 0 || parts_ > 0) {
-      Damage(window.position() + parts_,
-             present > 0 ? "is cut: the stream ends within its header" : "is cut: the stream ends between its parts");
+  // Passes over bytes up to the magic; false if there is none yet.
+  bool Search(Window& window) {
+    for (; window.size() >= kHeader; window.Skip(1)) {
+      if (Load32(window.begin()) == kMagic && Load32(window.begin() + 4) >> 29 <= kLast) {
+        searching_ = false;
+        return true;
+      }
     }
-    window.Skip(window.size());
-    parts_ = 0;
+    if (window.ended) window.Skip(window.size());
     return false;
   }
 
-  void Drop(Window& window) {
-    window.Skip(parts_);
-    parts_ = 0;
+  bool Remainder(Window& window) {
+    if (!window.ended) return false;
+    if (window.size() > 0) {
+      Damage(window.position(), "is cut: the stream ends within its header");
+      window.Skip(window.size());
+    } else if (is_open_) {
+      Damage(window.position(), "is cut: the stream ends between its parts");
+    }
+    Drop();
+    return false;
   }
 
-  // The record of the parts from `begin` on, with the magic between them.
-  Record Joined(const uint8_t* begin) const {
-    size_t size = 0;
-    for (const uint8_t* part = begin; part < begin + parts_; part += Padded(part)) {
-      size += Length(part) + (part > begin ? sizeof(kMagic) : 0);
-    }
-    Record record = Record::OfSize(size);
-    char* to = record.bytes();
-    for (const uint8_t* part = begin; part < begin + parts_; part += Padded(part)) {
-      if (part > begin) {
-        std::memcpy(to, &kMagic, sizeof(kMagic));
-        to += sizeof(kMagic);
-      }
-      std::memcpy(to, part + kHeader, Length(part));
-      to += Length(part);
-    }
-    return record;
+  void Drop() {
+    body_.Drop();
+    is_open_ = false;
   }
 
-  size_t parts_ = 0;  // the bytes of the record's parts that are in the window as a whole, with their headers
+  void Begin(Window& window, uint32_t word) {
+    part_ = word >> 29 <= kLast ? static_cast<Part>(word >> 29) : kSkipped;
+    size_t length = word & ((1u << 29) - 1);
+    if (part_ == kSkipped) {
+      Damage(window.position(), "is no part that RecordIO knows: " + std::to_string(word >> 29));
+      Drop();
+      window.Skip(1);
+      searching_ = true;
+      return;
+    }
+    bool goes_on = part_ == kMiddle || part_ == kLast;
+    if (goes_on != is_open_ && !(goes_on && is_lost_)) {
+      Damage(window.position(), goes_on ? "has no first part" : "follows one whose last part is missing");
+      Drop();
+    }
+    is_lost_ = goes_on && !is_open_;
+    if (is_lost_) part_ = kSkipped;
+    began_ = window.position();
+    window.Skip(kHeader);
+    if (goes_on && is_open_) {
+      body_.Expect(sizeof(kMagic));
+      body_.Append(&kMagic, sizeof(kMagic));
+    }
+    kept_ = body_.size();
+    body_.Expect(length);
+    padding_ = (4 - length % 4) % 4;
+    is_open_ = part_ == kFirst || part_ == kMiddle;
+    in_part_ = true;
+  }
+
+  // The part, or what the stream has of it, was taken; true if a record is whole.
+  bool EndPart(Window& window, Record* record) {
+    in_part_ = false;
+    if (body_.missing() > 0 || window.size() < padding_) {
+      Damage(began_, "is cut: the stream ends after " + std::to_string(body_.size() - kept_) + " of the " +
+                         std::to_string(body_.size() - kept_ + body_.missing()) + " bytes of a part and its padding");
+      // Its length may have taken the records after it in.
+      window.Unread(body_.bytes() + kept_, body_.size() - kept_);
+      searching_ = true;
+      Drop();
+      return false;
+    }
+    window.Skip(padding_);
+    if (part_ == kSkipped) body_.Drop();
+    if (part_ != kOnly && part_ != kLast) return false;
+    *record = body_.Take();
+    return true;
+  }
+
+  static std::string WhatElse(const Window& window) {
+    if (window.position() > 0) return "";
+    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
+      return ": the stream is gzip: give the channel compression='Gzip'";
+    if (window.size() >= 12 && Crc32c::Masked(window.begin(), 8) == Load32(window.begin() + 8))
+      return ": the stream is TFRecord, and record_format has to say so";
+    return ": is the stream RecordIO? record_format says what it is";
+  }
+
+  Part part_ = kOnly;
+  bool in_part_ = false;
+  bool is_open_ = false;
   bool is_lost_ = false;
+  bool searching_ = false;
+  size_t padding_ = 0;
+  size_t kept_ = 0;  // of the body, from earlier parts
+  uint64_t began_ = 0;
 };
 
 }  // namespace scriptmode

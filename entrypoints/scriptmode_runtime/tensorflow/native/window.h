@@ -12,6 +12,8 @@ class Window {
  public:
   // What one read asks for. Small enough that a record is still in the CPU's cache when it is copied.
   static constexpr size_t kRead = size_t{256} << 10;
+  // Records up to this size are awaited here and copied; larger ones are read to where they stay.
+  static constexpr size_t kAwaited = size_t{32} << 10;
 
   Window() = default;
   Window(const Window&) = delete;
@@ -27,28 +29,43 @@ class Window {
     position_ += count;
   }
 
-  // Returns where the next read may put `kRead` bytes. A record's length may be any number: memory comes as bytes do.
-  uint8_t* Room() {
+  // Gives room for the next read.
+  uint8_t* Room(size_t* room) {
     if (begin_ > 0) {
       std::memmove(bytes_, bytes_ + begin_, size());
       end_ -= begin_;
       begin_ = 0;
     }
-    if (capacity_ < end_ + kRead) {
-      size_t capacity = 2 * (end_ + kRead);
-      uint8_t* resized = static_cast<uint8_t*>(std::realloc(bytes_, capacity));
-      if (resized == nullptr) throw std::bad_alloc();
-      bytes_ = resized;
-      capacity_ = capacity;
-    }
+    if (capacity_ < end_ + kRead) Resize(end_ + (end_ > kRead ? end_ : kRead) + kAwaited);
+    *room = capacity_ - end_;
     return bytes_ + end_;
   }
 
   void Filled(size_t count) { end_ += count; }
 
+  // Counts bytes of the stream that a read put elsewhere.
+  void Passed(size_t count) { position_ += count; }
+
+  // Puts bytes that were taken back before the others.
+  void Unread(const void* bytes, size_t count) {
+    if (capacity_ < size() + count) Resize(end_ + count);
+    std::memmove(bytes_ + count, bytes_ + begin_, size());
+    std::memcpy(bytes_, bytes, count);
+    end_ = size() + count;
+    begin_ = 0;
+    position_ -= count;
+  }
+
   bool ended = false;
 
  private:
+  void Resize(size_t capacity) {
+    uint8_t* resized = static_cast<uint8_t*>(std::realloc(bytes_, capacity));
+    if (resized == nullptr) throw std::bad_alloc();
+    bytes_ = resized;
+    capacity_ = capacity;
+  }
+
   uint8_t* bytes_ = nullptr;
   size_t begin_ = 0;
   size_t end_ = 0;
