@@ -45,6 +45,8 @@ class TrainingEnvironment(NamedTuple):
     #: The parameters with the reserved prefix, decoded like the user's.
     framework_parameters: dict[str, Any]
     machine: Machine
+    #: Variables of the host process that are set: among them ``TF_CONFIG``, the task that the program which started the
+    #: host has set already, and TensorFlow's own choice of Keras, whatever its value.
     inherited: Mapping[str, str]
     python: str
     job_name: str = ""

@@ -118,13 +118,12 @@ class Member(Peers):
             # In turn: the first host may listen at some of its addresses only.
             family, kind, *_, address = addresses[self._tries % len(addresses)]
             self._tries += 1
-            endpoint = socket.socket(family, kind)
+            self._endpoint = endpoint = socket.socket(family, kind)
+            endpoint.settimeout(0)
+            endpoint.connect_ex(address)
         except OSError:  # its name does not resolve yet
             self._retry_later()
             return
-        endpoint.settimeout(0)
-        endpoint.connect_ex(address)
-        self._endpoint = endpoint
         self._try_at = self._clock() + _TRY_SECONDS
         self._selector.register(endpoint, selectors.EVENT_WRITE, self._connected)
 

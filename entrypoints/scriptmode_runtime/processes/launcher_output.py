@@ -21,7 +21,7 @@ class LauncherOutput:
     def __init__(self, loop: Loop, output: int = 1, log: int = 2) -> None:
         self._loop = loop
         self._sink = Sink(output)
-        self._log = None if os.path.sameopenfile(output, log) else Sink(log)
+        self._log = None if _is_same_file(output, log) else Sink(log)
         self.relay = Relay(loop.selector, self._sink, loop.clock)
         loop.tickers.append(self.relay)
 
@@ -52,3 +52,11 @@ class LauncherOutput:
             self._log.flush()
             if not self._log.pending:
                 self._loop.selector.unregister(self._log.descriptor)
+
+
+def _is_same_file(output: int, log: int) -> bool:
+    """Return whether two descriptors write to the same open file; False where one cannot be asked."""
+    try:
+        return os.path.sameopenfile(output, log)
+    except OSError:  # the parent process closed it, or its file system is gone
+        return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
@@ -65,7 +66,9 @@ def request_stacks(folder: str) -> list[StackRequest]:
         length = -1
         if system.has_handler(pid, _SIGNAL):
             path = os.path.join(folder, str(pid))
-            length = os.path.getsize(path) if os.path.exists(path) else 0
+            length = 0
+            with suppress(OSError):  # it has not written any before
+                length = os.path.getsize(path)
             try:
                 os.kill(pid, _SIGNAL)
             except OSError:  # it has ended

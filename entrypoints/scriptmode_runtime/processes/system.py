@@ -83,12 +83,18 @@ def has_processes() -> bool:
 
 def process(pid: int) -> Process | None:
     """Return a process; None where no process has that id, or ``/proc`` is missing."""
+    try:
+        # As bytes, which is faster: it is read of every process, many times a second.
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
     # "pid (name) state parent group session ...": the name may hold blanks and brackets.
-    fields = _read(pid, "stat").rpartition(")")[2].split()
+    fields = content.rpartition(b")")[2].split()
     if len(fields) <= _RESIDENT:
         return None
     parent, group, session = map(int, fields[1:4])
-    running = fields[0] not in ("Z", "X")
+    running = fields[0] not in (b"Z", b"X")
     return Process(
         parent, group, session, int(fields[_STARTED]), running, sum(map(int, fields[_CPU])), int(fields[_RESIDENT])
     )

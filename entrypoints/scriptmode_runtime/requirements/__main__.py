@@ -23,6 +23,7 @@ from scriptmode_runtime.requirements.environment_cache import (
 #: How long an environment is used whose requirements do not name one version each.
 _UNPINNED_SECONDS = 24 * 3600.0
 _UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1))
+_ALONE = "installing the requirements for this host alone"
 
 
 def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
@@ -31,11 +32,13 @@ def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
         return overlay.install(folder, code, arguments)
     try:
         wanted = content.read_content(code, arguments)
+    except content.NoDigestError as error:
+        _log(f"{_ALONE}: {error}")
+        return overlay.install(folder, code, arguments)
+    try:
         found = _obtain(EnvironmentCache(cache), wanted, code, arguments, refresh=mode == contract.REFRESH)
     except InstallationError as error:
         return error.exit_code
-    except content.NoDigestError as error:
-        reason = str(error)
     except TimeoutError:
         reason = f"another host or job is not done after {WAIT_SECONDS / 60:.0f} minutes"
     except OSError as error:
@@ -44,7 +47,7 @@ def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
         overlay.create_above(folder, found.path)
         os.symlink(found.path, os.path.join(folder, LINK))
         return 0
-    _log(f"installing the requirements for this host alone: {reason}")
+    _log(f"{_ALONE}: {reason}")
     return overlay.install(folder, code, arguments)
 
 
