@@ -82,6 +82,8 @@ def test_the_call_becomes_one_request(code):
         pytest.param(TensorFlow, {"output_path": "s3://b/x/"}, '"s3://b/x/job-1/model"', id="below the given path"),
         pytest.param(TensorFlow, {"distribution": MPI(2)}, '"/opt/ml/model"', id="MPI saves in the container"),
         pytest.param(TensorFlow, {"model_dir": False}, None, id="left out"),
+        pytest.param(TensorFlow, {"model_dir": 0}, None, id="false"),
+        pytest.param(TensorFlow, {"model_dir": 1}, '"s3://out/job-1/model"', id="true"),
         pytest.param(TensorFlow, {"hyperparameters": {"model_dir": "here"}}, '"here"', id="the caller's own"),
     ],
 )

@@ -108,8 +108,10 @@ def rewrite_import(
     if old:
         names = (_alias(each, each.dotted.rpartition(".")[2]) for each in old)
         statements.append(f"from {node.module} import {', '.join(names)}")
-    tokens = tokenize.generate_tokens(iter(split_lines(text)).__next__)
-    comments = [each.string for each in tokens if each.type == tokenize.COMMENT and between[0] in "\n\r"]
+    comments: list[str] = []
+    if between.startswith(("\n", "\r")):
+        tokens = tokenize.generate_tokens(iter(split_lines(text)).__next__)
+        comments = [each.string for each in tokens if each.type == tokenize.COMMENT]
     return between.join([*comments, *statements])
 
 

@@ -58,10 +58,13 @@ def _login(client: Any) -> dict[str, str]:
 
 
 def _uri(client: Any, name: str, owner: dict[str, str]) -> str:
-    try:
-        return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])
-    except client.exceptions.RepositoryNotFoundException:
-        # Another process may create it at the same moment.
-        with suppress(client.exceptions.RepositoryAlreadyExistsException):
-            return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
-        return _uri(client, name, owner)
+    with suppress(client.exceptions.RepositoryNotFoundException):
+        return _described_uri(client, name, owner)
+    # Another process may create it at the same moment.
+    with suppress(client.exceptions.RepositoryAlreadyExistsException):
+        return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
+    return _described_uri(client, name, owner)
+
+
+def _described_uri(client: Any, name: str, owner: dict[str, str]) -> str:
+    return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogFilter:
-    """The lines of a job's log to read: of some hosts (none: all), and the last ``tail`` that each has so far."""
+    """The lines of a job's log to read: of some hosts (none: all), and the last ``tail`` that each has so far.
+
+    Raises `SpecError` for a value of another kind.
+    """
 
     hosts: tuple[str, ...] = ()
     tail: int | None = None

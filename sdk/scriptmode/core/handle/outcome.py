@@ -151,6 +151,7 @@ def _whole_text(failure: Failure, reason: str) -> str:
 
 def _whole_log(name: str, host: str, platform: Platform) -> str:
     """Return the location of the failed host's log; of the first host's where no host is named; "" where unknown."""
+    # The outcome is reported without it.
     with suppress(ScriptmodeError):
         places = platform.log_locations(name)
         return places.get(host) or next(iter(places.values()), "")

@@ -1,6 +1,7 @@
 """The protocols of a training platform, which takes and returns the values of `scriptmode.core.spec`.
 
-A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest. There are two,
+A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest. A job is a value here;
+lists, tuning jobs and `JobDescription.response` have Amazon SageMaker's shapes. There are two,
 ``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
 """
 
@@ -71,7 +72,7 @@ class Platform(Protocol):
         """Start a training job; return its ARN."""
 
     def describe(self, name: str) -> JobDescription:
-        """Return what DescribeTrainingJob tells of a job; raise `JobNotFoundError`."""
+        """Return the description of a job; raise `JobNotFoundError`."""
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags of a described job, which DescribeTrainingJob does not return."""

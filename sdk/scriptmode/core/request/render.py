@@ -186,10 +186,10 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
             **_distribution(spec.distribution),
         }
         model_dir = spec.model_dir
-        if model_dir is True:
+        if model_dir and not isinstance(model_dir, str):
             with_mpi = isinstance(spec.distribution, MPI)
             model_dir = derived_model_dir(output_path, context.job_name, with_mpi=with_mpi)
-        if model_dir is not False and contract.MODEL_DIR_PARAMETER not in encoded:
+        if isinstance(model_dir, str) and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_limits(encoded)

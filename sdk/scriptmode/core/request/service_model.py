@@ -210,10 +210,15 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
             yield _problem(missing, f"{where} lacks {key!r}", f"give {argument}" if argument else "")
 
 
-def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
-    shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
+def _show(path: str, value: object) -> str:
     if path.startswith(_UNSHOWN):
-        shown = f"a value of {len(str(value)):,} characters"
+        return f"a value of {len(str(value)):,} characters"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
+    shown = _show(path, value)
     if "enum" in shape and value not in shape["enum"]:
         yield _problem(path, f"{path} is {shown}", did_you_mean(value, shape["enum"]) or _SEE)
         return

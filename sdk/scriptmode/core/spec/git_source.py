@@ -66,10 +66,12 @@ def parse_git_config(value: object) -> GitSource | None:
 
     Raises `SpecError` for unknown keys, wrong types, unsupported URLs, and credentials that the URL does not use.
     """
-    if value is None or value == {}:
+    if value is None:
         return None
     if not isinstance(value, Mapping):
         raise invalid("git_config", f"is a {type(value).__name__}", "pass a dict such as {'repo': 'https://...'}")
+    if not value:
+        return None
     validate_keys("git_config", value, _KEYS, argument="git_config")
     for key, content in value.items():
         # Values are not shown: they may be secrets.

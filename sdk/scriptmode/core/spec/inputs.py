@@ -319,8 +319,9 @@ def _check_uri(where: str, uri: object) -> None:
 def _without_scheme(text: str) -> str:
     """Return what to write instead of a URI without ``://``."""
     scheme, _, rest = text.partition(":")
-    step = {"s3": f"'s3://{rest.lstrip('/')}'", "file": f"'file://{_absolute(rest)}'"}.get(scheme)
-    return f"give {step or 'an s3:// URI or a path'}"
+    if scheme == "s3":
+        return f"give 's3://{rest.lstrip('/')}'"
+    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
 
 
 def _absolute(path: str) -> Path:

@@ -77,7 +77,7 @@ class JobDescription:
     training_seconds: int | None = None
     #: Of one host.
     host_billable_seconds: int | None = None
-    #: What returns ``response``.
+    #: What returns ``response``, as the job was described: `queued` does not change it.
     respond: Callable[[], Mapping[str, Any]] = field(default=dict, compare=False, repr=False)
 
     @cached_property

@@ -64,8 +64,11 @@ class Definition:
             return
         found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
         for match in found:
-            with suppress(ValueError):
-                yield float(match.group(self._group) or "")
+            try:
+                value = float(match.group(self._group) or "")
+            except ValueError:
+                continue
+            yield value
 
     def _in_time(self, line: str) -> Iterable[re.Match[str]]:
         """Return the matches in a line; none, and switch off, where they take too long."""

@@ -55,7 +55,7 @@ def parse_monitoring(
     debug_rules, profiler_rules, collections = _rules(rules)
     if hook is None and debug_rules:
         hook = True
-    if not isinstance(hook, bool):
+    if hook is not None and not isinstance(hook, bool):
         hook = _fields("debugger_hook_config", hook)
     if collections and hook:
         asked = dict(hook) if isinstance(hook, dict) else {}
@@ -64,10 +64,12 @@ def parse_monitoring(
     return Monitoring(
         debug_hook=hook,
         debug_rules=debug_rules,
-        profiler=_fields("profiler_config", profiler_config),
+        profiler=None if profiler_config is None else _fields("profiler_config", profiler_config),
         profiler_rules=profiler_rules,
         profiler_off=disable_profiler,
-        tensorboard=_fields("tensorboard_output_config", tensorboard_output_config),
+        tensorboard=None
+        if tensorboard_output_config is None
+        else _fields("tensorboard_output_config", tensorboard_output_config),
     )
 
 
@@ -87,7 +89,7 @@ def _rules(
             debug.append(_with_actions(rule, _with_image(rule, rule.to_debugger_rule_config_dict())))
             for collection in getattr(rule, "collection_configs", None) or ():
                 fields = _fields("collection_configs", collection)
-                if fields and fields not in collections:
+                if fields not in collections:
                     collections.append(fields)
         else:
             raise invalid(
@@ -115,9 +117,7 @@ def _with_actions(rule: object, fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "RuleParameters": parameters}
 
 
-def _fields(argument: str, value: object) -> dict[str, Any] | None:
-    if value is None:
-        return None
+def _fields(argument: str, value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return copy.deepcopy(dict(value))
     if hasattr(value, "_to_request_dict"):

@@ -21,7 +21,10 @@ _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
 class JobNames:
-    """Makes job names that differ: the times of two names, of which ``make`` makes a name, differ by ``step``."""
+    """Makes job names that differ: two within one millisecond take two times.
+
+    ``step`` is the difference of the times of two names; ``make`` returns a name of a base and a time.
+    """
 
     def __init__(
         self, step: timedelta = timedelta(milliseconds=1), make: Callable[[str, datetime], str] | None = None

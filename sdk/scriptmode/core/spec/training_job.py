@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.distribution import MPI, SINGLE_HOST_ROLES
@@ -126,11 +125,14 @@ class Resources:
         if not self.instance_groups and not self.instance_type:
             return ()
         parts = self.instance_groups or (InstanceGroup(HOMOGENEOUS_GROUP, self.types[0], self.count),)
-        names = (f"algo-{number}" for number in count(1))
-        return tuple(
-            HostGroup(part.instance_group_name, part.instance_type, tuple(islice(names, part.instance_count)))
-            for part in parts
-        )
+        found: list[HostGroup] = []
+        first = 1
+        for part in parts:
+            numbers = range(first, first + part.instance_count)
+            hosts = tuple(f"algo-{number}" for number in numbers)
+            found.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
+            first = numbers.stop
+        return tuple(found)
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -34,12 +34,14 @@ class LogTail:
     """A reader of all log streams of a job, with its position in each."""
 
     def __init__(
-        self, name: str, connection: Connection, poll_seconds: float, retry_seconds: float = RETRY_SECONDS
+        self, name: str, connection: Connection, poll_seconds: float, retry_seconds: float | None = None
     ) -> None:
         self._name = name
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
-        self._retry = Retry(connection.clock, still_running(name), retry_seconds)
+        self._retry = Retry(
+            connection.clock, still_running(name), RETRY_SECONDS if retry_seconds is None else retry_seconds
+        )
         self._positions: dict[str, _StreamPosition] = {}
 
     def read_available(self) -> Iterator[LogEvent]:

@@ -22,7 +22,7 @@ def with_host_secret(job: JobRequest) -> JobRequest:
     variable; a process that only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as
     many variables as the service takes goes without: with one more it would be refused.
     """
-    together = job.resources.count > 1 and any(enabled(job.parameter(switch)) for switch in DISTRIBUTION_SWITCHES)
+    together = any(enabled(job.parameter(switch)) for switch in DISTRIBUTION_SWITCHES) and job.resources.count > 1
     if not together or SECRET_VARIABLE in job.environment or len(job.environment) >= _MOST_VARIABLES:
         return job
     return changed(job, environment={**job.environment, SECRET_VARIABLE: os.urandom(32).hex()})

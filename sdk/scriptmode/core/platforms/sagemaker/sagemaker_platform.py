@@ -158,7 +158,7 @@ class SageMakerPlatform:
         text, code = split_failure_reason(description.failure_reason)
         if not description.failure_reason.startswith("AlgorithmError") or not foreign_failure.lacks_reason(text):
             return None
-        ends = self._log_tail(description.name, 0).read_ends(foreign_failure.LINES)
+        ends = self._log_tail(description.name, retry_seconds=0).read_ends(foreign_failure.LINES)
         found = (foreign_failure.describe_foreign_failure(host, code, text, log)[1] for host, log in ends.items())
         return next((failure for failure in found if failure.exception), None)
 
@@ -186,10 +186,10 @@ class SageMakerPlatform:
             return self._log_tail(name, _SHORT_RETRY_SECONDS).read_available()
         return self._log_tail(name).follow(lambda: self.describe(name), on_description)
 
-    def _log_tail(self, name: str, *retry_seconds: float) -> LogTail:
+    def _log_tail(self, name: str, retry_seconds: float | None = None) -> LogTail:
         from scriptmode.core.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        return LogTail(name, self.connection, self.poll_seconds, *retry_seconds)
+        return LogTail(name, self.connection, self.poll_seconds, retry_seconds)
 
     def metrics(self, description: JobDescription) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
@@ -207,7 +207,7 @@ class SageMakerPlatform:
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
-        return self._log_tail(name, 0).stream_locations()
+        return self._log_tail(name, retry_seconds=0).stream_locations()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
@@ -272,11 +272,11 @@ class SageMakerPlatform:
 
     def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
-        # Errors of botocore's HTTP client have a response too, None if none arrived.
-        response = getattr(error.__cause__, "response", None) or {}
-        was_retried = response.get("ResponseMetadata", {}).get("RetryAttempts")
-        if isinstance(error, JobExistsError) and not was_retried:
-            return None
+        if isinstance(error, JobExistsError):
+            # Errors of botocore's HTTP client have a response too, None if none arrived.
+            response = getattr(error.__cause__, "response", None) or {}
+            if not response.get("ResponseMetadata", {}).get("RetryAttempts"):
+                return None
         try:
             found = self.describe(str(request["TrainingJobName"])).response
         except JobNotFoundError:

@@ -81,8 +81,9 @@ class SageMakerTuning:
         return self._connection.list_all("the list of tuning jobs", "sagemaker", operation, key, asked)
 
     def _call(self, name: str, operation: str, request: Mapping[str, Any]) -> Any:
-        client = self._connection.client("sagemaker")
-        return self._connection.call(f"tuning job {name}", lambda: getattr(client, operation)(**request))
+        return self._connection.call(
+            f"tuning job {name}", lambda: getattr(self._connection.client("sagemaker"), operation)(**request)
+        )
 
 
 def _with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
