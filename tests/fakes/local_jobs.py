@@ -195,8 +195,8 @@ class LocalJobs:
 
     def why(self, name):
         """What a test shows of a job that ended otherwise than it should."""
-        reason = self.platform.describe(name).get("FailureReason")
-        return "\n".join([str(reason), *self.lines(name), self.job_folder(name).agent_log.read_text()])
+        reason = self.platform.describe(name).failure_reason
+        return "\n".join([reason, *self.lines(name), self.job_folder(name).agent_log.read_text()])
 
     def model(self, description):
         """The files of a job's model.tar.gz."""

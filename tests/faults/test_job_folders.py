@@ -180,7 +180,7 @@ def test_a_running_job_without_a_record_of_its_processes_is_still_ended(kind, tm
     jobs.until_line(name, "algo-2: up")
     agent = jobs.agent(name)
     KINDS[kind](jobs.job_folder(name).path / "processes.json", random.Random(SEED))
-    assert LocalPlatform(data_dir=jobs.data_dir).describe(name)["TrainingJobStatus"] == "InProgress"
+    assert LocalPlatform(data_dir=jobs.data_dir).describe(name).status == "InProgress"
     os.kill(agent.pid, signal.SIGKILL)
     until(lambda: not process_tree.is_running(agent))
     description = jobs.platform.describe(name).response

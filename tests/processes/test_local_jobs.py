@@ -86,7 +86,7 @@ def test_following_ends_when_the_job_does(jobs):
 
 def test_an_interpreter_that_is_too_old_is_refused_by_its_version(tmp_path):
     python = tmp_path / "python3.8"
-    python.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo 3 8;; *) exit 1;; esac\n')
+    python.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo scriptmode: python 3 8;; *) exit 1;; esac\n')
     python.chmod(0o755)
     with pytest.raises(PlatformError) as raised:
         LocalJobs(tmp_path, python=python).start("pass")

@@ -10,8 +10,14 @@ from scriptmode import SpecError
 from scriptmode.containers import default_image
 from scriptmode.platforms.local import LocalPlatform
 
-#: An interpreter with TensorFlow 2.15.1, or without one.
-PYTHON = '#!/bin/sh\ncase "$2" in *version_info*) echo 3 99 {};; esac\n'
+#: An interpreter with TensorFlow 2.15.1, or without one, whose wrapper prints a line of its own.
+PYTHON = """#!/bin/sh
+echo Loading modules
+case "$2" in *version_info*)
+    echo scriptmode: python 3 99
+    for each in {}; do echo scriptmode: tensorflow $each; done
+esac
+"""
 COMPATIBILITY = ". A script for TensorFlow 1 finds its API in tensorflow.compat.v1: import tensorflow.compat.v1 as tf, "
 
 

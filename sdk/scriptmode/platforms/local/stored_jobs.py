@@ -58,7 +58,11 @@ class StoredJobs:
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags that the job was created with."""
-        return dict(self._store.find(description.name).read_job().request.tags)
+        return self.tags_of(description.name)
+
+    def tags_of(self, name: str) -> dict[str, str]:
+        """Return the tags that a job was created with, also where its state is damaged."""
+        return dict(self._store.find(name).read_job().request.tags)
 
     def server_folder(self, name: str) -> Path:
         """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""

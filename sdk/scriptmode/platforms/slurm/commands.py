@@ -273,7 +273,12 @@ def parse_sacct(output: str) -> JobStatus | None:
     cancelled = _CANCELLED.match(state)
     exit_code, signal = _exit_code(code)
     return JobStatus(
-        *(_job_number(number), state.partition(" ")[0], _value(reason), parse_time(start), partition, _value(nodes)),
+        _job_number(number),
+        state.partition(" ")[0],
+        _value(reason),
+        parse_time(start),
+        partition,
+        _value(nodes),
         exit_code=exit_code,
         signal=signal,
         cancelled_by=int(cancelled[1]) if cancelled else None,

@@ -6,7 +6,7 @@
 - `supervision`: the hosts of a job while they train; `host_failure`: why one failed
 - `host_agent`: the inputs and the hosts of one machine; `host_link`: the job's agent's connections to it;
   `host_messages`: what they send each other
-- `progress`: counting and recording how much of the inputs has arrived
+- `progress`: recording how much of the inputs has arrived
 - `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
 - `recovery`: reconciling the state of a job whose agent died or does not answer

@@ -27,7 +27,7 @@ from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local.agent import host_messages, log_stream
-from scriptmode.platforms.local.agent.progress import ProgressRecorder
+from scriptmode.platforms.local.agent.progress import ProgressRecorder, sum_by_channel
 from scriptmode.platforms.local.agent.supervision import OVERDUE_SECONDS, POLL_SECONDS, describe_error, split_cause
 from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -186,7 +186,9 @@ class HostAgent:
             self._children.reap_strays([*pids, *self._producers.pids, *self._mounts.pids])
 
     def _read_progress(self) -> list[ChannelProgress]:
-        return [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
+        return sum_by_channel(
+            [*self._staging_progress.progress(), *self._producers.progress(), *self._mounts.progress()]
+        )
 
     def _send_progress(self, progress: list[ChannelProgress]) -> bool:
         self._send("progress", channels=[asdict(each) for each in progress])

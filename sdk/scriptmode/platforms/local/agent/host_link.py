@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.core.spec.job_failure import Failure, describe_exit_code
-from scriptmode.core.spec.service_values import ChannelProgress, add_counts
+from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.platforms.local.agent import host_messages
+from scriptmode.platforms.local.agent.progress import sum_by_channel
 from scriptmode.platforms.local.agent.supervision import POLL_SECONDS
 from scriptmode.platforms.local.store.state import Outcome, failure_from_json
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
@@ -231,10 +232,7 @@ class HostLinks:
 
     def progress(self) -> list[ChannelProgress]:
         """Return the progress of each channel on all hosts together."""
-        found: dict[str, ChannelProgress] = {}
-        for each in (each for link in self._links for each in link.progress):
-            found[each.channel] = _add(found[each.channel], each) if each.channel in found else each
-        return list(found.values())
+        return sum_by_channel(each for link in self._links for each in link.progress)
 
     def is_lost(self) -> bool:
         """Return whether an agent was lost."""
@@ -270,10 +268,3 @@ class HostLinks:
     def misplaced(self) -> str:
         """Return what hosts wrote outside their sandboxes; "" for nothing."""
         return next((link.misplaced for link in self._links if link.misplaced), "")
-
-
-def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
-    total = None if one.total is None or other.total is None else one.total + other.total
-    epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
-    verified = add_counts(one.verification, other.verification)
-    return replace(one, done=one.done + other.done, total=total, epoch=epoch, verification=verified)

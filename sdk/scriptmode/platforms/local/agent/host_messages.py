@@ -16,8 +16,7 @@ Events, on its standard output:
 ============  ==========================================================================================================
 ``staged``    Every input is in place.
 ``started``   Every host was started; ``processes``: the identities of the agent's process and of those of the hosts.
-``progress``  ``channels``: the fields of each `ChannelProgress` so far, several for a channel that several of its hosts
-              have. Sent when it changed.
+``progress``  ``channels``: the fields of each `ChannelProgress` of its hosts so far. Sent when it changed.
 ``alive``     Every `ALIVE_SECONDS`, so that an agent is missed that cannot tell its end.
 ``log``       ``text`` is for the log of ``host``.
 ``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.

@@ -150,7 +150,10 @@ class Agent:
     def abandon(self) -> None:
         """Stop everything without recording anything: the job is deleted."""
         supervision.end_hosts(
-            self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._hooks(), wait=self._wait_for_links)
+            self._hosts,
+            supervision.FAILURE_GRACE_SECONDS,
+            replace(self._hooks(), wait=self._wait_for_links),
+            lambda: None,
         )
         self._end_processes()
         self._fleet.release()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.spec.service_values import ChannelProgress, add_counts
+
 if TYPE_CHECKING:
-    from scriptmode.core.spec.service_values import ChannelProgress
+    from collections.abc import Iterable
 
 #: Interval of recording; the live view is drawn as often.
 _SECONDS = 0.5
 
 
 class ProgressRecorder:
-    """Writer of the progress, at most twice a second and only when it changed; ``write`` returns False to retry."""
+    """Writer of the progress, at most twice a second and only when it changed.
+
+    ``write`` returns False where it could not, and is called again: a job does not fail because of this record.
+    """
 
     def __init__(
         self, read: Callable[[], list[ChannelProgress]], write: Callable[[list[ChannelProgress]], bool]
@@ -31,3 +37,18 @@ class ProgressRecorder:
         progress = self._read()
         if progress != self._recorded and self._write(progress):
             self._recorded = progress
+
+
+def sum_by_channel(progress: Iterable[ChannelProgress]) -> list[ChannelProgress]:
+    """Return the progress of each channel on all its hosts together."""
+    found: dict[str, ChannelProgress] = {}
+    for each in progress:
+        found[each.channel] = _add(found[each.channel], each) if each.channel in found else each
+    return list(found.values())
+
+
+def _add(one: ChannelProgress, other: ChannelProgress) -> ChannelProgress:
+    total = None if one.total is None or other.total is None else one.total + other.total
+    epoch = None if one.epoch is None or other.epoch is None else max(one.epoch, other.epoch)
+    verified = add_counts(one.verification, other.verification)
+    return replace(one, done=one.done + other.done, total=total, epoch=epoch, verification=verified)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.platforms.local.store.state import Outcome
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import StartedHost
     from scriptmode.platforms.local.store.job_store import JobFolder
 
+_Result = TypeVar("_Result")
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
 #: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
@@ -69,14 +70,11 @@ def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: floa
         codes = {host.name: host.poll() for host in hosts}
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
         if outcome := hooks.find_failure():
-            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
+            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, lambda: None)
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            described: Outcome = end_hosts(
-                hosts, FAILURE_GRACE_SECONDS, hooks, partial(hooks.describe_failure, *failed)
-            )
-            return described
+            return end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, partial(hooks.describe_failure, *failed))
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
@@ -91,8 +89,8 @@ def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: floa
 
 
 def end_hosts(
-    hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], Any] = lambda: None
-) -> Any:
+    hosts: Sequence[StartedHost], grace: float, hooks: SupervisionHooks, meanwhile: Callable[[], _Result]
+) -> _Result:
     """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds.
 
     Returns the result of ``meanwhile``, which may ask a scheduler that does not answer soon.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from contextlib import suppress
@@ -28,11 +29,11 @@ _TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
 #: Prints the version of Python, and those of the distributions that are its arguments, if they are installed.
 _PRINT_VERSIONS = """
 import sys
-print("%d %d" % sys.version_info[:2])
+print("scriptmode: python %d %d" % sys.version_info[:2])
 from importlib import metadata
 for name in sys.argv[1:]:
     try:
-        print(metadata.version(name))
+        print("scriptmode: tensorflow " + metadata.version(name))
     except metadata.PackageNotFoundError:
         pass
 """
@@ -118,8 +119,11 @@ def _find_versions(python: str) -> tuple[tuple[int, int], list[str]]:
             with suppress(metadata.PackageNotFoundError):
                 found.append(metadata.version(name))
         return sys.version_info[:2], found
-    words = _run_python(python, _PRINT_VERSIONS, *_TENSORFLOW).output.split()
-    return (int(words[0]), int(words[1])) if words else (0, 0), words[2:]
+    output = _run_python(python, _PRINT_VERSIONS, *_TENSORFLOW).output
+    # A wrapper of the interpreter may print more.
+    version = re.search(r"^scriptmode: python (\d+) (\d+)$", output, re.MULTILINE)
+    tensorflow = re.findall(r"^scriptmode: tensorflow (\S+)$", output, re.MULTILINE)
+    return (int(version[1]), int(version[2])) if version else (0, 0), tensorflow
 
 
 def _run_python(python: str, program: str, *arguments: str) -> ProgramResult:

@@ -71,11 +71,17 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
 
     Its first process ends when the agent is ready, so none of its processes is a child of this one afterwards.
     """
-    argv, none = (sys.executable, "-m", module, str(folder), str(lock)), subprocess.DEVNULL
+    argv = (sys.executable, "-m", module, str(folder), str(lock))
     try:
         with regular_files.open_to_append(log) as out:
             process = subprocess.Popen(
-                argv, cwd="/", stdin=none, stdout=out, stderr=out, start_new_session=True, pass_fds=(lock,)
+                argv,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=(lock,),
             )
         try:
             if code := process.wait(_START_SECONDS):

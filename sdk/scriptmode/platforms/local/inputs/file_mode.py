@@ -74,7 +74,7 @@ def stage_channels(
 
     ``area`` gets the copies. Raises `DataError` naming channel, URI and cause.
     """
-    #: For each kind of copies the first channel that has them, their directory and their names.
+    # For each kind of copies the first channel that has them, their directory and their names.
     copies: dict[tuple[str, str, bool], tuple[int, Path, list[str]]] = {}
     for number, channel in enumerate(job.channels):
         source = source_of(job, channel)

@@ -1,4 +1,4 @@
-"""Full disks: recognition, error messages, and space that is reserved for a job's final state."""
+"""Full disks: recognition, error messages, space reserved for a job's final state, and what a directory uses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 RESERVED_BYTES = 64 * 1024
 #: Space of a job's files before it runs: the reserve, the request, the state, directories.
 JOB_BYTES = 2 * RESERVED_BYTES
-
-
 #: The unit of ``st_blocks``, in bytes. (stat(2))
 _BLOCK = 512
 

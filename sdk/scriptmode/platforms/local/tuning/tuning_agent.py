@@ -110,7 +110,7 @@ class TuningAgent:
         self._search = Search(folder.name, self._config, seed)
         definitions = self._request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self._objective = tuning.objective_of(self._request)["MetricName"]
-        self._regex = next(each["Regex"] for each in definitions if each["Name"] == self._objective)
+        self._regex = next((each["Regex"] for each in definitions if each["Name"] == self._objective), "None")
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True

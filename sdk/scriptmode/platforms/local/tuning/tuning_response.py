@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 _DESCRIBED = ("HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition")
 #: Fields of that response that a list has, too.
 _SUMMARY = (
-    *("HyperParameterTuningJobName", "HyperParameterTuningJobArn", "HyperParameterTuningJobStatus", "CreationTime"),
-    *("HyperParameterTuningEndTime", "LastModifiedTime", "TrainingJobStatusCounters", "ObjectiveStatusCounters"),
-)
+    "HyperParameterTuningJobName", "HyperParameterTuningJobArn", "HyperParameterTuningJobStatus", "CreationTime",
+    "HyperParameterTuningEndTime", "LastModifiedTime", "TrainingJobStatusCounters", "ObjectiveStatusCounters",
+)  # fmt: skip
 
 
 def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
     """Render DescribeHyperParameterTuningJobResponse."""
-    statuses, objectives = (
-        Counter(getattr(each, name) for each in state.trials) for name in ("status", "objective_status")
-    )
+    statuses = Counter(each.status for each in state.trials)
+    objectives = Counter(each.objective_status for each in state.trials)
     response = {
         **{field: record.request[field] for field in _DESCRIBED if field in record.request},
         "HyperParameterTuningJobArn": record.arn,
