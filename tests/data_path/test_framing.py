@@ -3,6 +3,8 @@
 import gc
 import gzip
 import os
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -165,6 +167,26 @@ def test_a_directory_without_space_for_the_object_is_named(tmp_path, monkeypatch
     monkeypatch.setattr(recordio, "IN_MEMORY", 10)
     with pytest.raises(DataError, match="s3://b/x: .*gone' cannot hold the object until .*; free space there"):
         wrapped(chunks_of(bytes(100), (50,)), tmp_path / "gone")
+
+
+def test_a_disk_that_fills_up_while_the_object_waits_is_named(tmp_path):
+    program = (
+        "import pathlib, resource, sys\n"
+        "from scriptmode.data import recordio\n"
+        "from scriptmode.data.object_store import Chunk\n"
+        "from scriptmode.errors import DataError\n"
+        "recordio.IN_MEMORY = 10\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"
+        "chunks = (Chunk(bytes(1000), ends=False, uri='s3://b/x') for _ in range(100))\n"
+        "try:\n"
+        "    list(recordio.wrap(chunks, pathlib.Path(sys.argv[1])))\n"
+        "except DataError as error:\n"
+        "    print(error)\n"
+    )
+    # In a process of its own, because the limit is one of a process.
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], check=True, capture_output=True, text=True)
+    assert "s3://b/x: " in done.stdout
+    assert "cannot hold the object until its length is known: File too large" in done.stdout
 
 
 def open_files():

@@ -30,7 +30,8 @@ class ObjectTree:
     """A channel's objects by their paths, never changing. Directories have odd numbers and objects even ones.
 
     ``entries`` are the objects with their paths below the channel; directories list them in that order. Raises
-    `DataError` for paths that exclude each other.
+    `DataError` for paths that exclude each other. The server of the mount calls it from one thread; a reader gets its
+    ``OSError``, or EIO for a `DataError`.
     """
 
     def __init__(self, entries: Iterable[tuple[StoredObject, str]], store_of: Callable[[str], ObjectStore]) -> None:

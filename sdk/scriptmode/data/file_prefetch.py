@@ -149,7 +149,7 @@ class PrefetchedFile:
         self._was_read = self._was_compared = False
 
     def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
-        """Call ``answer`` with the bytes from ``start`` on, up to the object's end, once they are ready."""
+        """Call ``answer`` once, on any thread, with the bytes from ``start`` on, within the object, or the error."""
         end = min(start + size, self._item.size)
         if start >= end:
             answer(())

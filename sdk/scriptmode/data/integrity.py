@@ -68,17 +68,20 @@ class Digest:
 
     def update(self, data: Buffer) -> None:
         """Add more bytes."""
-        if self._crc_function:
-            self._crc = self._crc_function(data, self._crc)
-        elif self._hash:
+        if self._hash is not None:
             self._hash.update(data)
+        elif self._crc_function is not None:
+            self._crc = self._crc_function(data, self._crc)
 
     def value(self) -> str:
         """Return the checksum so far, written as `Checksum.value`."""
-        if self._algorithm == MD5 and self._hash:
+        if self._hash is None:
+            digest = self._crc.to_bytes(_CRC_BYTES[self._algorithm], "big")
+        elif self._algorithm == MD5:
             return self._hash.hexdigest()
-        size = _CRC_BYTES.get(self._algorithm, 0)
-        return base64.b64encode(self._hash.digest() if self._hash else self._crc.to_bytes(size, "big")).decode()
+        else:
+            digest = self._hash.digest()
+        return base64.b64encode(digest).decode()
 
 
 @cache
@@ -212,7 +215,7 @@ class Verifier:
         return checksum(headers, item.version)
 
 
-@dataclass
+@dataclass(eq=False)
 class ObjectCheck:
     """The comparison of an object that is read in chunks, which may come in any order.
 
@@ -228,12 +231,12 @@ class ObjectCheck:
     is_counted: bool = False
     #: Set where the object differs from its checksum.
     error: DataError | None = None
-    _adding: Lock = field(default_factory=Lock)
-    _expected: Checksum | None = None
-    _digest: Digest | None = None
-    _offset: int = 0
-    _kept: dict[int, Sequence[Buffer]] = field(default_factory=dict)
-    _ended: bool = False
+    _adding: Lock = field(default_factory=Lock, init=False)
+    _expected: Checksum | None = field(default=None, init=False)
+    _digest: Digest | None = field(default=None, init=False)
+    _offset: int = field(default=0, init=False)
+    _kept: dict[int, Sequence[Buffer]] = field(default_factory=dict, init=False)
+    _ended: bool = field(default=False, init=False)
 
     def add(self, start: int, data: Sequence[Buffer]) -> None:
         """Add the buffers of a chunk; raise `DataError` where it completes the object and the checksum differs."""

@@ -54,7 +54,7 @@ class PipeCounters:
         return self._numbers[1]
 
     def add(self, *, opened: int = 0, sent: int = 0) -> None:
-        """Count opened FIFOs and written bytes; called by the producer only."""
+        """Count opened FIFOs and written bytes; called by the producer only, which alone writes both."""
         self._numbers[0] += opened
         self._numbers[1] += sent
 

@@ -8,7 +8,7 @@ contains the magic number at a multiple of 4 is split there: readers search for 
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -113,7 +113,9 @@ class _Record:
 
     def close(self) -> None:
         """Remove the file of a part that was not yielded."""
-        self._part.close()
+        # What a full disk refused is still in its buffer, and would be written again.
+        with suppress(OSError):
+            self._part.close()
 
     def _words(self, data: bytes | bytearray, end: int = _WORD) -> Iterator[Buffer]:
         start = 0
@@ -137,6 +139,7 @@ class _Record:
             )
         with self._full():
             self._part.write(data)
+            self._part.flush()
 
     def _written(self, flag: int) -> Iterator[Buffer]:
         """Yield the part as a record."""

@@ -58,7 +58,10 @@ class S3Store:
         stall: float = STALL,
         on_verification: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Call ``on_verification`` as `Verifier` calls its ``on_result``."""
+        """Call ``on_verification`` as `Verifier` calls its ``on_result``.
+
+        A request is tried again for ``retry_seconds``, and a connection is lost ``stall`` seconds after its last byte.
+        """
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,
@@ -214,7 +217,7 @@ class S3Store:
     def _retry(
         self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0, began: float | None = None
     ) -> _T:
-        """Call ``action`` until it succeeds; raise its last error after a time without progress, as the module has it.
+        """Call ``action`` until it succeeds; raise its last error after ``retry_seconds`` without progress.
 
         ``progress`` returns the bytes that have come since ``began``, by default now: when `LEAST_RATE` per second
         came, the time limit and the backoff start again. A thread whose result is not needed any more stops retrying
