@@ -106,6 +106,19 @@ def test_a_failure_is_described_as_that_of_a_job(script, exit_code, failure, mod
     assert type(done.exception).__name__ == ((mode == "in-process" and failure.get("exception")) or "NoneType")
 
 
+def test_a_script_may_replace_how_warnings_are_shown(run):
+    script = (
+        "import sys, warnings\n"
+        "shown = warnings.showwarning\n"
+        "def show(message, category, filename, lineno, file=None, line=None):\n"
+        "    shown(message, category, filename, lineno, file=sys.stdout, line='the line')\n"
+        "warnings.showwarning = show\n"
+        "warnings.warn('careful')\n"
+    )
+    done = run(script)
+    assert (done.exit_code, "careful" in done.log, "the line" in done.log) == (0, True, True), done.log
+
+
 def test_an_exception_of_the_script_has_its_own_frames_alone(run):
     done = run("def f():\n    raise ValueError('seven')\nf()")
     lines = [line.partition(", in ")[2] for line in done.log.splitlines() if line.startswith('  File "')]

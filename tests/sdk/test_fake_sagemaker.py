@@ -84,6 +84,8 @@ def test_a_description_is_the_request_without_its_tags_which_are_listed_page_by_
     assert "Tags" not in described
     described["HyperParameters"]["rate"] = "9"
     assert sagemaker.describe_training_job(TrainingJobName="job-1")["HyperParameters"] == {"rate": "0.1"}
+    assert sagemaker.can_paginate("list_tags")
+    assert not sagemaker.can_paginate("stop_training_job")
     pages = sagemaker.get_paginator("list_tags").paginate(ResourceArn=described["TrainingJobArn"])
     assert [tag for page in pages for tag in page["Tags"]] == tags
     with pytest.raises(ClientError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 import re
 from collections.abc import Mapping
@@ -103,7 +102,9 @@ class FakeLogs:
 
     def _check_group(self, arguments: Mapping[str, Any]) -> None:
         group = arguments.get("logGroupName") or arguments.get("logGroupIdentifier", "").rpartition("log-group:")[2]
-        if group != LOG_GROUP or not self._streams(""):
+        if group != LOG_GROUP or not any(
+            log.written(self._known(job)) for job in self._account.jobs.values() for log in job.logs.values()
+        ):
             raise ServiceError("ResourceNotFoundException", "The specified log group does not exist.")
 
     def _streams(self, prefix: str) -> list[_Stream]:
@@ -129,9 +130,12 @@ class FakeLogs:
 
 def _span(stream: _Stream, arguments: Mapping[str, Any]) -> tuple[int, int]:
     """Return the lines between startTime and endTime: the index of the first, and the one after the last."""
-    times = [stream.timestamp(second) for second in stream.log.seconds[: stream.count]]
-    first = bisect.bisect_left(times, arguments.get("startTime", 0))
-    return first, max(first, bisect.bisect_left(times, arguments.get("endTime", math.inf)))
+    first, last = 0, stream.count
+    while first < last and stream.timestamp(stream.log.seconds[first]) < arguments.get("startTime", 0):
+        first += 1
+    while first < last and stream.timestamp(stream.log.seconds[last - 1]) >= arguments.get("endTime", math.inf):
+        last -= 1
+    return first, last
 
 
 def _position(arguments: Mapping[str, Any], first: int, last: int) -> tuple[str, int, int]:

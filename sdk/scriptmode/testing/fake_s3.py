@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Optional
 
-from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
+from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import FakeClient, Operation
 from scriptmode.testing.service_calls import ServiceError
@@ -91,8 +91,8 @@ class FakeObjects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = map(parse_s3_uri, self._account.objects)
-        keys = sorted((each.key for each in here if each.bucket == bucket), key=str.encode)
+        here = f"s3://{bucket}/"
+        keys = sorted((uri[len(here) :] for uri in self._account.objects if uri.startswith(here)), key=str.encode)
         found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = found[:most], len(found) > most

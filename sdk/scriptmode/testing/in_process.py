@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -119,7 +119,18 @@ def _reset_warnings() -> None:
     warnings.filterwarnings("default", category=DeprecationWarning, module="__main__")
     # The test may have imported the program's module itself.
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")
-    warnings.showwarning = lambda *given: sys.stderr.write(warnings.formatwarning(*given[:4]))  # type: ignore[assignment]
+    warnings.showwarning = _print_warning
+
+
+def _print_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def _import_path(program: Program) -> list[str]:
