@@ -189,11 +189,14 @@ def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tm
         path = tmp_path / "data" / "jobs" / name / file
         job = {"TrainingJobName": name}
         until(lambda: api.sagemaker.describe_training_job(**job)["SecondaryStatus"] == "Training")
+        arn = api.sagemaker.describe_training_job(**job)["TrainingJobArn"]
         expected = f"Training job {name} cannot be read: {file} is damaged; "
         path.write_text("{")
         code, message = code_of(api.sagemaker.describe_training_job, **job)
         assert (code, message) == ("ValidationException", f"{expected}StopTrainingJob stops it.")
         assert code_of(api.sagemaker.update_training_job, **job) == (code, message)
+        if file == "state.json":
+            assert api.sagemaker.list_tags(ResourceArn=arn)["Tags"] == []
         assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceInUse"
         api.sagemaker.stop_training_job(**job)
         until(lambda: not (tmp_path / "data" / "jobs" / name / "hosts").exists())

@@ -66,8 +66,8 @@ def _error_text(error: ScriptmodeError) -> str:
 def exit_code(error: BaseException) -> int:
     """Return the exit code of the command for an error."""
     # Whether a job exists is an answer, which does not depend on where it was looked for.
-    is_found = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
-    is_about_argument = is_found and getattr(error, "argument", None) is not None
+    is_other_error = isinstance(error, PlatformError) and not isinstance(error, JobNotFoundError)
+    is_about_argument = is_other_error and getattr(error, "argument", None) is not None
     if is_about_argument or isinstance(error, (click.UsageError, SpecError, RequestError, JobExistsError)):
         return USAGE
     if isinstance(error, TrainingJobStopped):

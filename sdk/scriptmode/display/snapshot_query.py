@@ -47,11 +47,7 @@ def query_snapshot(
     roles = find_roles(description.job)
     idle: Mapping[str, HostActivity] = {}
     activity = query(lambda: find_activity(description, platform), idle)
-    hosts = tuple(
-        HostStatus(host, roles.get(host, ""), UnfinishedLine.parse(each.line).shown or None, each)
-        for host in description.hosts
-        for each in [activity.get(host, HostActivity())]
-    )
+    hosts = tuple(_host(host, roles.get(host, ""), activity.get(host, HostActivity())) for host in description.hosts)
     metrics: tuple[MetricSummary, ...] = ()
     if large := query(lambda: _large_log(description, platform), 0):
         notes.append(
@@ -66,6 +62,10 @@ def query_snapshot(
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
     return snapshot, notes, log_locations
+
+
+def _host(name: str, role: str, activity: HostActivity) -> HostStatus:
+    return HostStatus(name, role, UnfinishedLine.parse(activity.line).shown or None, activity)
 
 
 def _large_log(description: JobDescription, platform: Platform) -> int:

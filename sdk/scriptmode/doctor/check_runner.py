@@ -100,6 +100,7 @@ def _table(platform: str) -> list[_Row]:
     if not sys.platform.startswith("linux"):
         return [python, *cloud]
     if platform == SLURM:
+        # Only here, because it needs Linux.
         from scriptmode.doctor import slurm_checks
 
         # Steps of srun, which Ctrl-C ends.

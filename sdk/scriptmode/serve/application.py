@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
-    for verb in ("Create", "Stop", "Update", "Delete", "Rerun")
-    for kind in ("TrainingJob", "HyperParameterTuningJob")
+    for kind, verbs in {
+        "TrainingJob": ("Create", "Stop", "Update", "Delete", "Rerun"),
+        "HyperParameterTuningJob": ("Create", "Stop", "Delete"),
+    }.items()
+    for verb in verbs
 }
 
 

@@ -63,8 +63,8 @@ class JobMetrics:
     def get_metric_data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to GetMetricData; raise `NotServedError` for metrics that are not of training jobs."""
         queries = arguments.get("MetricDataQueries") or []
-        asked = [query["MetricStat"].get("Metric", {}) for query in queries if "MetricStat" in query]
-        if any(metric.get("Namespace") != NAMESPACE for metric in asked):
+        metrics = [query["MetricStat"].get("Metric", {}) for query in queries if "MetricStat" in query]
+        if any(metric.get("Namespace") != NAMESPACE for metric in metrics):
             raise NotServedError
         if any(name not in arguments for name in ("MetricDataQueries", "StartTime", "EndTime")):
             raise _invalid("MetricDataQueries, StartTime and EndTime are required.")
@@ -92,22 +92,22 @@ class JobMetrics:
     def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
         if "MetricStat" not in query:
             raise _invalid("Only queries with MetricStat are served, without expressions.")
-        asked = query["MetricStat"]
-        period, statistic = int(asked["Period"]), _STATISTICS.get(asked["Stat"])
+        statistics = query["MetricStat"]
+        period, statistic = int(statistics["Period"]), _STATISTICS.get(statistics["Stat"])
         if statistic is None or period < 1:
             raise _invalid(
-                f"Stat is {asked['Stat']!r} and Period is {period}; Stat is one of {', '.join(_STATISTICS)}."
+                f"Stat is {statistics['Stat']!r} and Period is {period}; Stat is one of {', '.join(_STATISTICS)}."
             )
         start = span[0] - span[0] % min(period, _MINUTE)
         grouped: dict[float, list[float]] = {}
-        for moment, value, _ in self._values(asked["Metric"]):
+        for moment, value, _ in self._values(statistics["Metric"]):
             beginning = moment - moment % period
             if start <= beginning < span[1]:
                 grouped.setdefault(beginning, []).append(value)
         points = sorted(grouped.items(), reverse=newest_first)
         return {
             "Id": query["Id"],
-            "Label": query.get("Label") or asked["Metric"]["MetricName"],
+            "Label": query.get("Label") or statistics["Metric"]["MetricName"],
             "Timestamps": [_EPOCH + timedelta(seconds=beginning) for beginning, _ in points],
             "Values": [statistic(values) for _, values in points],
             "StatusCode": "Complete",

@@ -69,18 +69,18 @@ class TuningJobs:
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopHyperParameterTuningJobRequest", arguments)
         with translated_errors(_not_found):
-            self._require_ended(arguments, has_ended=False)
+            self._require_status(arguments, has_ended=False)
             self._tuning.stop(arguments[_NAME])
         return {}
 
     def _delete(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteHyperParameterTuningJobRequest", arguments)
         with translated_errors(_not_found):
-            self._require_ended(arguments, has_ended=True)
+            self._require_status(arguments, has_ended=True)
             self._tuning.delete(arguments[_NAME])
         return {}
 
-    def _require_ended(self, arguments: Mapping[str, Any], *, has_ended: bool) -> None:
+    def _require_status(self, arguments: Mapping[str, Any], *, has_ended: bool) -> None:
         status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
         if (status in ENDED) != has_ended:
             raise validation_error(f"The request was rejected because the tuning job is in status {status}.")

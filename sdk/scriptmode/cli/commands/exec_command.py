@@ -37,9 +37,9 @@ def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     context = click.get_current_context()
     command = arguments_after_dashes()
-    name = selected_name(job, last=last, platform="local")
     if not command or not command[0]:
         raise click.UsageError("COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l", context)
     if host == "":
         raise click.UsageError("--host is ''; name a host, such as algo-2, or leave the option out", context)
+    name = selected_name(job, last=last, platform="local")
     return local_platform().execute(name, command, host=host)
