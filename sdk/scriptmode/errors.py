@@ -173,9 +173,15 @@ class UnreadableJobError(DataError):
         is_running: bool = False,
         owner: str = "",
     ) -> None:
-        """Create the error; of an unreadable log (``is_log``) the rest of the job is readable.
+        """Create the error.
 
-        ``cause`` is why the file cannot be read; ``owner`` is the user who has the job, where it is another one.
+        Args:
+            job_name: The job's name.
+            path: The path of the file.
+            cause: Why the file cannot be read.
+            is_log: Whether the file is a log; the rest of the job is readable then.
+            is_running: Whether the job is still running.
+            owner: The user who has the job, where it is another one.
         """
         import shlex
 
@@ -248,7 +254,13 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
     """
 
     def __init__(self, message: str, description: Mapping[str, Any], failure: Failure | None = None) -> None:
-        """Create the error; ``failure`` is by default what the FailureReason of ``description`` says."""
+        """Create the error.
+
+        Args:
+            message: The message.
+            description: The description of the job.
+            failure: Why it failed; by default what the FailureReason of ``description`` says.
+        """
         from scriptmode.core.spec.job_failure import parse_failure_reason
 
         super().__init__(message, description)

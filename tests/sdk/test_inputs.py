@@ -96,6 +96,16 @@ def test_text_without_a_scheme_is_a_path_of_this_machine_as_on_the_command_line(
         assert alone.source.s3_data == wrapped.source.s3_data == f"file://{tmp_path}/data"
 
 
+@pytest.mark.parametrize("text", ["", "x:y", "s3:x"])
+def test_a_wrong_text_is_refused_in_a_directory_that_is_gone(tmp_path, monkeypatch, text):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(SpecError, match="give "):
+        TrainingInput(text)
+
+
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
 
 

@@ -30,6 +30,11 @@ class DebuggerRule:
         return dict(RULE)
 
 
+class RuleOfNoCollection(DebuggerRule):
+    def __init__(self):
+        self.collection_configs = [None]
+
+
 class ProfilerRule:
     def to_profiler_rule_config_dict(self):
         return dict(RULE)
@@ -53,6 +58,7 @@ def test_rules_bring_the_hook_with_each_collection_once_and_the_profiler(code):
     ("arguments", "message"),
     [
         ({"rules": ["loss"]}, "rules has 'loss'; give the SageMaker SDK's rules"),
+        ({"rules": [RuleOfNoCollection()]}, "collection_configs is None; give a dict"),
         ({"debugger_hook_config": "s3://x"}, "debugger_hook_config is 's3://x'; give a dict"),
         ({"disable_profiler": True, "rules": [ProfilerRule()]}, "disable_profiler=True contradicts"),
         ({"debugger_hook_config": False, "rules": [DebuggerRule()]}, "leave out debugger_hook_config=False"),

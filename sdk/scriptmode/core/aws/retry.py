@@ -29,7 +29,8 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.5, 15.0
 class Retry:
     """Retries calls that raise `TransientError`.
 
-    ``limit`` is the seconds of failures in a row after which `call` gives up; ``advice`` ends the error's message then.
+    ``clock`` measures limits and backoff; ``limit`` is the seconds of failures in a row after which `call` gives up;
+    ``advice`` ends the error's message then.
     """
 
     def __init__(self, clock: Clock, advice: str, limit: float = RETRY_SECONDS) -> None:

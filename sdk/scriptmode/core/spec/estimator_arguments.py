@@ -118,7 +118,8 @@ class EstimatorArguments:
         """Return the job, without its inputs; raise `SpecError` for arguments that cannot make one.
 
         The first three say what holds where an argument was left out: the beginning of job names, whether the script
-        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them.
+        gets ``--model_dir``, and whether metrics are stored for a framework version that reports them. The last says
+        whether the defaults of the SageMaker config file are ignored.
         """
         return TrainingJobSpec(
             base_job_name=arguments.base_name(self.base_job_name, self.image_uri) or base_job_name,
