@@ -98,6 +98,20 @@ def test_errors_have_the_codes_of_aws(api, tuning):
         )
 
 
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [(("5", "4"), "exchange its ends"), (("a", "4"), "give a whole number for each end")],
+    ids=["reversed", "no number"],
+)
+def test_a_range_that_is_none_is_refused(api, tuning, ends, message):
+    request = copy.deepcopy({**tuning[0], "HyperParameterTuningJobName": "refused"})
+    ranges = {"IntegerParameterRanges": [{"Name": "layers", "MinValue": ends[0], "MaxValue": ends[1]}]}
+    request["HyperParameterTuningJobConfig"].update(Strategy="Random", ParameterRanges=ranges)
+    request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = 2
+    with pytest.raises(ClientError, match=f"ValidationException.*the range of 'layers' is .*{message}"):
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
 def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuning):
     request = copy.deepcopy({**tuning[0], "HyperParameterTuningJobName": f"deleted-{time.time_ns() % 10**12}"})
     request["TrainingJobDefinition"]["StaticHyperParameters"]["seconds"] = "600"

@@ -62,6 +62,7 @@ class LocalTuning:
         )
         service_model.raise_problems("the request is not valid", found)
         _require_local(request)
+        _require_ranges(request)
         self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
         definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
         objective = tuning.objective_of(request)["MetricName"]
@@ -185,6 +186,20 @@ class LocalTuning:
             if lock is not None and not folder.read_state().has_ended:
                 search.require_optuna()
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
+
+
+def _require_ranges(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for a range whose ends are not numbers, or in the wrong order."""
+    ranges = request["HyperParameterTuningJobConfig"].get("ParameterRanges", {})
+    for kind, number, what in (("Integer", int, "a whole number"), ("Continuous", float, "a number")):
+        for each in ranges.get(f"{kind}ParameterRanges", ()):
+            name, ends = each["Name"], (each["MinValue"], each["MaxValue"])
+            try:
+                low, high = map(number, ends)
+            except ValueError as error:
+                raise RequestError(f"the range of {name!r} is {ends!r}", f"give {what} for each end") from error
+            if low > high:
+                raise RequestError(f"the range of {name!r} is {ends!r}", "exchange its ends")
 
 
 def _require_local(request: Mapping[str, Any]) -> None:
