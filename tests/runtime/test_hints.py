@@ -74,7 +74,7 @@ MESSAGES = {
         "tensorflow.python.framework.errors_impl.FailedPreconditionError: Error executing an HTTP request: libcurl code 6 meaning 'Couldn't resolve host name', error details: Could not resolve host: www.googleapis.com",
     ],
     "pip found no polars>=9: correct its name or version": [NO_DISTRIBUTION],
-    "The job has no channel EVAL: name it in fit's inputs": ["KeyError: 'SM_CHANNEL_EVAL'"],
+    "The job has no channel of that name: give an input with it": ["KeyError: 'SM_CHANNEL_EVAL'"],
     "Horovod is not installed in /venv/bin/python": ["ModuleNotFoundError: No module named 'horovod'"],
     "tensorflow is not installed in /venv/bin/python: install it there with pip install 'scriptmode[tensorflow]'": [
         "ModuleNotFoundError: No module named 'tensorflow'"

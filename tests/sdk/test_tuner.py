@@ -116,8 +116,11 @@ def test_a_built_in_algorithm_defines_its_own_metrics(code):
 
 def test_a_range_takes_precedence_over_a_fixed_hyperparameter_with_a_warning(code):
     tuner = Tuner(estimator(code, hyperparameters={"lr": 0.1, "epochs": 1}), "accuracy", RANGES)
-    with pytest.warns(UserWarning, match=re.escape("hyperparameters['lr'] is not used: hyperparameter_ranges has")):
+    with pytest.warns(
+        UserWarning, match=re.escape("hyperparameters['lr'] is not used: hyperparameter_ranges has")
+    ) as caught:
         request = tuner.request()
+    assert [each.filename for each in caught] == [__file__]
     static = request["TrainingJobDefinition"]["StaticHyperParameters"]
     assert "lr" not in static
     assert static["epochs"] == "1"
@@ -125,8 +128,10 @@ def test_a_range_takes_precedence_over_a_fixed_hyperparameter_with_a_warning(cod
 
 def test_monitoring_is_left_out_with_a_warning(code):
     tuner = Tuner(estimator(code, profiler_config={"ProfilingIntervalInMilliseconds": 500}), "accuracy", RANGES)
-    with pytest.warns(UserWarning, match="profiler_config is not used: training jobs of a tuning job do not have it"):
+    told = "profiler_config is not used: training jobs of a tuning job do not have it"
+    with pytest.warns(UserWarning, match=told) as caught:
         request = tuner.request()
+    assert [each.filename for each in caught] == [__file__]
     assert "ProfilerConfig" not in request["TrainingJobDefinition"]
 
 

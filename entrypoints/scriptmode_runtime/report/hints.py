@@ -107,7 +107,8 @@ _OF_OUTPUT = {
     r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'":
         "Process hosts have no /opt/ml: write to the directory that SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
     r"KeyError: 'SM_CHANNEL_(\w{1,80})'":
-        "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
+        "The job has no channel of that name: give an input with it, to fit or as --input NAME=...; an input without a "
+        "name is the channel 'training'",
     # In the words of Python, and of libcurl in TensorFlow. (The C library's own text is in ssh's message, too.)
     r"\[Errno -[235]\] (?:Name or service not known|Temporary failure in name resolution|No address associated)"
     r"|libcurl code 6 |urlopen error \[Errno 101\] Network is unreachable":

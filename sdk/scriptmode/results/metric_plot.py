@@ -145,7 +145,8 @@ def create_figure(count: int) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingPackageError(
-            "plot() needs Matplotlib, which is not installed: pip install matplotlib", advice="metrics() needs nothing"
+            "plot() needs Matplotlib, which is not installed: pip install matplotlib",
+            advice="the values need nothing: metrics() of a job, analytics() of a tuner",
         ) from error
 
     class MetricFigure(Figure):

@@ -98,7 +98,7 @@ class Metrics(list[dict[str, Any]]):
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` of the rows; raise `MissingPackageError` where there is no pandas."""
-        pd = import_pandas("to_pandas()", "rows and lines() need nothing")
+        pd = import_pandas("to_pandas()", "table() needs nothing")
         named = [name for name in _POSITIONS if any(name in row for row in self)]
         return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host", *named])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
@@ -13,6 +12,7 @@ from scriptmode.core.spec.names import base_of_tuning_job
 from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.messages import did_you_mean
+from scriptmode.core.text.tracebacks import warn_caller
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -75,7 +75,7 @@ def render_tuning_request(training: Mapping[str, Any], spec: TuningJobSpec) -> d
 def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str, str], dict[str, Any]]:
     """Return the static hyperparameters, and the service's ParameterRanges."""
     for name in (name for name in spec.ranges if name in given):
-        warnings.warn(f"hyperparameters[{name!r}] is not used: hyperparameter_ranges has {name!r} too", stacklevel=5)
+        warn_caller(f"hyperparameters[{name!r}] is not used: hyperparameter_ranges has {name!r} too")
     static = {name: value for name, value in given.items() if name not in spec.ranges}
     is_script = contract.PROGRAM in given
     ranges: dict[str, Any] = render_ranges(spec.ranges, script_mode=is_script)
@@ -181,7 +181,7 @@ def _shared_fields(training: Mapping[str, Any]) -> dict[str, Any]:
         if path in _ESSENTIAL:
             raise invalid(argument, "is given, but training jobs of a tuning job do not have it", "leave it out")
         if path not in _ELSEWHERE:
-            warnings.warn(f"{argument} is not used: training jobs of a tuning job do not have it", stacklevel=6)
+            warn_caller(f"{argument} is not used: training jobs of a tuning job do not have it")
     return {name: value for name, value in given.items() if name in known}
 
 
