@@ -1,7 +1,7 @@
 """The protocols of a training platform, which takes and returns the values of `scriptmode.core.spec`.
 
 A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest. A job is a value here;
-lists, tuning jobs and `JobDescription.response` have Amazon SageMaker's shapes. There are two,
+lists, tuning jobs and the response of a description have Amazon SageMaker's shapes. There are two,
 ``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
 """
 
