@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from scriptmode_runtime.tensorflow import operations
-from scriptmode_runtime.tensorflow.settings import PipeSettings
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_RECORD_FORMATS = ("RecordIO", "TFRecord", "TextLine")
 #: Waiting for the pipe happens in a thread of the dataset, not in TensorFlow's threads for computation.
 _THREADS = 1
 
@@ -55,20 +61,21 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
         batch_size: int | None = None,
         timeout: float = 300.0,
     ) -> None:
-        settings = PipeSettings(
-            channel=channel,
-            record_format=record_format,
-            state_dir=state_dir or "",
-            pipe_dir=pipe_dir or "",
-            config_dir=config_dir or "",
-            benchmark=benchmark,
-            benchmark_records_interval=benchmark_records_interval,
-            max_corrupted_records_to_skip=max_corrupted_records_to_skip,
-            batch_size=batch_size or 0,
-            timeout=timeout,
-        )
-        settings.check()
-        self._records = _dataset(operations.load(), settings)
+        # A directory "" is that of the host where the dataset runs.
+        settings = {
+            "channel": channel,
+            "record_format": record_format,
+            "state_dir": state_dir or "",
+            "pipe_dir": pipe_dir or "",
+            "config_dir": config_dir or "",
+            "benchmark": int(benchmark),
+            "benchmark_records_interval": benchmark_records_interval,
+            "max_corrupted_records_to_skip": max_corrupted_records_to_skip,
+            "batch_size": batch_size or 0,
+            "timeout": timeout,
+        }
+        _check(settings)
+        self._records = _dataset(settings)
         super().__init__(tf.data.experimental.to_variant(self._records))
 
     def _inputs(self) -> list[tf.data.Dataset]:
@@ -80,29 +87,49 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
         return self._records.element_spec
 
 
-def _dataset(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+def _check(settings: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for the first invalid argument."""
+    channel, record_format, timeout = (settings[name] for name in ("channel", "record_format", "timeout"))
+    # SageMaker's API reference, Channel.
+    if not re.fullmatch(r"[A-Za-z0-9.\-_]+", channel):
+        raise ValueError(f"channel {channel!r} is not a name of a channel; use letters, digits, '.', '-' and '_'")
+    if record_format not in _RECORD_FORMATS:
+        raise ValueError(f"record_format {record_format!r} is none of {', '.join(map(repr, _RECORD_FORMATS))}")
+    for name in ("batch_size", "benchmark_records_interval", "max_corrupted_records_to_skip"):
+        if settings[name] < 0:
+            raise ValueError(f"{name} is {settings[name]}; it cannot be negative")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}; it is a number of seconds above 0")
+
+
+def _dataset(settings: Mapping[str, Any]) -> tf.data.Dataset:
     """Return a dataset with one record, or one vector of records, for each element."""
+    library = operations.load()
     # In a function, for TensorFlow can neither optimize nor send a graph that has a GeneratorDataset at its top.
     once = tf.data.Dataset.from_tensors(0)
     # Unbatching does not copy the records.
-    return once.flat_map(lambda _: _read_batches(operations, settings)).unbatch()
+    return once.flat_map(lambda _: _read_batches(library, settings)).unbatch()
 
 
-def _read_batches(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+def _read_batches(library: Any, settings: Mapping[str, Any]) -> tf.data.Dataset:
     """Return a dataset of the records, or vectors, of each read of the pipe; none where the pipe is idle."""
     name = tf.TensorSpec([], tf.int64)
-    start = tf.function(lambda: operations.open(settings), autograph=False)
-    proceed = tf.function(lambda reader: operations.next(reader, settings), autograph=False)
-    end = tf.function(operations.close, autograph=False)
-    shape = tf.TensorShape([None, None] if settings.batch_size else [None])
+    shape = tf.TensorShape([None, None] if settings["batch_size"] else [None])
     types = {"output_types": [tf.string], "output_shapes": [shape]}
+
+    def proceed(reader: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(library.scriptmode_pipe_next(reader=reader), shape)
+
+    def function(operation: Callable[..., tf.Tensor], *arguments: tf.TensorSpec) -> Any:
+        return tf.function(operation, autograph=False).get_concrete_function(*arguments)
+
     called = tf.raw_ops.GeneratorDataset(
         init_func_other_args=[],
         next_func_other_args=[],
         finalize_func_other_args=[],
-        init_func=start.get_concrete_function(),
-        next_func=proceed.get_concrete_function(name),
-        finalize_func=end.get_concrete_function(name),
+        init_func=function(lambda: library.scriptmode_pipe_open(**settings)),
+        next_func=function(proceed, name),
+        finalize_func=function(lambda reader: library.scriptmode_pipe_close(reader=reader), name),
         **types,
     )
     apart = tf.raw_ops.PrivateThreadPoolDataset(input_dataset=called, num_threads=_THREADS, **types)

@@ -147,8 +147,6 @@ void* MakeSettings(TF_OpKernelConstruction* context) {
   return settings.release();
 }
 
-void DeleteSettings(void* settings) { delete static_cast<Settings*>(settings); }
-
 template <typename Act>
 void Computed(TF_OpKernelContext* context, Act act) {
   Guarded(act, [&](TF_Status* status) { TF_OpKernelContext_Failure(context, status); });
@@ -191,22 +189,19 @@ void Close(void*, TF_OpKernelContext* context) {
   });
 }
 
-void UnknownShape(TF_ShapeInferenceContext* context, TF_Status* status) {
-  TF_ShapeInferenceContextSetUnknownShape(context, status);
-}
-
 TF_OpDefinitionBuilder* Definition(const char* name, const char* output) {
   TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
   TF_OpDefinitionBuilderAddOutput(builder, output);
   TF_OpDefinitionBuilderSetIsStateful(builder, true);
-  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, UnknownShape);
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, TF_ShapeInferenceContextSetUnknownShape);
   return builder;
 }
 
-void Register(const char* name, TF_OpDefinitionBuilder* definition, TF_KernelBuilder* kernel) {
+void Register(const char* name, TF_OpDefinitionBuilder* definition, void (*compute)(void*, TF_OpKernelContext*),
+              void* (*create)(TF_OpKernelConstruction*) = nullptr, void (*destroy)(void*) = nullptr) {
   Status status;
   TF_RegisterOpDefinition(definition, status);
-  TF_RegisterKernelBuilder(name, kernel, status);
+  TF_RegisterKernelBuilder(name, TF_NewKernelBuilder(name, "CPU", create, compute, destroy), status);
 }
 
 struct Registration {
@@ -218,14 +213,14 @@ struct Registration {
           "max_corrupted_records_to_skip: int"}) {
       TF_OpDefinitionBuilderAddAttr(open, attribute);
     }
-    Register("ScriptmodePipeOpen", open,
-             TF_NewKernelBuilder("ScriptmodePipeOpen", "CPU", MakeSettings, Open, DeleteSettings));
+    Register("ScriptmodePipeOpen", open, Open, MakeSettings,
+             [](void* settings) { delete static_cast<Settings*>(settings); });
     TF_OpDefinitionBuilder* next = Definition("ScriptmodePipeNext", "records: string");
     TF_OpDefinitionBuilderAddInput(next, "reader: int64");
-    Register("ScriptmodePipeNext", next, TF_NewKernelBuilder("ScriptmodePipeNext", "CPU", nullptr, Next, nullptr));
+    Register("ScriptmodePipeNext", next, Next);
     TF_OpDefinitionBuilder* close = Definition("ScriptmodePipeClose", "closed: int64");
     TF_OpDefinitionBuilderAddInput(close, "reader: int64");
-    Register("ScriptmodePipeClose", close, TF_NewKernelBuilder("ScriptmodePipeClose", "CPU", nullptr, Close, nullptr));
+    Register("ScriptmodePipeClose", close, Close);
   }
 } registration;
 
