@@ -54,7 +54,7 @@ class TuningResults(list[dict[str, object]]):
         Raises:
             MissingPackageError: Where pandas is not installed, or cannot be imported.
         """
-        pd = import_pandas("dataframe()", "rows and table() need nothing")
+        pd = import_pandas("dataframe()", "table() needs nothing")
         return pd.DataFrame(list(self), columns=[*self._tuned_names(), *_COLUMNS])
 
     to_pandas = dataframe
