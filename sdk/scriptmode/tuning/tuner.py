@@ -530,15 +530,7 @@ class Tuner:
         return self._job.analytics()
 
     def plot(self) -> Any:
-        """Draw the objective of each training job, the best one so far, and the objective by each hyperparameter.
-
-        Returns:
-            A ``matplotlib.figure.Figure``, which a notebook displays.
-
-        Raises:
-            DataError: While no training job has an objective.
-            MissingPackageError: Where Matplotlib is not installed.
-        """
+        """Return the ``matplotlib.figure.Figure`` of `analytics`, and raise what its ``plot()`` raises."""
         return self.analytics().plot()
 
     def _prepare(
