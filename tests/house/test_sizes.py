@@ -9,31 +9,31 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_227,
+    "scriptmode": 2_239,
     "scriptmode/cli": 2_152,
     "scriptmode/cli/cloud_ml_engine": 684,
     "scriptmode/cli/commands": 1_525,
     "scriptmode/containers": 840,
     "scriptmode/core": 12,
-    "scriptmode/core/aws": 2_424,
+    "scriptmode/core/aws": 2_425,
     "scriptmode/core/handle": 479,
     "scriptmode/core/machine": 412,
     "scriptmode/core/platforms": 1_322,
     "scriptmode/core/request": 1_583,
     "scriptmode/core/source": 658,
-    "scriptmode/core/spec": 3_770,
+    "scriptmode/core/spec": 3_771,
     "scriptmode/core/text": 531,
     "scriptmode/data": 3_914,
     "scriptmode/display": 1_956,
     "scriptmode/doctor": 932,
     "scriptmode/planning": 1_603,
     "scriptmode/platforms": 390,
-    "scriptmode/platforms/local": 11_541,
+    "scriptmode/platforms/local": 11_556,
     "scriptmode/platforms/slurm": 2_605,
-    "scriptmode/results": 1_482,
+    "scriptmode/results": 1_488,
     "scriptmode/serve": 3_782,
     "scriptmode/testing": 2_950,
-    "scriptmode/tuning": 692,
+    "scriptmode/tuning": 684,
     "scriptmode/v2": 1_929,
     "scriptmode_runtime": 2_560,
     "scriptmode_runtime/environment": 460,
@@ -43,17 +43,17 @@ LINES = {
     "scriptmode_runtime/mpi": 538,
     "scriptmode_runtime/peers": 798,
     "scriptmode_runtime/processes": 2_084,
-    "scriptmode_runtime/report": 636,
+    "scriptmode_runtime/report": 637,
     "scriptmode_runtime/requirements": 886,
     "scriptmode_runtime/strategies": 492,
-    "scriptmode_runtime/tensorflow": 634,
-    "scriptmode_runtime/tensorflow/native": 1_624,
+    "scriptmode_runtime/tensorflow": 591,
+    "scriptmode_runtime/tensorflow/native": 1_619,
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 11_217
+THIN = 11_231
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_666, "fit(wait=False)": 14_347, "fit": 14_813}
+LOADED = {"request": 7_679, "fit(wait=False)": 14_360, "fit": 14_827}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,
