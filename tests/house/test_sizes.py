@@ -9,13 +9,13 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_239,
-    "scriptmode/cli": 2_152,
-    "scriptmode/cli/cloud_ml_engine": 684,
-    "scriptmode/cli/commands": 1_525,
-    "scriptmode/containers": 840,
+    "scriptmode": 2_284,
+    "scriptmode/cli": 2_167,
+    "scriptmode/cli/cloud_ml_engine": 750,
+    "scriptmode/cli/commands": 1_584,
+    "scriptmode/containers": 847,
     "scriptmode/core": 12,
-    "scriptmode/core/aws": 2_425,
+    "scriptmode/core/aws": 2_455,
     "scriptmode/core/handle": 479,
     "scriptmode/core/machine": 412,
     "scriptmode/core/platforms": 1_322,
@@ -28,15 +28,15 @@ LINES = {
     "scriptmode/doctor": 932,
     "scriptmode/planning": 1_603,
     "scriptmode/platforms": 390,
-    "scriptmode/platforms/local": 11_556,
+    "scriptmode/platforms/local": 11_562,
     "scriptmode/platforms/slurm": 2_605,
     "scriptmode/results": 1_488,
-    "scriptmode/serve": 3_782,
+    "scriptmode/serve": 3_787,
     "scriptmode/testing": 2_950,
     "scriptmode/tuning": 684,
     "scriptmode/v2": 1_929,
     "scriptmode_runtime": 2_560,
-    "scriptmode_runtime/environment": 460,
+    "scriptmode_runtime/environment": 465,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
     "scriptmode_runtime/files": 1_080,
     "scriptmode_runtime/host": 208,
@@ -51,9 +51,9 @@ LINES = {
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 11_231
+THIN = 11_306
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_679, "fit(wait=False)": 14_360, "fit": 14_827}
+LOADED = {"request": 7_733, "fit(wait=False)": 14_405, "fit": 14_872}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,

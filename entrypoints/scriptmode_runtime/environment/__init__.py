@@ -27,8 +27,13 @@ _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_
 _REGION_VARIABLES = ("AWS_DEFAULT_REGION", contract.REGION_VARIABLE)
 #: Variables of the host process that the runtime extends or passes on.
 _INHERITED = (
-    "PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "SAGEMAKER_TRAINING_MODULE", "TF_CONFIG", contract.LEGACY_KERAS_VARIABLE,
-)  # fmt: skip
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "SAGEMAKER_TRAINING_MODULE",
+    "TF_CONFIG",
+    contract.LEGACY_KERAS_VARIABLE,
+)
 #: Parameters of the toolkit and the platform without the reserved prefix.
 _NOT_THE_USERS = (contract.TUNING_METRIC, "default_user_module_name")
 

@@ -20,11 +20,16 @@ from scriptmode.display import choose_view
 plain_option = click.option(
     "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
 )
-wait_options = add_options((
-    click.option("--wait/--no-wait", default=True,
-                 help="Follow the job until it ends, or return as soon as it has started. [default: --wait]"),
-    plain_option,
-))  # fmt: skip
+wait_options = add_options(
+    (
+        click.option(
+            "--wait/--no-wait",
+            default=True,
+            help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
+        ),
+        plain_option,
+    )
+)
 
 
 def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:

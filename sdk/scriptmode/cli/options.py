@@ -61,14 +61,24 @@ def _use_profile(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 #: Of what boto3 uses while this command runs.
 profile_option = click.option(
-    "--profile", metavar="NAME", expose_value=False, callback=_use_profile,
+    "--profile",
+    metavar="NAME",
+    expose_value=False,
+    callback=_use_profile,
     help="Profile of the AWS configuration. [default: that of the environment]",
-)  # fmt: skip
-account_options = add_options((
-    click.option("--region", metavar="NAME", expose_value=False, callback=use_region,
-                 help="AWS Region, such as us-east-1. [default: that of the AWS configuration]"),
-    profile_option,
-))  # fmt: skip
+)
+account_options = add_options(
+    (
+        click.option(
+            "--region",
+            metavar="NAME",
+            expose_value=False,
+            callback=use_region,
+            help="AWS Region, such as us-east-1. [default: that of the AWS configuration]",
+        ),
+        profile_option,
+    )
+)
 
 
 def job_name_option(help_text: str) -> Callable[[_Function], _Function]:

@@ -30,9 +30,16 @@ PYTHON_VERSION = (3, 11)
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (
-    "Dockerfile", "difference.sh", "environment.sh", "normalise.sh", "runtime.sh", "sbom.py", "horovod/build_wheel.sh",
-    "horovod/in_image.sh", "settings/use.sh",
-)  # fmt: skip
+    "Dockerfile",
+    "difference.sh",
+    "environment.sh",
+    "normalise.sh",
+    "runtime.sh",
+    "sbom.py",
+    "horovod/build_wheel.sh",
+    "horovod/in_image.sh",
+    "settings/use.sh",
+)
 _DIGEST_CHARACTERS = 12
 
 

@@ -38,9 +38,14 @@ if TYPE_CHECKING:
 
 _KIND, _NAME = "TrainingJob", "TrainingJobName"
 _SUMMARY = (
-    "TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime", "TrainingJobStatus",
+    "TrainingJobName",
+    "TrainingJobArn",
+    "CreationTime",
+    "TrainingEndTime",
+    "LastModifiedTime",
+    "TrainingJobStatus",
     "SecondaryStatus",
-)  # fmt: skip
+)
 #: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
 #: a profiler nor remote debugging.
 _UPDATES = "update.json"

@@ -26,55 +26,121 @@ from scriptmode.cli.values import WholeNumber, parse_pairs
 
 _COUNT = WholeNumber(min=0)
 #: Those that override a key of TrainingInput have its name.
-_training_options = add_options((
-    click.option("--package-path", type=click.Path(path_type=Path), required=True, metavar="DIRECTORY",
-                 help="Directory of the Python package that contains the training module."),
-    click.option("--module-name", "pythonModule", metavar="NAME",
-                 help="Module to run, with its package, such as trainer.task. Required unless the --config file names "
-                 "it."),
-    click.option("--staging-bucket", metavar="DIRECTORY|URI",
-                 help="Where the package and the model are stored: a directory of this machine, or an s3:// URI."),
-    click.option("--job-dir", "jobDir", metavar="DIRECTORY|URI",
-                 help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir."),
-    click.option("--config", type=click.Path(path_type=Path),
-                 help="YAML file with the job's trainingInput and labels. Options override it."),
-    click.option("--scale-tier", "scaleTier", metavar="TIER",
-                 help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. "
-                 "[default: basic]"),
-    click.option("--master-machine-type", "masterType", metavar="TYPE",
-                 help="Type of the master. With --scale-tier custom."),
-    click.option("--worker-machine-type", "workerType", metavar="TYPE",
-                 help="Type of the workers. With --scale-tier custom."),
-    click.option("--worker-count", "workerCount", type=_COUNT, metavar="N",
-                 help="Number of workers. With --scale-tier custom. [default: 0]"),
-    click.option("--parameter-server-machine-type", "parameterServerType", metavar="TYPE",
-                 help="Type of the parameter servers. With --scale-tier custom."),
-    click.option("--parameter-server-count", "parameterServerCount", type=_COUNT, metavar="N",
-                 help="Number of parameter servers. With --scale-tier custom. [default: 0]"),
-    click.option("--runtime-version", "runtimeVersion", metavar="VERSION",
-                 help="TensorFlow version that selects the training image."),
-    click.option("--python-version", "pythonVersion", metavar="VERSION",
-                 help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon "
-                 "SageMaker."),
-    click.option("--labels", default="", metavar="KEY=VALUE,...", help="Tags of the training job."),
-    click.option("--stream-logs", is_flag=True,
-                 help="Follow the log until the job ends, and exit with the exit code of the job."),
-    click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
-    click.option("--region", metavar="NAME",
-                 help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."),
-    profile_option,
-    click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True,
-                 help="Platform that runs the job."),
-    click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
-                 help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
-    click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
-    click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
-    click.option("--max-processes", type=WholeNumber(min=1), metavar="N",
-                 help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for "
-                 "each core, at least 8]"),
-    following.plain_option,
-    json_option,
-))  # fmt: skip
+_training_options = add_options(
+    (
+        click.option(
+            "--package-path",
+            type=click.Path(path_type=Path),
+            required=True,
+            metavar="DIRECTORY",
+            help="Directory of the Python package that contains the training module.",
+        ),
+        click.option(
+            "--module-name",
+            "pythonModule",
+            metavar="NAME",
+            help="Module to run, with its package, such as trainer.task. Required unless the --config file names it.",
+        ),
+        click.option(
+            "--staging-bucket",
+            metavar="DIRECTORY|URI",
+            help="Where the package and the model are stored: a directory of this machine, or an s3:// URI.",
+        ),
+        click.option(
+            "--job-dir",
+            "jobDir",
+            metavar="DIRECTORY|URI",
+            help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir.",
+        ),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path),
+            help="YAML file with the job's trainingInput and labels. Options override it.",
+        ),
+        click.option(
+            "--scale-tier",
+            "scaleTier",
+            metavar="TIER",
+            help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. "
+            "[default: basic]",
+        ),
+        click.option(
+            "--master-machine-type", "masterType", metavar="TYPE", help="Type of the master. With --scale-tier custom."
+        ),
+        click.option(
+            "--worker-machine-type", "workerType", metavar="TYPE", help="Type of the workers. With --scale-tier custom."
+        ),
+        click.option(
+            "--worker-count",
+            "workerCount",
+            type=_COUNT,
+            metavar="N",
+            help="Number of workers. With --scale-tier custom. [default: 0]",
+        ),
+        click.option(
+            "--parameter-server-machine-type",
+            "parameterServerType",
+            metavar="TYPE",
+            help="Type of the parameter servers. With --scale-tier custom.",
+        ),
+        click.option(
+            "--parameter-server-count",
+            "parameterServerCount",
+            type=_COUNT,
+            metavar="N",
+            help="Number of parameter servers. With --scale-tier custom. [default: 0]",
+        ),
+        click.option(
+            "--runtime-version",
+            "runtimeVersion",
+            metavar="VERSION",
+            help="TensorFlow version that selects the training image.",
+        ),
+        click.option(
+            "--python-version",
+            "pythonVersion",
+            metavar="VERSION",
+            help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon "
+            "SageMaker.",
+        ),
+        click.option("--labels", default="", metavar="KEY=VALUE,...", help="Tags of the training job."),
+        click.option(
+            "--stream-logs",
+            is_flag=True,
+            help="Follow the log until the job ends, and exit with the exit code of the job.",
+        ),
+        click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
+        click.option(
+            "--region", metavar="NAME", help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."
+        ),
+        profile_option,
+        click.option(
+            "--platform",
+            type=click.Choice(PLATFORMS),
+            default="local",
+            show_default=True,
+            help="Platform that runs the job.",
+        ),
+        click.option(
+            "--input",
+            "inputs",
+            metavar="NAME=PATH|URI",
+            multiple=True,
+            help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated.",
+        ),
+        click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
+        click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
+        click.option(
+            "--max-processes",
+            type=WholeNumber(min=1),
+            metavar="N",
+            help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for "
+            "each core, at least 8]",
+        ),
+        following.plain_option,
+        json_option,
+    )
+)
 #: The option that stands for each argument of the estimator and of ``fit``.
 _OPTION_NAMES = {
     "output_path": "--staging-bucket",

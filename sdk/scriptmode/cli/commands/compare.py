@@ -18,9 +18,11 @@ _MOST = 48
 @click.command()
 @click.argument("jobs", metavar="JOB JOB...", nargs=-1, required=True, shell_complete=completers.complete_job)
 @click.option(
-    "--plot", metavar="FILE", shell_complete=completers.complete_file,
+    "--plot",
+    metavar="FILE",
+    shell_complete=completers.complete_file,
     help="Draw the metrics of all jobs over one another into FILE, such as metrics.png. Needs Matplotlib.",
-)  # fmt: skip
+)
 @platform_option()
 @account_options
 @json_option

@@ -19,9 +19,11 @@ class _HostCommand(ProgramCommand):
 @click.argument("job", required=False, shell_complete=completers.complete_running_job)
 @last_option
 @click.option(
-    "--host", metavar="NAME", shell_complete=completers.complete_host,
+    "--host",
+    metavar="NAME",
+    shell_complete=completers.complete_host,
     help="Host to run COMMAND on, such as algo-2. [default: algo-1]",
-)  # fmt: skip
+)
 def exec_command(job: str | None, *, last: bool, host: str | None) -> int:
     """Run COMMAND in the environment of a running host of this machine.
 

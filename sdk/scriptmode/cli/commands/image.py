@@ -13,19 +13,32 @@ from scriptmode.cli.options import account_options, add_options, json_option
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image, refresh_image
 
 _show = partial(output.echo, err=True)
-_image_options = add_options((
-    click.option("--tensorflow", metavar="VERSION", shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
-                 default=TENSORFLOW_VERSIONS[-1], show_default=True,
-                 help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}."),
-    click.option("--gpu", is_flag=True,
-                 help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA."),
-    click.option("--base", metavar="IMAGE",
-                 help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian "
-                 "12]"),
-    click.option("--development-base", metavar="IMAGE",
-                 help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant "
-                 "of --base]"),
-))  # fmt: skip
+_image_options = add_options(
+    (
+        click.option(
+            "--tensorflow",
+            metavar="VERSION",
+            shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
+            default=TENSORFLOW_VERSIONS[-1],
+            show_default=True,
+            help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
+        ),
+        click.option(
+            "--gpu", is_flag=True, help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA."
+        ),
+        click.option(
+            "--base",
+            metavar="IMAGE",
+            help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
+        ),
+        click.option(
+            "--development-base",
+            metavar="IMAGE",
+            help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant "
+            "of --base]",
+        ),
+    )
+)
 
 
 @click.group(cls=Group)

@@ -89,9 +89,12 @@ _ROWS = 64
 
 @click.command()
 @click.argument(
-    "directory", metavar="[DIRECTORY]", default=".", type=click.Path(path_type=Path),
+    "directory",
+    metavar="[DIRECTORY]",
+    default=".",
+    type=click.Path(path_type=Path),
     shell_complete=completers.complete_directory,
-)  # fmt: skip
+)
 @json_option
 def init(directory: Path, *, as_json: bool) -> None:
     """Write a training script, its test, a job file and a little data to start from.

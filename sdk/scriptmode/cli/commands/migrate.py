@@ -17,9 +17,13 @@ from scriptmode.v2.migrated_file import MigratedFile, find_files, migrate_file
 
 @click.command()
 @click.argument(
-    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path),
+    "paths",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path),
     shell_complete=completers.complete_file,
-)  # fmt: skip
+)
 @click.option("--write", is_flag=True, help="Change the files.")
 @json_option
 def migrate(paths: tuple[Path, ...], *, write: bool, as_json: bool) -> None:

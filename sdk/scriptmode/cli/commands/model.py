@@ -25,9 +25,12 @@ def model() -> None:
 @model.command()
 @job_options_before("folder")
 @click.argument(
-    "folder", metavar="[DIRECTORY]", required=False, type=click.Path(path_type=Path),
+    "folder",
+    metavar="[DIRECTORY]",
+    required=False,
+    type=click.Path(path_type=Path),
     shell_complete=completers.complete_directory,
-)  # fmt: skip
+)
 @click.option("--no-extract", is_flag=True, help="Download the archive model.tar.gz, without extracting it.")
 @json_option
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:

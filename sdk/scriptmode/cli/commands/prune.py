@@ -29,9 +29,12 @@ _KEYS = {
 
 @click.command()
 @click.option(
-    "--older-than", callback=convert_age, required=True, metavar="AGE",
+    "--older-than",
+    callback=convert_age,
+    required=True,
+    metavar="AGE",
     help="Delete what ended, or was used last, before this time: a number and s, min, h, d or w, such as 12h or 7d.",
-)  # fmt: skip
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @json_option
 def prune(*, older_than: float, dry_run: bool, as_json: bool) -> None:

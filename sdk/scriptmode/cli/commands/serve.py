@@ -33,33 +33,51 @@ class _ServeGroup(Group):
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)
 @click.option(
-    "--listen", metavar="ADDRESS:PORT", default=f"{DEFAULT_HOST}:{DEFAULT_PORT}", show_default=True,
+    "--listen",
+    metavar="ADDRESS:PORT",
+    default=f"{DEFAULT_HOST}:{DEFAULT_PORT}",
+    show_default=True,
     help="Address at which the server listens; port 0 is one that is free. Other machines need an access key.",
-)  # fmt: skip
+)
 @click.option(
-    "--hosts", metavar="|".join(HOSTS), help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
-)  # fmt: skip
+    "--hosts",
+    metavar="|".join(HOSTS),
+    help=f"Hosts that stand for SageMaker's instance types. [default: {HOSTS[0]}]",
+)
 @click.option(
-    "--config", type=click.Path(path_type=Path), metavar="FILE",
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="TOML file with 'hosts', and the tables 'instance_types' and 'images'.",
-)  # fmt: skip
+)
 @click.option(
-    "--s3", metavar="URL|disk|memory", default="disk", show_default=True,
+    "--s3",
+    metavar="URL|disk|memory",
+    default="disk",
+    show_default=True,
     help="Where S3's objects are: the URL of an S3 server, 'disk' (SeaweedFS, below the data directory), or 'memory' "
     "(gone when the server ends).",
-)  # fmt: skip
+)
 @click.option(
-    "--allow", "allowed", multiple=True, type=click.Path(), metavar="DIRECTORY",
+    "--allow",
+    "allowed",
+    multiple=True,
+    type=click.Path(),
+    metavar="DIRECTORY",
     help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
-)  # fmt: skip
+)
 @click.option(
-    "--tls-certificate", type=click.Path(path_type=Path), metavar="FILE",
+    "--tls-certificate",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Speak TLS with the certificate in this PEM file. [default: no TLS]",
-)  # fmt: skip
+)
 @click.option(
-    "--tls-key", type=click.Path(path_type=Path), metavar="FILE",
+    "--tls-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="PEM file of the certificate's private key. [default: the certificate's file]",
-)  # fmt: skip
+)
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")

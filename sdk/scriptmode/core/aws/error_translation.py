@@ -35,25 +35,46 @@ _STEPS: dict[type[PlatformError], str] = {
 #: Error class and next step by the services' error codes (Common Errors of their API references).
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
     **dict.fromkeys(
-        ("ThrottlingException", "Throttling", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
-         "LimitExceededException", "SlowDown"),
+        (
+            "ThrottlingException",
+            "Throttling",
+            "ThrottledException",
+            "TooManyRequestsException",
+            "RequestLimitExceeded",
+            "LimitExceededException",
+            "SlowDown",
+        ),
         (TransientError, _THROTTLED),
     ),
     **dict.fromkeys(
-        ("InternalFailure", "InternalServerError", "InternalServerException", "ServiceUnavailable",
-         "ServiceUnavailableException", "RequestTimeout"),
+        (
+            "InternalFailure",
+            "InternalServerError",
+            "InternalServerException",
+            "ServiceUnavailable",
+            "ServiceUnavailableException",
+            "RequestTimeout",
+        ),
         (TransientError, _UNAVAILABLE),
     ),
     **dict.fromkeys(
-        ("AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException",
-         "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch"),
+        (
+            "AccessDenied",
+            "AccessDeniedException",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "UnrecognizedClientException",
+            "InvalidClientTokenId",
+            "InvalidSignatureException",
+            "SignatureDoesNotMatch",
+        ),
         (CredentialsError, _DENIED),
     ),
     **dict.fromkeys(("ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity"), (JobNotFoundError, "")),
     "ResourceInUse": (JobExistsError, "give another job_name, or none"),
     "ResourceLimitExceeded": (QuotaError, _QUOTA),
     "ValidationException": (RequestError, ""),
-}  # fmt: skip
+}
 
 
 @contextmanager

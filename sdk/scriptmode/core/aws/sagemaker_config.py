@@ -100,9 +100,18 @@ def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerCon
 
 
 _TRAINING_JOB = frozenset(
-    {"EnableInterContainerTrafficEncryption", "EnableNetworkIsolation", "Environment", "OutputDataConfig",
-     "ProfilerConfig", "ResourceConfig", "RoleArn", "Tags", "VpcConfig"}
-)  # fmt: skip
+    {
+        "EnableInterContainerTrafficEncryption",
+        "EnableNetworkIsolation",
+        "Environment",
+        "OutputDataConfig",
+        "ProfilerConfig",
+        "ResourceConfig",
+        "RoleArn",
+        "Tags",
+        "VpcConfig",
+    }
+)
 
 
 @dataclass(frozen=True)

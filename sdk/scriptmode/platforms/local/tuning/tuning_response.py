@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 _DESCRIBED = ("HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition")
 #: Fields of that response that a list has, too.
 _SUMMARY = (
-    "HyperParameterTuningJobName", "HyperParameterTuningJobArn", "HyperParameterTuningJobStatus", "CreationTime",
-    "HyperParameterTuningEndTime", "LastModifiedTime", "TrainingJobStatusCounters", "ObjectiveStatusCounters",
-)  # fmt: skip
+    "HyperParameterTuningJobName",
+    "HyperParameterTuningJobArn",
+    "HyperParameterTuningJobStatus",
+    "CreationTime",
+    "HyperParameterTuningEndTime",
+    "LastModifiedTime",
+    "TrainingJobStatusCounters",
+    "ObjectiveStatusCounters",
+)
 
 
 def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
