@@ -41,9 +41,10 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         output = {"S3OutputPath": "s3://data/out", "KmsKeyId": "alias/a-key-that-is-left-out"}
         name = api.start(script, InputDataConfig=[channel], OutputDataConfig=output)
         until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
-        api.server.process.send_signal(signal.SIGKILL)
+        api.server.process.send_signal(signal.SIGTERM)
         api.server.process.wait()
         api.names.clear()
+    assert processes_naming(f"{tmp_path}/data/objects")
     (tmp_path / "go").touch()
     with serving(tmp_path) as api:
         assert api.wait(name)["TrainingJobStatus"] == "Completed"
