@@ -126,9 +126,14 @@ class LogTail:
         return sorted(self._positions)
 
     def _find_streams(self) -> None:
-        asked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
+        selection = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{self._name}/"}
         list_streams = partial(
-            self._connection.list_all, f"the log of {self._name}", "logs", "describe_log_streams", "logStreams", asked
+            self._connection.list_all,
+            f"the log of {self._name}",
+            "logs",
+            "describe_log_streams",
+            "logStreams",
+            selection,
         )
         try:
             found = self._retry.call(list_streams)

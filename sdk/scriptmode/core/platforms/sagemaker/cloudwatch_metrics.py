@@ -57,9 +57,9 @@ def _stored(names: list[str], description: Mapping[str, Any], connection: Connec
     ]
     # A period begins before its first value and ends after its last one.
     span = {"StartTime": begun - timedelta(seconds=period), "EndTime": ended + timedelta(seconds=period)}
-    asked = {"MetricDataQueries": queries, **span}
+    selection = {"MetricDataQueries": queries, **span}
     subject = f"the metrics of {description['TrainingJobName']}"
-    for result in connection.list_all(subject, "cloudwatch", "get_metric_data", "MetricDataResults", asked):
+    for result in connection.list_all(subject, "cloudwatch", "get_metric_data", "MetricDataResults", selection):
         name = names[int(result["Id"][1:])]
         for moment, value in zip(result["Timestamps"], result["Values"]):
             yield Metric(name, float(value), moment)

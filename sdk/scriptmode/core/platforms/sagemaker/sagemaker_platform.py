@@ -164,8 +164,8 @@ class SageMakerPlatform:
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Call ListTags for every page."""
-        asked = {"ResourceArn": description.arn}
-        tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", asked)
+        selection = {"ResourceArn": description.arn}
+        tags = self.connection.list_all(f"training job {description.name}", "sagemaker", "list_tags", "Tags", selection)
         return {tag["Key"]: tag["Value"] for tag in tags}
 
     def stop(self, name: str) -> None:
@@ -215,7 +215,7 @@ class SageMakerPlatform:
 
     def list(self, which: JobFilter) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
-        asked = {
+        selection = {
             "NameContains": which.name_contains,
             "StatusEquals": which.status,
             "CreationTimeAfter": which.created_after,
@@ -224,7 +224,7 @@ class SageMakerPlatform:
             "SortOrder": "Descending",
             "PaginationConfig": {"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
         }
-        given = {key: value for key, value in asked.items() if value is not None}
+        given = {key: value for key, value in selection.items() if value is not None}
         what, key = "the list of training jobs", "TrainingJobSummaries"
         return self.connection.list_all(what, "sagemaker", "list_training_jobs", key, given)
 

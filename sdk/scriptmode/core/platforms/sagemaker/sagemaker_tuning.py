@@ -69,16 +69,16 @@ class SageMakerTuning:
 
     def training_jobs(self, name: str) -> list[dict[str, Any]]:
         """Call ListTrainingJobsForHyperParameterTuningJob for every page."""
-        asked = {"HyperParameterTuningJobName": name, "SortBy": "CreationTime", "SortOrder": "Ascending"}
+        selection = {"HyperParameterTuningJobName": name, "SortBy": "CreationTime", "SortOrder": "Ascending"}
         operation = "list_training_jobs_for_hyper_parameter_tuning_job"
         subject = f"tuning job {name}"
-        return self._connection.list_all(subject, "sagemaker", operation, "TrainingJobSummaries", asked)
+        return self._connection.list_all(subject, "sagemaker", operation, "TrainingJobSummaries", selection)
 
     def list(self) -> list[dict[str, Any]]:
         """Call ListHyperParameterTuningJobs for every page."""
         operation, key = "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries"
-        asked = {"SortBy": "CreationTime", "SortOrder": "Descending"}
-        return self._connection.list_all("the list of tuning jobs", "sagemaker", operation, key, asked)
+        selection = {"SortBy": "CreationTime", "SortOrder": "Descending"}
+        return self._connection.list_all("the list of tuning jobs", "sagemaker", operation, key, selection)
 
     def _call(self, name: str, operation: str, request: Mapping[str, Any]) -> Any:
         return self._connection.call(
