@@ -3,6 +3,7 @@
 `engines` kills containers; `faults.matrix` has these faults under every strategy, with hosts that are namespaces.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -65,6 +66,23 @@ def test_a_container_fails_the_job_and_leaves_nothing(tmp_path, runtime_image, f
     assert re.match(reason.format(host), description["FailureReason"]), description["FailureReason"]
     until(lambda: not jobs.remains(name))
     assert len(list(jobs.job_folder(name).hosts.glob("*/model/before the fault"))) == 3
+    jobs.close()
+
+
+@pytest.mark.parametrize("host", ["algo-1", "algo-2"])
+def test_the_cause_is_the_killed_container_though_docker_tells_of_its_end_late(tmp_path, runtime_image, host):
+    jobs = ContainerJobs(tmp_path, runtime_image, stop_grace=10.0)
+    name = jobs.start(TRAINS, hosts=2, hyperparameters=MIRRORED, max_run=600)
+    jobs.until_up(name)
+    other = jobs.container(name, "algo-1" if host == "algo-2" else "algo-2")
+    client = jobs.job_folder(name).read_processes()[host].pid
+    os.kill(client, signal.SIGSTOP)
+    jobs.kill_host(name, host)
+    until(lambda: other not in {line.split()[-1] for line in jobs.left()})
+    time.sleep(0.2)
+    os.kill(client, signal.SIGCONT)
+    reason = jobs.wait(name)["FailureReason"]
+    assert reason.startswith(f"AlgorithmError: {host}: the host's launcher was killed by SIGKILL"), reason
     jobs.close()
 
 

@@ -47,13 +47,13 @@ class FakeHost:
 BROKEN = supervision.Outcome.failed("ClientError", Failure("the input broke", host="algo-1"))
 
 
-def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
+def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9, describe_failure=None):
     messages = []
     hooks = supervision.SupervisionHooks(
         wait=clock.wait,
         stop_requested=lambda: clock.now >= stop_at,
         on_stopping=messages.append,
-        describe_failure=lambda name, code: supervision.Outcome("Failed", f"{name} {code}"),
+        describe_failure=describe_failure or (lambda name, code: supervision.Outcome("Failed", f"{name} {code}")),
         find_failure=lambda: BROKEN if clock.now >= broken_at else None,
         clock=clock,
     )
@@ -73,6 +73,25 @@ def test_the_first_failure_is_the_jobs_and_ends_every_host():
     outcome, _ = ran(hosts, clock)
     assert outcome == supervision.Outcome("Failed", "algo-2 3")
     assert all(host.poll() is not None for host in hosts)
+
+
+#: What a host says that lost its connection to another, and what is known of that one itself.
+SAID = Failure("algo-2: its launcher was lost", host="algo-2", process="launcher", exit_code=1)
+OWN = Failure("algo-2: the host's launcher was killed by SIGKILL", host="algo-2", process="launcher", exit_code=137)
+
+
+@pytest.mark.parametrize(
+    ("ends", "obeys", "code", "cause"),
+    [(2.5, 0.0, -9, OWN), (1e9, 0.0, -15, SAID), (1e9, 0.0, 143, SAID), (1e9, 0.0, 0, SAID), (1e9, 1e9, -9, SAID)],
+    ids=["its end is told late", "it obeys", "its shell obeys", "it ends well", "it does not end"],
+)
+def test_a_host_that_another_one_lost_tells_the_cause_if_it_ended_by_itself(ends, obeys, code, cause):
+    clock = Clock()
+    hosts = [FakeHost("algo-1", clock, ends=2.0, code=1), FakeHost("algo-2", clock, ends=ends, obeys=obeys, code=code)]
+    failures = {"algo-1": SAID, "algo-2": OWN}
+    outcome, _ = ran(hosts, clock, describe_failure=lambda name, _: supervision.Outcome("Failed", name, failures[name]))
+    assert outcome.failure == cause
+    assert clock.now <= 2.1 + supervision.FAILURE_GRACE_SECONDS
 
 
 def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():

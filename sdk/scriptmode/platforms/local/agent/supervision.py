@@ -8,6 +8,7 @@ a stop or the time limit, and `FAILURE_GRACE_SECONDS` after a failure. Effects a
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -28,8 +29,10 @@ _Result = TypeVar("_Result")
 POLL_SECONDS = 0.05
 #: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
 FAILURE_GRACE_SECONDS = 1.5
-
-
+#: Seconds that a host, which another one lost, has to end: an engine may tell of its end later than that of the other.
+_LOST_SECONDS = 1.0
+#: How a host ends that obeys the agent: SIGTERM, by itself or by a shell.
+_OBEYED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 #: Seconds after its time limit when a host's agent ends its hosts by itself: the job's agent is stopped, or hangs.
 OVERDUE_SECONDS = 3.0
 
@@ -74,7 +77,7 @@ def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: floa
             return outcome
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            return end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, partial(hooks.describe_failure, *failed))
+            return end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks, partial(_describe_first, hosts, *failed, hooks))
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
@@ -86,6 +89,25 @@ def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: floa
             end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, message))
             return Outcome("MaxRuntimeExceeded")
         hooks.wait(min(POLL_SECONDS, left))
+
+
+def _describe_first(hosts: Sequence[StartedHost], name: str, code: int, hooks: SupervisionHooks) -> Outcome:
+    """Return how the job ends by the failure of a host; by that of the host which it lost, if that one ended itself."""
+    outcome = hooks.describe_failure(name, code)
+    failure = outcome.failure
+    if failure is None or failure.process != "launcher":
+        return outcome
+    lost = next((host for host in hosts if host.name == failure.host != name), None)
+    if lost is None:
+        return outcome
+    deadline = hooks.clock() + _LOST_SECONDS
+    while lost.poll() is None and hooks.clock() < deadline:
+        hooks.wait(POLL_SECONDS)
+    lost_code = lost.poll()
+    if lost_code is None or lost_code in _OBEYED:
+        return outcome
+    own = hooks.describe_failure(lost.name, lost_code)
+    return own if own.failure and own.failure.host == lost.name else outcome
 
 
 def end_hosts(
