@@ -514,9 +514,11 @@ class Estimator:
         raise SpecError(what, "use scriptmode.HyperparameterTuner, which has the same arguments", argument="estimator")
 
     def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-        from scriptmode.core.request.parse import make_request
+        request = render.to_request(spec, context)
+        if spec.additional_fields:
+            from scriptmode.core.request.parse import parse_request
 
-        request = make_request(spec, context)
+            request = parse_request(render.render(spec, context))
         self.platform.validate(request)
         return request
 

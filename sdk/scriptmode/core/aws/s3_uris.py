@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from scriptmode.core.text.messages import correct_scheme
 from scriptmode.errors import DataError
@@ -14,8 +14,7 @@ LOCAL_BUCKET = "scriptmode_local"
 LOCAL_BUCKET_URI = f"{SCHEME}{LOCAL_BUCKET}"
 
 
-@dataclass(frozen=True)
-class S3Location:
+class S3Location(NamedTuple):
     """A bucket, and a key or the beginning of keys in it."""
 
     bucket: str
@@ -25,8 +24,7 @@ class S3Location:
         return f"{SCHEME}{self.bucket}/{self.key}"
 
 
-@dataclass(frozen=True)
-class S3Object:
+class S3Object(NamedTuple):
     """One stored object; ``size`` in bytes, ``etag`` as S3 writes it, quotes included."""
 
     location: S3Location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.aws.s3_uris import SCHEME
 from scriptmode.core.machine.yaml_files import parse_yaml
@@ -21,8 +21,7 @@ SCHEMA_VERSION = "1.0"
 _APPLICATION = "sagemaker"
 
 
-@dataclass(frozen=True)
-class SageMakerConfig:
+class SageMakerConfig(NamedTuple):
     """Defaults for a training job; ``None`` or empty for keys that the file does not contain."""
 
     role: str | None = None

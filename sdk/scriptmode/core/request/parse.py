@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.fields import FIELDS, field_at, parse_fields, unchecked
-from scriptmode.core.request.render import derived_model_dir, render, render_request, to_request
+from scriptmode.core.request.render import derived_model_dir, render_request
 from scriptmode.core.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, SELECTED_HOSTS, shapes
 from scriptmode.core.spec.distribution import KINDS, parse_distribution
 from scriptmode.core.spec.job_description import JobDescription, JobStatus, Transition
@@ -23,9 +23,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.core.request.render import RenderContext
     from scriptmode.core.spec.distribution import Distribution
-    from scriptmode.core.spec.training_job import TrainingJobSpec
 
 
 #: The class of each group of attributes of a `JobRequest`.
@@ -69,11 +67,6 @@ def parse_request(request: Mapping[str, Any]) -> JobRequest:
     """
     job = _parse_fields(request)
     return replace(job, corrections=tuple(_corrections(render_request(job), request)))
-
-
-def make_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
-    """Return the request of a spec as a value, with its additional fields."""
-    return parse_request(render(spec, context)) if spec.additional_fields else to_request(spec, context)
 
 
 def as_job_request(request: JobRequest | Mapping[str, Any]) -> JobRequest:

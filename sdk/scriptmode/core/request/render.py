@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode.core.spec import hyperparameters
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
 
-@dataclass(frozen=True)
-class RenderContext:
+class RenderContext(NamedTuple):
     """What a request says beside the spec: the job's name, the Region, where its source archive is."""
 
     job_name: str

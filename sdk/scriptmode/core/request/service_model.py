@@ -11,9 +11,8 @@ import importlib.util
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.request.fields import PLAIN_ARGUMENTS, argument_of
 from scriptmode.core.text.messages import Problem, did_you_mean
@@ -59,8 +58,7 @@ _SHOWN = 80
 _SEE = "see CreateTrainingJob in Amazon SageMaker's API reference"
 
 
-@dataclass(frozen=True)
-class _Rules:
+class _Rules(NamedTuple):
     """What a request is checked against: the shapes by name, and what is fine beyond them."""
 
     shapes: Mapping[str, Any]

@@ -8,13 +8,14 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import stat
 import tarfile
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
+from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
 
 from scriptmode.core.text.messages import did_you_mean_path, format_bytes
 from scriptmode.errors import SourceError
@@ -47,10 +48,10 @@ _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
 _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
             "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
             ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json")  # fmt: skip
+_SECRET = re.compile("|".join(map(fnmatch.translate, _SECRETS)))
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """A packed source: gzip-compressed tar ``data``, its SHA-256 as ``digest``, and how many ``files`` are in it."""
 
     data: bytes
@@ -58,8 +59,7 @@ class Archive:
     files: int
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """The files of a script, with the sizes of all by their names in the archive.
 
     ``digest`` names the archive. It is that of the archive if that was packed already: a small one, or one from Git.
@@ -69,7 +69,7 @@ class Source:
     sizes: Mapping[str, int]
     digest: str
     archive: Archive | None
-    _members: Mapping[str, _Member]
+    members: Mapping[str, _Member]
 
     @property
     def total(self) -> int:
@@ -78,20 +78,19 @@ class Source:
 
     def pack(self, progress: Progress | None = None) -> Archive:
         """Return the archive; ``progress`` is called with the bytes of files so far."""
-        return self.archive or _pack(self._members, progress)
+        return self.archive or _pack(self.members, progress)
 
     def path(self, name: str) -> Path:
         """Return a file's path as the caller named its directory; it is missing for a source from Git."""
-        return self._members[name].path
+        return self.members[name].path
 
     def read(self, name: str, most: int = -1) -> bytes:
         """Return a file's content, at most ``most`` bytes if that is not negative."""
-        with self._members[name].open() as file:
+        with self.members[name].open() as file:
             return file.read(most)
 
 
-@dataclass(frozen=True)
-class _Member:
+class _Member(NamedTuple):
     """A file to be packed, or a directory with nothing to pack in it. One below a ``folder`` is opened beneath it."""
 
     path: Path
@@ -345,7 +344,7 @@ def _left_out(path: Path) -> bool:
 def _looks_secret(name: str) -> bool:
     if name.endswith((".example", ".sample", ".template")):
         return False
-    return any(fnmatch.fnmatchcase(name.rpartition("/")[2], pattern) for pattern in _SECRETS)
+    return _SECRET.match(name.rpartition("/")[2]) is not None
 
 
 def _check_link(root: Path, path: Path) -> None:

@@ -47,7 +47,7 @@ def _plain() -> Any:
     return field(default=None, metadata={_PLAIN: True})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class EstimatorArguments:
     """The arguments of an estimator, which documents them; ``None`` for those that were left out."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from scriptmode.errors import invalid
 
@@ -132,8 +132,7 @@ def slurm_partition(instance_type: str) -> str:
     return instance_type.partition(":")[2]
 
 
-@dataclass(frozen=True)
-class HostGroup:
+class HostGroup(NamedTuple):
     """Hosts of one instance type, by their names."""
 
     name: str

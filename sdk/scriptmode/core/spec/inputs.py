@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from scriptmode.core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.core.spec.whole_numbers import whole_number
@@ -208,8 +208,7 @@ class FileSystemInput:
         return _given(DataSource={"FileSystemDataSource": directory}, ContentType=self.content_type)
 
 
-@dataclass(frozen=True)
-class OtherInput:
+class OtherInput(NamedTuple):
     """A channel's data that estimators do not have, such as datasets: the name of the field of its DataSource."""
 
     kind: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,8 +46,7 @@ class JobStatus(str, Enum):
         return self in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED)
 
 
-@dataclass(frozen=True)
-class Transition:
+class Transition(NamedTuple):
     """One secondary status of a job; ``ended`` is ``None`` for the one that it is in."""
 
     status: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from scriptmode.errors import ScriptmodeError, SpecError
 
@@ -19,8 +19,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _SHORT = 10
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Why something cannot be done, the next step, and the argument that is wrong; as text ``why; step``."""
 
     text: str

@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -60,7 +59,7 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
         _algorithm(job),
         _instances(job.resources),
         find_engine(job.resources.host_kind).problems(job),
-        (replace(problem, argument="inputs") for problem in _channels(job)),
+        (problem._replace(argument="inputs") for problem in _channels(job)),
         _locations(job),
         _metrics(job),
     )
@@ -208,7 +207,7 @@ def _channels(job: JobRequest) -> Iterator[Problem]:
                     what = f"channel {taken!r}: channel {channel.name!r} is in Pipe mode and has FIFOs of such names"
                     yield Problem(what, "rename one")
             for problem in _s3_data_source(source, mode, groups):
-                yield replace(problem, text=f"{name}: {problem.text}")
+                yield problem._replace(text=f"{name}: {problem.text}")
 
 
 def _s3_data_source(source: TrainingInput, mode: str, groups: set[str]) -> Iterator[Problem]:

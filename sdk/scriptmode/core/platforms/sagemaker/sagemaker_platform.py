@@ -10,7 +10,6 @@ from scriptmode.core.aws.s3_uris import SCHEME, parse_s3_uri
 from scriptmode.core.aws.session import Connection
 from scriptmode.core.platforms.sagemaker import job_defaults
 from scriptmode.core.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.request.render import as_fields, render_request
 from scriptmode.core.spec.names import account_of_role
 from scriptmode.errors import (
@@ -99,6 +98,7 @@ class SageMakerPlatform:
 
     def planned_hosts(self, request: JobRequest | Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
+        from scriptmode.core.request.parse import as_job_request
         from scriptmode.platforms import planned_containers
 
         return planned_containers.plan_sagemaker_hosts(with_host_secret(as_job_request(request)), self.region)
@@ -125,6 +125,8 @@ class SageMakerPlatform:
 
     def create(self, request: JobRequest | Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
+        from scriptmode.core.request.parse import as_job_request
+
         job = with_host_secret(as_job_request(request))
         fields, name = render_request(job), job.name
         self._prepare_output(str(job.output.path), str(job.role))

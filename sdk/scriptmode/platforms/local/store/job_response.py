@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ def describe(job: JobRequest, state: JobState) -> JobDescription:
     transitions = [_transition(each) for each in state.transitions]
     if state.note:
         latest = transitions[-1]
-        transitions[-1] = replace(latest, message=f"{latest.message}; {readable(state.note)}")
+        transitions[-1] = latest._replace(message=f"{latest.message}; {readable(state.note)}")
     started = ended = seconds = None
     if state.training_started is not None:
         started = _time(state.training_started)
