@@ -9,26 +9,26 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_284,
+    "scriptmode": 2_286,
     "scriptmode/cli": 2_167,
     "scriptmode/cli/cloud_ml_engine": 750,
     "scriptmode/cli/commands": 1_584,
     "scriptmode/containers": 847,
     "scriptmode/core": 12,
-    "scriptmode/core/aws": 2_455,
+    "scriptmode/core/aws": 2_452,
     "scriptmode/core/handle": 479,
     "scriptmode/core/machine": 412,
-    "scriptmode/core/platforms": 1_322,
-    "scriptmode/core/request": 1_583,
-    "scriptmode/core/source": 658,
-    "scriptmode/core/spec": 3_771,
-    "scriptmode/core/text": 531,
+    "scriptmode/core/platforms": 1_329,
+    "scriptmode/core/request": 1_572,
+    "scriptmode/core/source": 657,
+    "scriptmode/core/spec": 3_767,
+    "scriptmode/core/text": 530,
     "scriptmode/data": 3_914,
     "scriptmode/display": 1_956,
     "scriptmode/doctor": 932,
     "scriptmode/planning": 1_603,
     "scriptmode/platforms": 390,
-    "scriptmode/platforms/local": 11_562,
+    "scriptmode/platforms/local": 11_582,
     "scriptmode/platforms/slurm": 2_605,
     "scriptmode/results": 1_488,
     "scriptmode/serve": 3_787,
@@ -51,9 +51,9 @@ LINES = {
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 11_306
+THIN = 11_295
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_733, "fit(wait=False)": 14_405, "fit": 14_872}
+LOADED = {"request": 7_341, "fit(wait=False)": 14_386, "fit": 14_853}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,
