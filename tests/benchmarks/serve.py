@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -21,7 +22,7 @@ from scriptmode.testing import server
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CREATED = amount(5, smallest=1)
+CREATED, TOGETHER = amount(5, smallest=1), amount(50, smallest=2)
 JOBS, CLIENTS = amount(20, smallest=2), amount(100, smallest=4)
 #: Seconds between two looks of a client at its job, as ModelTrainer of the SageMaker SDK v3 waits, and of the measurement.
 INTERVAL, MEASURED = amount(5.0, smallest=0.5), amount(10, smallest=1)
@@ -47,12 +48,13 @@ def run(folder: str) -> list[Figure]:
             lambda: jobs.milliseconds(lambda request: sagemaker.create_training_job(**request)),
             lambda: jobs.milliseconds(platform.create),
         )
+        together = jobs.slowest_of(TOGETHER)
         age = _age(jobs, logs)
         share = _following(jobs, logs, running.process.pid)
     return [
         Figure("CreateTrainingJob over HTTP, boto3 included", served, "ms"),
-        Figure("the same call on LocalPlatform in process", direct, "ms"),
-        Figure("over HTTP / in process", served / direct, "x", 1.3),
+        Figure("the same call on LocalPlatform in process", direct, "ms", 50),
+        Figure(f"{TOGETHER} calls at once over HTTP, the slowest", together, "s", 2),
         Figure(f"{CLIENTS} clients that follow {JOBS} jobs: the server, of a core", 100 * share, "%", 50),
         Figure("a log line to the answer of GetLogEvents", age, "s", 1),
     ]
@@ -75,6 +77,20 @@ class _Jobs:
         taken = (time.monotonic() - began) * 1000
         self._reach([request["TrainingJobName"]], "SecondaryStatus", "Completed")
         return taken
+
+    def slowest_of(self, count: int) -> float:
+        """Return the seconds of the slowest of calls that begin at once; the jobs of all of them complete."""
+        requests = [self._request("true") for _ in range(count)]
+        began = time.monotonic()
+
+        def create(request: dict[str, Any]) -> float:
+            self.sagemaker.create_training_job(**request)
+            return time.monotonic() - began
+
+        with ThreadPoolExecutor(count) as threads:
+            slowest = max(threads.map(create, requests))
+        self._reach([request["TrainingJobName"] for request in requests], "SecondaryStatus", "Completed")
+        return slowest
 
     def start(self, program: str, count: int) -> list[str]:
         """Start jobs; return their names once all of them train."""

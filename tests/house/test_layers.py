@@ -115,10 +115,8 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
-    "sdk/scriptmode/platforms/local/agent/agent_process.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
-    "sdk/scriptmode/platforms/local/tuning/tuning_agent.py",  # puts itself into the background
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
     "sdk/scriptmode/serve/seaweedfs.py",  # an S3 server beside the server

@@ -283,7 +283,7 @@ def test_jobs_of_this_machine_do_not_wait_for_one_that_a_scheduler_queued(runs):
 
 
 def foreground(folder):
-    return (sys.executable, "-m", "scriptmode.platforms.local.agent", "--foreground", str(folder.path))
+    return (sys.executable, "-m", "scriptmode.platforms.local.agent.agent_process", "--foreground", str(folder.path))
 
 
 @pytest.fixture

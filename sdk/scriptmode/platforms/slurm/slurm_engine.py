@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
 
-AGENT_MODULE = "scriptmode.platforms.local.agent"
+AGENT_MODULE = "scriptmode.platforms.local.agent.agent_process"
 #: The batch script in the job's folder.
 SCRIPT = "job.sh"
 

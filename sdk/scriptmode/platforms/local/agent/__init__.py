@@ -1,6 +1,6 @@
 """The agents: the process that owns one running job, those that run its hosts, and the recovery of jobs without one.
 
-- `__main__`, `agent_process`: the command that runs an agent, detached or in the foreground
+- `agent_process`: the command that runs an agent, detached or in the foreground
 - `start`: a job's folder and its agent, both or neither
 - `job_agent`: one job from Starting to Completed, Failed or Stopped
 - `supervision`: the hosts of a job while they train; `host_failure`: why one failed
@@ -13,5 +13,5 @@
 - `removal`: deleting a job
 - `log_stream`: the agent's log
 
-The service imports `recovery` and `removal` and starts `__main__`; no other module imports this package.
+The service imports `recovery` and `removal` and starts `agent_process`; no other module imports this package.
 """

@@ -1,9 +1,8 @@
 """The process of a job's agent: detached from the client, or in the foreground as the batch step of a cluster's job.
 
-- ``python -m scriptmode.platforms.local.agent <job folder> <lock>``: the descriptor ``lock`` is the job's lock, held.
-  The first process ends with 0 when the agent is started; the agent itself continues in the background.
-- ``python -m scriptmode.platforms.local.agent --foreground <job folder>``: the agent takes the job's lock itself. The
-  process ends with the job, with 0 for a Completed one and 1 for any other, so that the scheduler records the outcome.
+- ``<job folder> <lock>``, as `system.detached` calls `main`: the descriptor ``lock`` is the job's lock, held.
+- ``--foreground <job folder>``, after ``python -m`` and this module: the agent takes the job's lock itself. The process
+  ends with the job, with 0 for a Completed one and 1 for any other, so that the scheduler records the outcome.
 """
 
 from __future__ import annotations
@@ -29,15 +28,10 @@ _LOCK_SECONDS = 120.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the job of a directory, in the background unless the first argument says otherwise; return the exit code."""
+    """Run the job of a directory; return the exit code."""
     if arguments[0] == FOREGROUND:
         return _run_in_foreground(JobFolder(Path(arguments[1])))
-    path, lock = Path(arguments[0]), int(arguments[1])
-    # The lock must be released when this process ends, so no child may inherit it.
-    os.set_inheritable(lock, False)  # noqa: FBT003
-    if os.fork():
-        os._exit(0)
-    return _run(JobFolder(path), lock)
+    return _run(JobFolder(Path(arguments[0])), int(arguments[1]))
 
 
 def _run_in_foreground(folder: JobFolder) -> int:
@@ -83,3 +77,7 @@ def _run(folder: JobFolder, lock: int) -> int:
 
 def _exit_code(status: str) -> int:
     return 0 if status == COMPLETED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -25,8 +25,8 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
     """Write a new job's folder and have its engine start the agent.
 
     A job whose state has ended needs no agent. Raises what `Engine.launch` raises, after the folder was removed. Ctrl-C
-    is deferred until the agent is started or submitted, for some tenths of a second, or some seconds where a scheduler
-    is busy: a folder without an agent is a failed job.
+    is deferred until the agent is started or submitted, for less than a tenth of a second, or some seconds where a
+    scheduler is busy: a folder without an agent is a failed job.
     """
     engine = find_engine(job.request.resources.host_kind)
     for directory in store.draft_directories:

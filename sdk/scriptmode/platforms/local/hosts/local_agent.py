@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Seconds in which an agent is ready on a loaded machine.
 _START_SECONDS = 60.0
 #: The module that runs the agent of a training job. It is named, not imported: agents import this package.
-AGENT_MODULE = "scriptmode.platforms.local.agent"
+AGENT_MODULE = "scriptmode.platforms.local.agent.agent_process"
 
 
 class LocalAgent(AgentControl):
@@ -69,27 +69,26 @@ class AgentWithoutEngine(LocalAgent):
 def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     """Run a module as the agent of the job in ``folder``, which inherits the held lock; raise `PlatformError`.
 
-    Its first process ends when the agent is ready, so none of its processes is a child of this one afterwards.
+    Its first process ends when the agent is started, so none of its processes is a child of this one afterwards.
     """
-    argv = (sys.executable, "-m", module, str(folder), str(lock))
+    argv = (sys.executable, "-m", "scriptmode.platforms.local.system.detached", module, str(folder), str(lock))
     try:
         with regular_files.open_to_append(log) as out:
-            process = subprocess.Popen(
+            # A wait for the end of a pipe ends at once; one for a process with a time limit looks every 50 ms.
+            done = subprocess.run(
                 argv,
+                check=False,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
-                stdout=out,
+                stdout=subprocess.PIPE,
                 stderr=out,
                 start_new_session=True,
                 pass_fds=(lock,),
+                timeout=_START_SECONDS,
             )
-        try:
-            if code := process.wait(_START_SECONDS):
-                raise ChildProcessError(f"it ended with exit code {code}")
-        except subprocess.TimeoutExpired as error:
-            process_tree.stop_group(process)
-            raise ChildProcessError(f"it was not ready after {_START_SECONDS:.0f} s") from error
-    except OSError as error:
+        if done.returncode:
+            raise ChildProcessError(f"it ended with exit code {done.returncode}")
+    except (OSError, subprocess.TimeoutExpired) as error:
         tail = host_logs.last_lines(log, 5, 1000)
         raise PlatformError(
             f"the job's agent did not start: {error}",

@@ -2,6 +2,7 @@
 
 - `full_disk`: recognition of full disks, reserved space, and what a directory uses
 - `forked_tasks`: slow work of the agent in forked children
+- `detached`: a module that runs in the background
 - `ports`: reservation of ports
 - `gpus`: use of this machine's GPUs by processes
 - `file_systems`: directories that stand for EFS and FSx for Lustre file systems

@@ -8,15 +8,13 @@ that describes the tuning job starts it (`tuning_service`).
 The statuses: InProgress; Stopping, once a stop was requested, the time limit passed, or the first training jobs all
 ended without an objective, until the running training jobs ended; then Completed, Stopped or Failed.
 
-``python -m scriptmode.platforms.local.tuning <folder> <lock>``: the descriptor ``lock`` is the tuning job's lock, held.
-The first process ends with 0 when the agent is started; the agent itself continues in the background.
+The arguments of `main` are ``<folder> <lock>``: the descriptor ``lock`` is the tuning job's lock, held.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
 import sys
 import time
 import traceback
@@ -314,13 +312,8 @@ class TuningAgent:
 
 
 def main(arguments: list[str]) -> None:
-    """Fork into the background and run the tuning job of the given directory."""
-    path, lock = Path(arguments[0]), int(arguments[1])
-    # The lock must be released when this process ends, so no child may inherit it.
-    os.set_inheritable(lock, False)  # noqa: FBT003
-    if os.fork():
-        os._exit(0)
-    folder = TuningFolder(path)
+    """Run the tuning job of the given directory."""
+    folder = TuningFolder(Path(arguments[0]))
     try:
         TuningAgent(folder).run()
     except Exception as error:  # noqa: BLE001 - a tuning job must end with a reason whatever happens

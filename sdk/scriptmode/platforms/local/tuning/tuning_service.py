@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.platforms.local.service import LocalPlatform
-_AGENT = "scriptmode.platforms.local.tuning"
+_AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
 #: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
 _CLOUD_ONLY = {
     "WarmStartConfig": "warm_start_config",
