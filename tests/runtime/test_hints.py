@@ -181,6 +181,11 @@ def test_the_usual_mistakes_come_with_the_next_step_in_one_line(advice):
     ("output", "code", "advice"),
     [
         ("sh: 1: tool: not found", 127, "tool is not installed on this host"),
+        (
+            "tool: error while loading shared libraries: libprrte.so.3: cannot open shared object file: No such file",
+            127,
+            "libprrte.so.3 is missing on this host",
+        ),
         ("no words of a shell", 127, "A command was not found"),
         ("bash: ./tool: Permission denied", 126, "./tool is not executable"),
         ("", 126, "A command is not executable"),

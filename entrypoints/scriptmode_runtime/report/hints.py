@@ -156,8 +156,12 @@ _OF_OUTPUT = {
 #: The same for processes with this exit code alone.
 _OF_COMMANDS = {
     126: {rf"{_COMMAND}Permission denied": "{0} is not executable: chmod +x it, or name its interpreter"},
-    127: {rf"{_COMMAND}(?:command )?not found": "{0} is not installed on this host, or not on PATH"},
-}
+    127: {
+        rf"{_COMMAND}(?:command )?not found": "{0} is not installed on this host, or not on PATH",
+        r"error while loading shared libraries: ([^\s:]{1,200}): cannot open":
+            "{0} is missing on this host: install the package that has it, or name its directory in LD_LIBRARY_PATH",
+    },
+}  # fmt: skip
 #: The advice by exit code where no pattern matches the output.
 _OF_EXIT_CODE = {
     126: "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh",
