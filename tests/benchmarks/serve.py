@@ -34,7 +34,7 @@ CLOCK = "while :; do date +%s.%N; sleep {}; done"
 
 def run(folder: str) -> list[Figure]:
     data_dir = Path(folder) / "data"
-    with server("--s3", "memory", "--allow", folder, data_dir=data_dir) as running:
+    with server("--s3", "memory", "--allow", folder, "--queue", str(max(JOBS, TOGETHER)), data_dir=data_dir) as running:
         session = boto3.Session("test", "test", region_name="us-east-1")
         # One client for all threads: a hundred of boto3's take half a minute to create.
         config = Config(max_pool_connections=CLIENTS)

@@ -103,7 +103,7 @@ def test_a_job_has_its_status_phases_metrics_and_log(browser):
     assert browser.value("location.hash") == f"#job={NAME}"
     assert browser.value("document.querySelector('.badge').innerText") == "Completed"
     phases = browser.value("[...document.querySelectorAll('.phases li')].map(each => each.firstChild.textContent)")
-    assert phases == ["Starting", "Downloading", "Training", "Uploading"]
+    assert phases == ["Pending", "Starting", "Downloading", "Training", "Uploading"]
     assert browser.value("document.querySelectorAll('.bar span').length") == len(phases)
     browser.until("document.querySelectorAll('path.curve').length === 1")
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")

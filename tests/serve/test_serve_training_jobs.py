@@ -1,11 +1,14 @@
 """SageMaker's operations on training jobs, called by boto3. Every answer is checked against botocore's model."""
 
+import os
+import subprocess
 import time
 import urllib.request
 
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from fakes.command_line import PROGRAM
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
@@ -179,6 +182,35 @@ def test_jobs_beyond_a_limit_are_refused(tmp_path):
         api.start(SLEEPS)
         code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
         assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)
+
+
+def test_jobs_wait_for_others_in_the_order_of_their_creation(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        first, second, third = (api.start(SLEEPS) for _ in range(3))
+
+        def statuses():
+            return [api.sagemaker.describe_training_job(TrainingJobName=name) for name in (first, second, third)]
+
+        until(lambda: statuses()[0]["SecondaryStatus"] == "Training")
+        assert [each["SecondaryStatus"] for each in statuses()[1:]] == ["Pending", "Pending"]
+        assert [each["TrainingJobStatus"] for each in statuses()] == ["InProgress"] * 3
+        api.sagemaker.stop_training_job(TrainingJobName=first)
+        until(lambda: statuses()[1]["SecondaryStatus"] == "Training")
+        assert statuses()[2]["SecondaryStatus"] == "Pending"
+
+
+def test_a_server_has_a_queue_by_default(tmp_path):
+    done = subprocess.run([PROGRAM, "serve", "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert "processors, at least 4]" in " ".join(done.stdout.split())
+    with serving(tmp_path, "--s3", "memory") as api:
+        count = max(4, os.cpu_count()) + 1
+        names = [api.start(SLEEPS) for _ in range(count)]
+
+        def waiting():
+            found = [api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] for name in names]
+            return found if found.count("Training") == count - 1 else None
+
+        assert until(waiting)[-1] == "Pending"
 
 
 @pytest.mark.parametrize("file", ["job.json", "state.json"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from dataclasses import replace
@@ -21,6 +22,9 @@ from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode.serve.tls import load_certificate
+
+#: Jobs that run at once on a small machine, where one may wait for data and another for a client.
+_FEWEST_AT_ONCE = 4
 
 
 class _ServeGroup(Group):
@@ -79,7 +83,13 @@ class _ServeGroup(Group):
     help="PEM file of the certificate's private key. [default: the certificate's file]",
 )
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
-@click.option("--queue", type=WholeNumber(min=1), metavar="N", help="Let jobs wait while N run.")
+@click.option(
+    "--queue",
+    type=WholeNumber(min=1),
+    default=max(_FEWEST_AT_ONCE, os.cpu_count() or 1),
+    metavar="N",
+    help=f"Let jobs wait while N run. [default: the number of processors, at least {_FEWEST_AT_ONCE}]",
+)
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
 @json_option
 @click.pass_context
