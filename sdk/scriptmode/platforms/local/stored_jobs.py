@@ -58,7 +58,7 @@ class StoredJobs:
 
     def tags(self, description: JobDescription) -> dict[str, str]:
         """Return the tags that the job was created with."""
-        return self.tags_of(description.name)
+        return dict(description.job.tags)
 
     def tags_of(self, name: str) -> dict[str, str]:
         """Return the tags that a job was created with, also where its state is damaged."""
