@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 import urllib.request
 
@@ -262,3 +263,29 @@ def test_an_instance_type_stands_for_nodes_of_slurm(tmp_path):
             assert api.wait(name)["TrainingJobStatus"] == "Stopped"
     finally:
         fake.close()
+
+
+@pytest.mark.parametrize("has_key", [False, True])
+def test_the_printed_command_is_all_that_a_client_without_settings_needs(tmp_path, has_key):
+    own = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}
+    variables = {}
+    if has_key:
+        key = subprocess.run([PROGRAM, "serve", "key"], env=own, stdout=subprocess.PIPE, text=True, check=True).stdout
+        variables = dict(word.split("=", 1) for word in key.split() if "=" in word)
+    command = [PROGRAM, "serve", "--s3", "memory", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            first, *words = server.stdout.readline().split()
+            printed = dict(word.split("=", 1) for word in words)
+            assert (first, variables.keys() & printed.keys()) == ("export", set())
+            client = "import boto3; print(boto3.client('sagemaker').list_training_jobs()['TrainingJobSummaries'])"
+            done = subprocess.run(
+                [sys.executable, "-c", client],
+                check=False,
+                env={**own, **variables, **printed},
+                capture_output=True,
+                text=True,
+            )
+            assert done.stdout == "[]\n", done.stderr
+        finally:
+            server.terminate()

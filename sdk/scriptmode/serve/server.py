@@ -184,6 +184,13 @@ class Server:
         return self._inner_url
 
     @property
+    def client_variables(self) -> dict[str, str]:
+        """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
+        found = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
+        # Where the server has no access key, it accepts any; clients send nothing without one.
+        return found if self._keys.read() else {**found, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+
+    @property
     def _inner_url(self) -> str:
         """The URL for the server itself and its jobs, which need not trust a certificate."""
         host = self._http.effective_host

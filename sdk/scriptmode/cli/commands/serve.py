@@ -96,14 +96,14 @@ class _ServeGroup(Group):
 def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) -> None:
     """Serve SageMaker's training API, whose jobs run on this machine.
 
-    Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. The command that sets it
-    is printed. A training job is a program of the client's choice: it runs as the user who started the server. Jobs do
-    not depend on the server; started again, it has them all.
+    Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. A command that sets it, a
+    Region and a key is printed. A training job is a program of the client's choice: it runs as the user who started the
+    server. Jobs do not depend on the server; started again, it has them all.
 
     \b
     Example:
       scriptmode serve &
-      export AWS_ENDPOINT_URL=http://127.0.0.1:4580
+      export AWS_ENDPOINT_URL=http://127.0.0.1:4580 AWS_DEFAULT_REGION=us-east-1
       aws sagemaker list-training-jobs
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if ctx.invoked_subcommand is not None:
@@ -123,7 +123,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if as_json:
         output.print_json_line({"url": server.url})
     else:
-        output.echo(f"export AWS_ENDPOINT_URL={server.url}")
+        output.echo("export " + " ".join(f"{name}={value}" for name, value in server.client_variables.items()))
     server.run()
 
 
