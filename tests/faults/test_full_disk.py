@@ -170,25 +170,32 @@ def test_a_job_goes_on_while_the_disk_is_full_and_completes_once_there_is_space(
 
 
 def test_lines_that_a_full_disk_lost_are_counted_in_the_job(jobs):
+    # Files are removed as signals: on a full disk none can be made.
     script = """
         import os, pathlib, time
+        waits, writes, ends = (pathlib.Path(name) for name in ("waits", "writes", "ends"))
+        for each in waits, writes, ends:
+            each.touch()
         print("up", flush=True)
-        while not pathlib.Path("go").exists():
+        while waits.exists():
             time.sleep(0.02)
         for number in range(20_000):
             print(f"line {number:06} of a long log", flush=number % 1000 == 0)
         print("written", flush=True)
-        while not pathlib.Path("end").exists():
+        writes.unlink()
+        while ends.exists():
             time.sleep(0.02)
     """
     name = jobs.start(script)
     jobs.until_line(name, "up")
     code = jobs.job_folder(name).host("algo-1") / "code"
-    (code / "go").touch()
     filler = fill(jobs.folder)
-    time.sleep(3.0)
+    (code / "waits").unlink()
+    until(lambda: not (code / "writes").exists(), 60)
+    # For the last lines to reach the log.
+    time.sleep(1.0)
     filler.unlink()
-    (code / "end").touch()
+    (code / "ends").unlink()
     assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
     kept = sum("of a long log" in line for line in jobs.lines(name))
     assert kept < 20_000
