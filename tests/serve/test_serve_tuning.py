@@ -97,14 +97,16 @@ def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning
 
 def test_errors_have_the_codes_of_aws(api, tuning):
     request, _, _ = tuning
-    with pytest.raises(ClientError, match="ResourceInUse"):
-        api.sagemaker.create_hyper_parameter_tuning_job(**request)
-    with pytest.raises(ClientError, match="ResourceNotFound"):
-        api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName="none")
-    with pytest.raises(ClientError, match="in status Completed"):
-        api.sagemaker.stop_hyper_parameter_tuning_job(
-            HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
-        )
+    name = request["HyperParameterTuningJobName"]
+    for same in (name, name.upper()):
+        with pytest.raises(ClientError, match=f"ResourceInUse.*'{name}' already"):
+            api.sagemaker.create_hyper_parameter_tuning_job(**{**request, "HyperParameterTuningJobName": same})
+    operations = ("describe_hyper_parameter_tuning_job", "stop_hyper_parameter_tuning_job")
+    for operation in (*operations, "list_training_jobs_for_hyper_parameter_tuning_job"):
+        with pytest.raises(ClientError, match="ResourceNotFound"):
+            getattr(api.sagemaker, operation)(HyperParameterTuningJobName="none")
+    with pytest.raises(ClientError, match="ValidationException.*in status Completed"):
+        api.sagemaker.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
 
 
 def changed(request, path, value):
@@ -213,6 +215,11 @@ REFUSED = {
         f"{CONFIG}.HyperParameterTuningJobObjective.MetricName",
         "gain",
         "'gain' is not one of the MetricDefinitions of TrainingJobDefinition.AlgorithmSpecification; add it",
+    ),
+    "resources in the wrong order": (
+        f"{CONFIG}.StrategyConfig",
+        {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}},
+        "MinResource is 9, above MaxResource 3; exchange them",
     ),
     "no definition": (DEFINITION, None, "TrainingJobDefinition is missing; add it, or TrainingJobDefinitions"),
     "autotune": ("Autotune", {"Mode": "Enabled"}, r"\(Autotune\) is given, .*; leave it out, or"),
@@ -332,6 +339,8 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
         api.sagemaker.delete_hyper_parameter_tuning_job(**name)
     (first, *_) = until(rows)
     stop()
+    with pytest.raises(ClientError, match="ValidationException.*in status Stopped"):
+        api.sagemaker.stop_hyper_parameter_tuning_job(**name)
     api.sagemaker.delete_hyper_parameter_tuning_job(**name)
     for call in (described, api.sagemaker.delete_hyper_parameter_tuning_job):
         with pytest.raises(ClientError, match="ResourceNotFound"):

@@ -75,8 +75,10 @@ class LocalTuning:
         """
         self.validate(request)
         name = request["HyperParameterTuningJobName"]
-        if self._store.exists(name):
-            raise tuning_job_exists_error(name)
+        # The name is not case sensitive (CreateHyperParameterTuningJob, API reference).
+        for existing in self._store.names():
+            if existing.lower() == name.lower():
+                raise tuning_job_exists_error(existing)
         if tags:
             request = tuning.change_definitions(
                 request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
@@ -205,6 +207,11 @@ def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
         # HyperParameterTuningJobConfig, API reference; Tune Multiple Algorithms, developer guide.
         text = f"TrainingJobEarlyStoppingType is 'Auto' with {'several definitions' if is_several else 'Hyperband'}"
         yield Problem(text, "give 'Off'", "early_stopping_type")
+
+    hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    least, most = hyperband.get("MinResource", 1), hyperband.get("MaxResource", math.inf)
+    if least > most:
+        yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
 
 
 def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
