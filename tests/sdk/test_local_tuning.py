@@ -287,7 +287,10 @@ def test_a_tuning_job_without_values_names_the_expression(make):
 
 
 def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
-    tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(jobs.folder / "never")})
+    # The value that a stopped training job logged meets the criterion.
+    script = "import time\nprint('accuracy=0.9', flush=True)\ntime.sleep(600)"
+    criteria = TuningJobCompletionCriteriaConfig(target_objective_metric_value=0.5)
+    tuner = make(script, max_jobs=3, max_parallel_jobs=2, completion_criteria_config=criteria)
     tuner.fit(wait=False)
     until(lambda: len(jobs.platform.list()) == 2)
     tuner.stop_tuning_job()

@@ -317,8 +317,10 @@ class TuningAgent:
 
     def _end(self) -> None:
         if self._has_any_objective() or self._is_limited():
-            is_complete = self._state.status != "Stopping" or tuning_response.meets_criteria(self._record, self._state)
-            self._state.status = COMPLETED if is_complete else STOPPED
+            is_cut_short = self._state.status == "Stopping" and (
+                self._is_limited() or not tuning_response.meets_criteria(self._record, self._state)
+            )
+            self._state.status = STOPPED if is_cut_short else COMPLETED
         else:
             self._state.status, self._state.failure = FAILED, self._describe_fruitless()
         self._state.ended, self._is_saved = time.time(), False
