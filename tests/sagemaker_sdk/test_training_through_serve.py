@@ -24,6 +24,16 @@ def test_v2_trains_follows_attaches_and_fails(served, v2, tmp_path):
     assert out.count("words hello") == 2
 
 
+def test_v2_tunes_analyzes_attaches_and_stops(served, v2, tmp_path):
+    out = served.execute(v2.python, HERE / "v2_tuner.py", tmp_path)
+    found = json.loads(out.partition("FOUND ")[2])
+    common = {"status": "Completed", "is the best": True, "attached": True, "the best one's lr": True, "rows": 2}
+    assert found["one"] == {**common, "definitions": []}
+    assert found["several"] == {**common, "definitions": ["bad", "good"]}
+    assert found["best definition"] == "good"
+    assert found["stopped"] == "Stopped"
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
 def test_model_trainer_of_v3_trains_a_script_and_follows_it(served, tmp_path):

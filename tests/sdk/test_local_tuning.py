@@ -23,6 +23,7 @@ from scriptmode import (
     Session,
     TrainingJob,
     Tuner,
+    TuningJobCompletionCriteriaConfig,
     TuningJobFailed,
 )
 from scriptmode.platforms.local.store.state import starting_state
@@ -219,6 +220,54 @@ def test_neither_a_failed_training_job_nor_one_whose_objective_is_not_a_number_i
     assert tuner.describe()["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 3}
 
 
+@pytest.mark.parametrize(
+    ("criteria", "count", "not_improving"),
+    [
+        ({"target_objective_metric_value": 0.9}, 3, 0),
+        # 0.9 is more than 1 % better than 0.5, and 0.905 is not than 0.9.
+        ({"max_number_of_training_jobs_not_improving": 3}, 6, 3),
+    ],
+    ids=["target", "not improving"],
+)
+def test_a_tuning_job_is_complete_once_a_criterion_is_met(make, jobs, criteria, count, not_improving):
+    script = "import sys\nprint('score=' + sys.argv[-1])"
+    ranges = {"score": CategoricalParameter(["0.5", "0.4", "0.9", "0.905", "0.1", "0.8", "0.95"])}
+    tuner = Tuner(
+        make(script).estimator,
+        "score",
+        ranges,
+        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
+        "Grid",
+        completion_criteria_config=TuningJobCompletionCriteriaConfig(**criteria),
+    )
+    description = tuner.fit(logs=False).describe()
+    assert description["HyperParameterTuningJobStatus"] == "Completed"
+    assert description["TrainingJobStatusCounters"]["Completed"] == len(jobs.platform.list()) == count
+    details = description["TuningJobCompletionDetails"]
+    assert details["NumberOfTrainingJobsObjectiveNotImproving"] == not_improving
+
+
+def test_several_estimators_take_turns_and_an_interrupted_tuning_job_goes_on(make, jobs):
+    gate = jobs.folder / "gate"
+    good, bad = (make(hyperparameters={"wait": str(gate), "optimizer": each}).estimator for each in ("adam", "bad"))
+    names = ("good", "bad")
+    tuner = Tuner.create(
+        {"good": good, "bad": bad}, dict.fromkeys(names, "accuracy"), dict.fromkeys(names, RANGES),
+        max_jobs=4, max_parallel_jobs=1, strategy="Random",
+    )  # fmt: skip
+    tuner.fit(job_name="search", wait=False)
+    until(lambda: len(jobs.platform.list()) == 2)
+    kill_agent(jobs)
+    gate.touch()
+    attached = Tuner.attach("search")
+    attached.wait(logs=False)
+    rows = LocalTuning(jobs.platform).training_jobs("search")
+    found = [(row["TrainingJobDefinitionName"], row["TrainingJobStatus"]) for row in rows]
+    assert found == [("bad", "Failed"), ("good", "Completed")] * 2
+    assert attached.best_estimator().hyperparameters()["optimizer"] == "adam"
+    assert len({row["TunedHyperParameters"]["lr"] for row in rows}) == 4
+
+
 def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
     tuner = make(script="raise ValueError('no data')", max_jobs=9, max_parallel_jobs=3)
     with pytest.raises(TuningJobFailed, match="ValueError: no data") as raised:
@@ -238,7 +287,10 @@ def test_a_tuning_job_without_values_names_the_expression(make):
 
 
 def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
-    tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(jobs.folder / "never")})
+    # The value that a stopped training job logged meets the criterion.
+    script = "import time\nprint('accuracy=0.9', flush=True)\ntime.sleep(600)"
+    criteria = TuningJobCompletionCriteriaConfig(target_objective_metric_value=0.5)
+    tuner = make(script, max_jobs=3, max_parallel_jobs=2, completion_criteria_config=criteria)
     tuner.fit(wait=False)
     until(lambda: len(jobs.platform.list()) == 2)
     tuner.stop_tuning_job()

@@ -37,7 +37,7 @@ def run(search, jobs):
     """Run training jobs one after the other; return their hyperparameters."""
     found = []
     for number in range(jobs):
-        found.append(search.suggest())
+        found.append(search.suggest(number))
         search.finish(number, loss(found[-1]), is_complete=True)
     return found
 
@@ -62,10 +62,10 @@ def test_a_restored_search_goes_on_as_the_first_would_have(strategy):
     whole = run(Search("search", config(strategy), 5), 15)
     restored = Search("search", config(strategy), 5)
     for number, tuned in enumerate(whole[:9]):
-        assert restored.restore(tuned) == tuned
+        assert restored.restore(number, tuned) == tuned
         restored.finish(number, loss(tuned), is_complete=True)
     # But for the rounding of a value that is 1 less another.
-    assert {**restored.suggest(), "momentum": ""} == {**whole[9], "momentum": ""}
+    assert {**restored.suggest(9), "momentum": ""} == {**whole[9], "momentum": ""}
 
 
 def test_bayesian_search_learns_from_its_training_jobs():
@@ -79,8 +79,9 @@ def test_a_grid_has_each_combination_once():
     given = config("Grid", ranges=ranges)
     del given["ResourceLimits"]["MaxNumberOfTrainingJobs"]
     search = Search("search", given, 1)
-    assert search.most_jobs == 6
-    assert len({tuple(search.suggest().values()) for _ in range(6)}) == 6
+    assert not search.is_exhausted
+    assert len({tuple(search.suggest(number).values()) for number in range(6)}) == 6
+    assert search.is_exhausted
 
 
 def test_hyperband_stops_the_worse_training_jobs_early():
@@ -88,7 +89,7 @@ def test_hyperband_stops_the_worse_training_jobs_early():
     search = Search("search", config("Hyperband", StrategyConfig=limits, jobs=30), 1)
     stops = []
     for number in range(30):
-        search.suggest()
+        search.suggest(number)
         stops.append(next((step for step in range(1, 10) if search.report(number, [number % 10])), None))
         search.finish(number, number % 10, is_complete=stops[-1] is None)
     assert None in stops
@@ -98,10 +99,10 @@ def test_hyperband_stops_the_worse_training_jobs_early():
 def test_a_search_goes_on_after_failed_training_jobs_and_values_that_are_not_finite():
     search = Search("search", config(TrainingJobEarlyStoppingType="Auto"), 1)
     for number, value in enumerate((None, float("nan"), float("inf"), 0.1)):
-        search.suggest()
+        search.suggest(number)
         search.report(number, [float("nan"), 0.2])
         search.finish(number, value, is_complete=True)
-    assert search.suggest()
+    assert search.suggest(4)
 
 
 def test_optuna_is_named_where_it_is_missing(monkeypatch):

@@ -28,16 +28,45 @@ def test_the_aws_command_trains_and_waits(served, tmp_path):
     assert [event["message"] for event in found["events"]] == ["from aws"]
 
 
+def tuning_request(served):
+    """Return the request of a tuning job with a channel, which Airflow asks for."""
+    training = served.request("import sys\nprint('loss=' + sys.argv[sys.argv.index('--rate') + 1])")
+    s3 = served.client("s3")
+    s3.create_bucket(Bucket="airflow")
+    s3.put_object(Bucket="airflow", Key="in/data", Body=b"1")
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://airflow/in"}
+    metrics = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    definition = {
+        **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition", "ResourceConfig")},
+        "AlgorithmSpecification": {**training["AlgorithmSpecification"], "MetricDefinitions": metrics},
+        "InputDataConfig": [{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
+        "StaticHyperParameters": training["HyperParameters"],
+    }
+    config = {
+        "Strategy": "Grid",
+        "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+        "ResourceLimits": {"MaxNumberOfTrainingJobs": 2, "MaxParallelTrainingJobs": 2},
+        "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.5", "0.25"]}]},
+    }
+    return {
+        "HyperParameterTuningJobName": "tuned-by-airflow",
+        "HyperParameterTuningJobConfig": config,
+        "TrainingJobDefinition": definition,
+    }
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
-def test_the_operator_of_airflow_trains_and_follows_the_log_and_its_sensor_sees_the_end(served, tmp_path):
+def test_the_operators_of_airflow_train_follow_the_log_and_tune_and_the_sensors_see_the_end(served, tmp_path):
     request = {**served.request("print('from airflow')"), "TrainingJobName": "by-airflow"}
-    (tmp_path / "job.json").write_text(json.dumps(request))
+    files = {tmp_path / "job.json": request, tmp_path / "tuning.json": tuning_request(served)}
+    for path, content in files.items():
+        path.write_text(json.dumps(content))
     python = environment("apache-airflow-providers-amazon") / "python"
-    home = str(tmp_path / "airflow")
-    out = served.execute(python, HERE / "airflow_client.py", tmp_path / "job.json", AIRFLOW_HOME=home)
+    out = served.execute(python, HERE / "airflow_client.py", *files, AIRFLOW_HOME=str(tmp_path / "airflow"))
     assert json.loads(out.partition("FOUND ")[2].splitlines()[0]) == ["Completed", "ml.m5.xlarge", True]
     assert out.count("] from airflow ") == 1
+    assert json.loads(out.partition("TUNED ")[2].splitlines()[0]) == ["Completed", {"rate": "0.25"}, True]
 
 
 def test_scriptmode_itself_trains_by_its_path_to_sagemaker(served, tmp_path):

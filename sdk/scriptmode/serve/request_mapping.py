@@ -11,22 +11,25 @@ import fnmatch
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
-from scriptmode.core.request.tuning import with_resource_config
 from scriptmode.core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 from scriptmode.core.text.messages import suggest_similar
+from scriptmode.data import file_uris
 from scriptmode.errors import invalid
+from scriptmode.platforms.local.validation import FILE_URI_FIELDS, INSTANCE_TYPE_FIELDS
 from scriptmode.serve.aws_json import validation_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: Instance types of the local platform; ``slurm:gpu`` names a partition, too.
 HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
 #: Tags with this prefix belong to the server; clients neither see nor set them.
 PREFIX = "scriptmode:"
 _TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
-_DEFINITION = "TrainingJobDefinition"
+#: The name of the tuning job of a training job.
+_TUNING_JOB = f"{PREFIX}tuning-job"
 #: The most characters of a tag's value (Tag, API reference).
 _LONGEST_TAG = 256
 #: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
@@ -70,6 +73,15 @@ def require_hosts(hosts: object, name: str) -> None:
         raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
 
 
+def is_extension(table: HostTable, field: str, value: object) -> bool:
+    """Return whether a field of a training job's request has a value that this server accepts beside the service's."""
+    if not isinstance(value, str) or field not in (*FILE_URI_FIELDS, *INSTANCE_TYPE_FIELDS):
+        return False
+    if field in FILE_URI_FIELDS:
+        return file_uris.is_file(value)
+    return instance_kind(value).is_local or any(_matching(table.instance_types, value))
+
+
 @dataclass(frozen=True)
 class MappedRequest:
     """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
@@ -78,6 +90,8 @@ class MappedRequest:
     failure: str = ""
     #: Whether the hosts are nodes of a cluster.
     is_scheduled: bool = False
+    #: Tags of a tuning job's training jobs, by the names of their definitions.
+    tags: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
 
 
 def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
@@ -105,21 +119,34 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
 
 
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
-    """Return the request of a tuning job whose training jobs the local platform runs; as `to_local`."""
-    definition = request.get(_DEFINITION)
-    if not isinstance(definition, dict):
-        return MappedRequest(request)
-    tags = {"Tags": request["Tags"]} if "Tags" in request else {}
-    mapped = to_local({**with_resource_config(definition), **tags}, table)
-    changed = {**request, _DEFINITION: {key: value for key, value in mapped.request.items() if key != "Tags"}}
-    if "Tags" in mapped.request:
-        changed["Tags"] = mapped.request["Tags"]
-    return MappedRequest(changed, mapped.failure, mapped.is_scheduled)
+    """Return the valid request of a tuning job whose training jobs the local platform runs; as `to_local`."""
+    refuse_own_tags(request.get("Tags"))
+    tuning_job = {"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}
+    mapped: dict[str, MappedRequest] = {}
+
+    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = mapped[definition.get("DefinitionName", "")] = to_local(definition, table)
+        return {key: value for key, value in found.request.items() if key != "Tags"}
+
+    return MappedRequest(
+        tuning.change_definitions(request, change),
+        next((each.failure for each in mapped.values() if each.failure), ""),
+        any(each.is_scheduled for each in mapped.values()),
+        {name: [tuning_job, *each.request.get("Tags", ())] for name, each in mapped.items()},
+    )
 
 
-def tuning_to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
-    """Return the description of a tuning job with the instance types and the image that were asked for."""
-    return {**description, _DEFINITION: to_described(description[_DEFINITION], tags)}
+def tuning_to_described(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a tuning job with the instance types and the images that were asked for."""
+
+    def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        tags = {tag["Key"]: tag["Value"] for tag in definition.get("Tags", ())}
+        found = to_described({key: value for key, value in definition.items() if key != "Tags"}, tags)
+        # The SDK v2 sends one kind of hosts there, and reads it in ResourceConfig.
+        has_one = "InstanceConfigs" not in found.get(tuning.RESOURCES, {})
+        return tuning.with_resource_config(found) if has_one else found
+
+    return tuning.change_definitions(description, change)
 
 
 def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[str, str]) -> str:
@@ -151,6 +178,9 @@ def to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dic
         part["InstanceType"] = instance_type
     if _IMAGE in tags:
         found["AlgorithmSpecification"]["TrainingImage"] = tags[_IMAGE]
+    if _TUNING_JOB in tags and "TrainingJobArn" in found:
+        account = found["TrainingJobArn"].rpartition(":")[0]
+        found["TuningJobArn"] = f"{account}:hyper-parameter-tuning-job/{tags[_TUNING_JOB]}"
     return found
 
 
@@ -177,14 +207,15 @@ def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
 
 
 def _resource_parts(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a ResourceConfig that have an instance type."""
-    resources = request.get("ResourceConfig")
-    if not isinstance(resources, dict):
-        return
-    groups = resources.get("InstanceGroups")
-    for part in (resources, *(groups if isinstance(groups, list) else ())):
-        if isinstance(part, dict) and isinstance(part.get("InstanceType"), str):
-            yield part
+    """Yield the parts of a configuration of hosts that have an instance type."""
+    for name, several in (("ResourceConfig", "InstanceGroups"), (tuning.RESOURCES, "InstanceConfigs")):
+        resources = request.get(name)
+        if not isinstance(resources, dict):
+            continue
+        groups = resources.get(several)
+        for part in (resources, *(groups if isinstance(groups, list) else ())):
+            if isinstance(part, dict) and isinstance(part.get("InstanceType"), str):
+                yield part
 
 
 def _matching(table: Mapping[str, str], name: str) -> Iterator[str]:

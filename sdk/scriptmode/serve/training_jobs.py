@@ -220,9 +220,11 @@ def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping
         replace_file(folder / _UPDATES, json.dumps(changed).encode())
 
 
-def validate(shape: str, arguments: Mapping[str, Any]) -> None:
-    """Raise `ApiError` for arguments that the service's model does not accept."""
-    found = service_model.problems(arguments, lambda _field, _value: False, shape)
+def validate(
+    shape: str, arguments: Mapping[str, Any], extension: Callable[[str, object], bool] = lambda _field, _value: False
+) -> None:
+    """Raise `ApiError` for arguments that neither the service's model nor ``extension`` accepts."""
+    found = service_model.problems(arguments, extension, shape)
     if found:
         raise validation_error(f"{len(found)} validation error(s) detected: {'; '.join(map(str, found))}")
 

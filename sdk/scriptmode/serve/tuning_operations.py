@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.request.tuning import REQUEST_SHAPE, field_of_training_job
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
@@ -45,19 +46,23 @@ class TuningJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate(REQUEST_SHAPE, request, self._is_extension)
         check_file_uris(request, self._allowed)
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)
         with translated_errors():
             tuning = LocalTuning(self._slurm()) if mapped.is_scheduled else self._tuning
-            return {"HyperParameterTuningJobArn": tuning.create(mapped.request)}
+            return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
+
+    def _is_extension(self, field: str, value: object) -> bool:
+        return request_mapping.is_extension(self._table, field_of_training_job(field), value)
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeHyperParameterTuningJobRequest", arguments)
         name = arguments[_NAME]
         with translated_errors(_not_found):
-            return request_mapping.tuning_to_described(self._tuning.describe(name), self._tuning.tags(name))
+            return request_mapping.tuning_to_described(self._tuning.describe(name))
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListHyperParameterTuningJobsRequest", arguments)

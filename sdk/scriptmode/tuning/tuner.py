@@ -138,7 +138,7 @@ class Tuner:
             settings that were left out.
         hyperparameters_to_keep_static: Names of hyperparameters that ``autotune`` leaves as they are.
 
-    The last four need Amazon SageMaker, as do several estimators (`create`) and `override_resource_config`.
+    ``warm_start_config``, ``autotune`` and the criterion of convergence need Amazon SageMaker.
 
     Raises:
         SpecError: For values that cannot make a tuning job.
@@ -207,7 +207,7 @@ class Tuner:
         hyperparameters_to_keep_static_dict: Mapping[str, Iterable[str]] | None = None,
         **settings: Any,
     ) -> Self:
-        """Return a tuner of one tuning job whose training jobs are of several estimators, on Amazon SageMaker.
+        """Return a tuner of one tuning job whose training jobs are of several estimators.
 
         Args:
             estimator_dict: The estimators by names, which the other dicts have too. `fit` takes a dict of the inputs.

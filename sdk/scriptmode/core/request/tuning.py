@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model
@@ -17,7 +18,7 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.core.spec.parameter_ranges import ParameterRange
     from scriptmode.core.spec.tuning_job import TuningJobSpec
@@ -26,7 +27,7 @@ REQUEST_SHAPE = "CreateHyperParameterTuningJobRequest"
 _CONFIG, _OBJECTIVE = "HyperParameterTuningJobConfig", "HyperParameterTuningJobObjective"
 DEFINITION, DEFINITIONS = "TrainingJobDefinition", "TrainingJobDefinitions"
 #: The hosts of training jobs, as only a tuning job has them.
-_RESOURCES = "HyperParameterTuningResourceConfig"
+RESOURCES = "HyperParameterTuningResourceConfig"
 _DEFINITION_SHAPE = "HyperParameterTrainingJobDefinition"
 _ALGORITHM, _ALGORITHM_SHAPE = "AlgorithmSpecification", "HyperParameterAlgorithmSpecification"
 #: Fields of a training job that a tuning job has elsewhere, or that its training jobs have by default.
@@ -106,12 +107,12 @@ def with_instance_configs(request: Mapping[str, Any], configs: Sequence[Mapping[
     resources: dict[str, Any] = {"InstanceConfigs": [dict(each) for each in configs]}
     if key := request[DEFINITION].get("ResourceConfig", {}).get("VolumeKmsKeyId"):
         resources["VolumeKmsKeyId"] = key
-    return {**request, DEFINITION: {**definition, _RESOURCES: resources}}
+    return {**request, DEFINITION: {**definition, RESOURCES: resources}}
 
 
 def instance_configs_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], ...] | None:
     """Return the InstanceConfigs of a request or a description with one definition; ``None`` where it has none."""
-    found = (request[DEFINITION].get(_RESOURCES) or {}).get("InstanceConfigs")
+    found = (request[DEFINITION].get(RESOURCES) or {}).get("InstanceConfigs")
     return None if found is None else tuple(dict(each) for each in found)
 
 
@@ -136,16 +137,71 @@ def combine_requests(requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
 
 
 def split_requests(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a request with one definition for each one that a request or a description has."""
-    if DEFINITIONS not in request:
-        return [dict(request)]
+    """Return a request with one definition for each one that a request or a description has.
+
+    A definition's own objective and ranges are in the configuration of its request.
+    """
     shared = {key: each for key, each in request.items() if key != DEFINITIONS}
     found = []
-    for definition in request[DEFINITIONS]:
+    for definition in definitions_of(request):
         own = {_OBJECTIVE: definition.get("TuningObjective"), "ParameterRanges": definition.get("HyperParameterRanges")}
         config = {**request[_CONFIG], **{key: each for key, each in own.items() if each is not None}}
         found.append({**shared, _CONFIG: config, DEFINITION: definition})
     return found
+
+
+def split_by_name(request: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what `split_requests` does by the definitions' names; "" is the name of one without a name."""
+    return {each[DEFINITION].get("DefinitionName", ""): each for each in split_requests(request)}
+
+
+def definitions_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the definitions of a request or a description; one that has neither kind has an empty one."""
+    return list(request[DEFINITIONS]) if DEFINITIONS in request else [request.get(DEFINITION, {})]
+
+
+def change_definitions(
+    request: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return a request or a description with changed definitions."""
+    found = dict(request)
+    if DEFINITION in request:
+        found[DEFINITION] = change(request[DEFINITION])
+    if DEFINITIONS in request:
+        found[DEFINITIONS] = [change(each) for each in request[DEFINITIONS]]
+    return found
+
+
+def with_objectives(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request as it is described: with the objectives among the static hyperparameters."""
+
+    def change(definition: Mapping[str, Any]) -> dict[str, Any]:
+        objective = definition.get("TuningObjective") or request[_CONFIG][_OBJECTIVE]
+        static = {**definition.get("StaticHyperParameters", {}), contract.TUNING_METRIC: objective["MetricName"]}
+        return {**definition, "StaticHyperParameters": static}
+
+    return change_definitions(request, change)
+
+
+def field_of_training_job(field: str) -> str:
+    """Return the field of a training job that a field of a request stands for; "" for one of the tuning job."""
+    if not field.startswith((f"{DEFINITION}.", f"{DEFINITIONS}.")):
+        return ""
+    found = field.partition(".")[2].replace(RESOURCES, "ResourceConfig", 1)
+    return found.replace("ResourceConfig.InstanceConfigs", "ResourceConfig", 1)
+
+
+def count_combinations(request: Mapping[str, Any]) -> float:
+    """Return how many combinations of values the ranges of a request have; infinite with a continuous one."""
+    total = 0.0
+    for each in split_requests(request):
+        ranges, count = each[_CONFIG].get("ParameterRanges", {}), 1.0
+        for found in ranges.get("CategoricalParameterRanges", ()):
+            count *= len(found["Values"])
+        for found in ranges.get("IntegerParameterRanges", ()):
+            count *= int(found["MaxValue"]) - int(found["MinValue"]) + 1
+        total += math.inf if ranges.get("ContinuousParameterRanges") else count
+    return total
 
 
 def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,13 +209,13 @@ def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:
 
     Of several InstanceConfigs it is the first one, which the service prefers.
     """
-    given = definition.get(_RESOURCES)
+    given = definition.get(RESOURCES)
     if not isinstance(given, dict) or "ResourceConfig" in definition:
         return dict(definition)
     resources = {key: each for key, each in given.items() if key not in ("InstanceConfigs", "AllocationStrategy")}
     configs = given.get("InstanceConfigs")
     preferred = configs[0] if isinstance(configs, list) and configs and isinstance(configs[0], dict) else {}
-    found = {key: each for key, each in definition.items() if key != _RESOURCES}
+    found = {key: each for key, each in definition.items() if key != RESOURCES}
     return {**found, "ResourceConfig": {**resources, **preferred}}
 
 
@@ -293,8 +349,9 @@ def _request_of_definition(tuning: Mapping[str, Any], name: str) -> dict[str, An
     request = {key: value for key, value in definition.items() if key not in _OF_TUNING}
     request["TrainingJobName"] = name
     request["HyperParameters"] = dict(definition.get("StaticHyperParameters", {}))
-    if tuning.get("Tags"):
-        request["Tags"] = tuning["Tags"]
+    # Those of a definition are the server's.
+    if tags := [*tuning.get("Tags", ()), *definition.get("Tags", ())]:
+        request["Tags"] = tags
     return copy.deepcopy(request)
 
 

@@ -52,7 +52,7 @@ class ValidatedRequest(NamedTuple):
 def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
-    service_model.raise_problems("the request is not valid", service_model.problems(fields, _extension))
+    service_model.raise_problems("the request is not valid", service_model.problems(fields, is_extension))
     # The rules rely on a request of the right shape.
     job = as_job_request(request)
     found = (
@@ -133,7 +133,8 @@ def _make_writable(argument: str, folder: Path) -> None:
         ) from error
 
 
-def _extension(field: str, value: object) -> bool:
+def is_extension(field: str, value: object) -> bool:
+    """Return whether a value of a field, without indices, is one of this machine that the service does not accept."""
     if field in FILE_URI_FIELDS:
         return isinstance(value, str) and file_uris.is_file(value)
     # What is neither a type of the service nor one that runs here is a problem of `_instances`.

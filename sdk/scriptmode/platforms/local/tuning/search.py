@@ -75,7 +75,7 @@ class _Range:
 class Search:
     """The search of one tuning job.
 
-    Training jobs are numbered from 0 on, in the order of their suggestions; `restore` comes before `suggest`.
+    Training jobs are numbered in the order of their suggestions; `restore` comes before `suggest`.
     ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
     """
 
@@ -102,8 +102,18 @@ class Search:
             sampler=optuna.samplers.RandomSampler(seed=0),
             pruner=pruner or optuna.pruners.NopPruner(),
         )
-        self._trials: list[Any] = []
-        self._steps: list[int] = []
+        self._trials: dict[int, Any] = {}
+        self._steps: dict[int, int] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of training jobs."""
+        return len(self._trials)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether a grid has no more values."""
+        return self._is_grid and self.count >= len(self._grid)
 
     def _create_pruner(self, config: Mapping[str, Any]) -> Any:
         pruners = self._optuna.pruners
@@ -126,25 +136,23 @@ class Search:
         # The running training jobs count as bad ones, so that parallel ones differ.
         return samplers.TPESampler(seed=seed, n_startup_trials=first, constant_liar=True)
 
-    def suggest(self) -> dict[str, str]:
+    def suggest(self, number: int) -> dict[str, str]:
         """Return the hyperparameters of the next training job, by name, as the request has them."""
-        number = len(self._trials)
         if self._is_grid:
-            return self.restore(dict(zip((each.name for each in self._ranges), self._grid[number])))
+            return self.restore(number, dict(zip((each.name for each in self._ranges), self._grid[self.count])))
         self._study.sampler = self._create_sampler(number)
-        return self._ask()
+        return self._ask(number)
 
-    def restore(self, tuned: Mapping[str, str]) -> dict[str, str]:
+    def restore(self, number: int, tuned: Mapping[str, str]) -> dict[str, str]:
         """Add a training job whose hyperparameters are known, in the order of the numbers."""
         known = {each.name: each.decode(tuned[each.name]) for each in self._ranges}
         self._study.enqueue_trial(known)
-        self._ask()
+        self._ask(number)
         return dict(tuned)
 
-    def _ask(self) -> dict[str, str]:
+    def _ask(self, number: int) -> dict[str, str]:
         trial = self._study.ask({each.name: each.distribution for each in self._ranges})
-        self._trials.append(trial)
-        self._steps.append(0)
+        self._trials[number], self._steps[number] = trial, 0
         return {each.name: each.encode(trial.params[each.name]) for each in self._ranges}
 
     def report(self, number: int, values: Sequence[float]) -> bool:

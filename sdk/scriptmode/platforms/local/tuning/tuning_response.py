@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request.tuning import objective_of
+from scriptmode.core.request import tuning
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
 
-#: Fields of the request that DescribeHyperParameterTuningJob returns, too.
-_DESCRIBED = ("HyperParameterTuningJobName", "HyperParameterTuningJobConfig", "TrainingJobDefinition")
+#: Fields of the request that DescribeHyperParameterTuningJob does not return.
+_NOT_DESCRIBED = frozenset({"Tags"})
+#: A training job improves the objective if it is better than those before it by more than this share of it.
+_IMPROVEMENT = 0.01
 #: Fields of that response that a list has, too.
 _SUMMARY = (
     "HyperParameterTuningJobName",
@@ -32,8 +35,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     """Render DescribeHyperParameterTuningJobResponse."""
     statuses = Counter(each.status for each in state.trials)
     objectives = Counter(each.objective_status for each in state.trials)
+    request = tuning.with_objectives(record.request)
     response = {
-        **{field: record.request[field] for field in _DESCRIBED if field in record.request},
+        **{field: value for field, value in request.items() if field not in _NOT_DESCRIBED},
         "HyperParameterTuningJobArn": record.arn,
         "HyperParameterTuningJobStatus": state.status,
         "CreationTime": _time(state.created),
@@ -46,6 +50,8 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
             "Stopped": statuses["Stopped"],
         },
         "ObjectiveStatusCounters": {status: objectives[status] for status in ("Succeeded", "Pending", "Failed")},
+        "TuningJobCompletionDetails": {"NumberOfTrainingJobsObjectiveNotImproving": count_not_improving(record, state)},
+        "ConsumedResources": {"RuntimeInSeconds": int((state.ended or state.modified) - state.created)},
     }
     if state.ended:
         response["HyperParameterTuningEndTime"] = _time(state.ended)
@@ -70,7 +76,7 @@ def render_summary(record: TuningRecord, state: TuningState) -> dict[str, Any]:
 
 def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
     """Render a HyperParameterTrainingJobSummary."""
-    objective = objective_of(record.request)
+    objective = tuning.objective_of(tuning.split_by_name(record.request)[trial.definition])
     summary: dict[str, Any] = {
         "TrainingJobName": trial.name,
         "TrainingJobArn": record.training_arn + trial.name,
@@ -79,6 +85,8 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
         "TunedHyperParameters": dict(trial.tuned),
         "ObjectiveStatus": trial.objective_status,
     }
+    if trial.definition:
+        summary["TrainingJobDefinitionName"] = trial.definition
     if trial.started:
         summary["TrainingStartTime"] = _time(trial.started)
     if trial.ended:
@@ -96,9 +104,40 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
 
 def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
     """Return the training job with the best objective, a failed one never; None while there is none."""
-    found = [each for each in state.trials if each.objective_status == "Succeeded"]
-    sign = 1 if objective_of(record.request)["Type"] == "Maximize" else -1
-    return max(found, key=lambda each: sign * (each.objective or 0.0), default=None)
+    _, best = max(_values(record, state), key=lambda each: each[0], default=(0.0, None))
+    return best
+
+
+def count_not_improving(record: TuningRecord, state: TuningState) -> int:
+    """Return how many training jobs ended since one improved the objective."""
+    best, count = -math.inf, 0
+    for value, _ in _values(record, state):
+        is_better = math.isinf(best) or value - best > _IMPROVEMENT * abs(best)
+        best, count = (value, 0) if is_better else (best, count + 1)
+    return count
+
+
+def _values(record: TuningRecord, state: TuningState) -> list[tuple[float, Trial]]:
+    """Return the objectives, of which more is better, in the order in which their training jobs ended.
+
+    All definitions have the same type of objective.
+    """
+    sign = 1 if tuning.objective_of(record.request)["Type"] == "Maximize" else -1
+    ended = sorted(state.trials, key=lambda each: each.ended)
+    return [(sign * (each.objective or 0.0), each) for each in ended if each.objective_status == "Succeeded"]
+
+
+def meets_criteria(record: TuningRecord, state: TuningState) -> bool:
+    """Return whether the training jobs that ended meet one of the completion criteria of the request."""
+    criteria = record.request["HyperParameterTuningJobConfig"].get("TuningJobCompletionCriteria", {})
+    most = criteria.get("BestObjectiveNotImproving", {}).get("MaxNumberOfTrainingJobsNotImproving")
+    if most is not None and count_not_improving(record, state) >= most:
+        return True
+    best, target = find_best(record, state), criteria.get("TargetObjectiveMetricValue")
+    if target is None or best is None or best.objective is None:
+        return False
+    is_maximized = tuning.objective_of(record.request)["Type"] == "Maximize"
+    return bool(best.objective >= target if is_maximized else best.objective <= target)
 
 
 def _time(seconds: float) -> datetime:

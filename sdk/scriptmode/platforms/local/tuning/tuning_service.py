@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
-from scriptmode.errors import DataError, PlatformError, RequestError
+from scriptmode.core.text.messages import Problem
+from scriptmode.errors import DataError, PlatformError
+from scriptmode.platforms.local import validation
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode.platforms.local.tuning import search, tuning_response
@@ -23,18 +26,13 @@ from scriptmode.platforms.local.tuning.tuning_store import (
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.service import LocalPlatform
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
-#: Fields of a request and of its configuration that only Amazon SageMaker executes, and the argument of each.
-_CLOUD_ONLY = {
-    "WarmStartConfig": "warm_start_config",
-    "TrainingJobDefinitions": "estimator_dict",
-    "Autotune": "autotune",
-    "TuningJobCompletionCriteria": "completion_criteria_config",
-    "InstanceConfigs": "instance_configs",
-}
+_CONFIG = "HyperParameterTuningJobConfig"
+#: Fields of a request that only Amazon SageMaker executes, and the argument of each.
+_CLOUD_ONLY = {"WarmStartConfig": "warm_start_config", "Autotune": "autotune"}
 #: Seconds in which an agent that recorded the end of its tuning job ends.
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
@@ -56,25 +54,18 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        # The training jobs' fields are validated as a training job's, which may be of this machine.
-        found = service_model.problems(
-            request, lambda field, _: field.startswith("TrainingJobDefinition."), tuning.REQUEST_SHAPE
-        )
+        found = service_model.problems(request, is_extension, tuning.REQUEST_SHAPE)
         service_model.raise_problems("the request is not valid", found)
-        _require_local(request)
-        _require_ranges(request)
-        self._platform.validate(tuning.training_request(request, "training-job", tuning.sample_values(request)))
-        definitions = request["TrainingJobDefinition"]["AlgorithmSpecification"].get("MetricDefinitions", [])
-        objective = tuning.objective_of(request)["MetricName"]
-        if objective not in [each["Name"] for each in definitions]:
-            raise RequestError(
-                f"the objective {objective!r} is not one of the MetricDefinitions",
-                argument="metric_definitions",
-                advice="add it",
-            )
+        # Those that come later rely on those before.
+        for rules in (_whole_request, _definitions, _limits):
+            service_model.raise_problems("the tuning job cannot run", list(rules(request)))
+        for part in tuning.split_requests(request):
+            self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
 
-    def create(self, request: Mapping[str, Any]) -> str:
+    def create(self, request: Mapping[str, Any], tags: Mapping[str, Sequence[Mapping[str, str]]] | None = None) -> str:
         """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
+
+        ``tags`` are those of training jobs that the tuning job does not have, by the names of the definitions.
 
         Raises:
             RequestError: The request is invalid.
@@ -84,8 +75,14 @@ class LocalTuning:
         """
         self.validate(request)
         name = request["HyperParameterTuningJobName"]
-        if self._store.exists(name):
-            raise tuning_job_exists_error(name)
+        # The name is not case sensitive (CreateHyperParameterTuningJob, API reference).
+        for existing in self._store.names():
+            if existing.lower() == name.lower():
+                raise tuning_job_exists_error(existing)
+        if tags:
+            request = tuning.change_definitions(
+                request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
+            )
         arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}"
         record = TuningRecord(
             dict(request),
@@ -188,33 +185,98 @@ class LocalTuning:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
 
 
-def _require_ranges(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for a range whose ends are not numbers, or in the wrong order."""
-    ranges = request["HyperParameterTuningJobConfig"].get("ParameterRanges", {})
+def is_extension(field: str, value: object) -> bool:
+    """Return whether a value of a request's field, without indices, is one of this machine that the service refuses."""
+    return validation.is_extension(tuning.field_of_training_job(field), value)
+
+
+def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
+    config = request[_CONFIG]
+    criteria, is_several = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
+    given = [(field, argument) for field, argument in _CLOUD_ONLY.items() if field in request]
+    if criteria.get("ConvergenceDetected", {}).get("CompleteOnConvergence") == "Enabled":
+        given.append(("ConvergenceDetected", "completion_criteria_config"))
+    for field, argument in given:
+        text = f"{argument} ({field}) is given, but tuning jobs on this machine do not have it"
+        yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", argument)
+    if is_several and tuning.DEFINITION in request:
+        yield Problem("TrainingJobDefinition and TrainingJobDefinitions are both given", "keep one")
+    elif not is_several and tuning.DEFINITION not in request:
+        yield Problem("TrainingJobDefinition is missing", "add it, or TrainingJobDefinitions")
+    if config.get("TrainingJobEarlyStoppingType") == "Auto" and (is_several or config["Strategy"] == "Hyperband"):
+        # HyperParameterTuningJobConfig, API reference; Tune Multiple Algorithms, developer guide.
+        text = f"TrainingJobEarlyStoppingType is 'Auto' with {'several definitions' if is_several else 'Hyperband'}"
+        yield Problem(text, "give 'Off'", "early_stopping_type")
+
+    hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    least, most = hyperband.get("MinResource", 1), hyperband.get("MaxResource", math.inf)
+    if least > most:
+        yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
+
+
+def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
+    parts, is_several = tuning.split_requests(request), tuning.DEFINITIONS in request
+    names = [part[tuning.DEFINITION].get("DefinitionName", "") for part in parts]
+    if is_several and ("" in names or len({*names}) < len(names)):
+        yield Problem(f"TrainingJobDefinitions have the DefinitionNames {names}", "give each a name of its own")
+    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for part in parts]
+    if len({*objectives}) > 1:
+        yield Problem(f"TuningObjective.Type is {objectives}", "maximize or minimize in all definitions")
+    for index, part in enumerate(parts):
+        yield from _definition(part, f"{tuning.DEFINITIONS}[{index}]" if is_several else tuning.DEFINITION)
+
+
+def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
+    """Yield the problems of a request with one definition, which is the ``field`` of the whole one."""
+    definition, config = request[tuning.DEFINITION], request[_CONFIG]
+    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
+        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
+    metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
+    if "HyperParameterTuningJobObjective" not in config:
+        place = (
+            f"{field}.TuningObjective" if tuning.DEFINITIONS in field else f"{_CONFIG}.HyperParameterTuningJobObjective"
+        )
+        yield Problem(f"{place} is missing", "add it")
+    elif tuning.objective_of(request)["MetricName"] not in [each["Name"] for each in metrics]:
+        text = f"the objective {tuning.objective_of(request)['MetricName']!r} is not one of the MetricDefinitions"
+        yield Problem(f"{text} of {field}.AlgorithmSpecification", "add it", "metric_definitions")
+    ranges = config.get("ParameterRanges", {})
+    if not any(ranges.values()):
+        place = f"{field}.HyperParameterRanges" if tuning.DEFINITIONS in field else f"{_CONFIG}.ParameterRanges"
+        yield Problem(f"{place} has no range", "add one")
+    if config["Strategy"] == "Grid" and any(kind[:4] != "Cate" for kind in ranges if ranges[kind]):
+        yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
+    yield from _ranges(ranges)
+
+
+def _ranges(ranges: Mapping[str, Any]) -> Iterator[Problem]:
     for kind, number, what in (("Integer", int, "a whole number"), ("Continuous", float, "a number")):
         for each in ranges.get(f"{kind}ParameterRanges", ()):
-            name, ends = each["Name"], (each["MinValue"], each["MaxValue"])
+            subject = f"the range of {each['Name']!r} is {(each['MinValue'], each['MaxValue'])!r}"
             try:
-                low, high = map(number, ends)
-            except ValueError as error:
-                raise RequestError(f"the range of {name!r} is {ends!r}", f"give {what} for each end") from error
-            if low > high:
-                raise RequestError(f"the range of {name!r} is {ends!r}", "exchange its ends")
+                low, high = number(each["MinValue"]), number(each["MaxValue"])
+                is_finite = math.isfinite(high - low)
+            except (ValueError, OverflowError):
+                is_finite = False
+            if not is_finite:
+                yield Problem(subject, f"give {what} for each end")
+            elif low > high:
+                yield Problem(subject, "exchange its ends")
+            # ContinuousParameterRange, API reference.
+            elif each.get("ScalingType") == "Logarithmic" and low <= 0:
+                yield Problem(f"{subject} with the scale Logarithmic", "give ends above 0")
+            elif each.get("ScalingType") == "ReverseLogarithmic" and (kind == "Integer" or low < 0 or high >= 1):
+                yield Problem(f"{subject} with the scale ReverseLogarithmic", "give ends from 0 to below 1")
 
 
-def _require_local(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` for what only Amazon SageMaker executes, or takes in another place too."""
-    config = request["HyperParameterTuningJobConfig"]
-    resources = request.get("TrainingJobDefinition", {}).get("HyperParameterTuningResourceConfig", {})
-    for field, argument in _CLOUD_ONLY.items():
-        if field in request or field in config or field in resources:
-            raise RequestError(
-                f"{argument} ({field}) is given, but tuning jobs on this machine do not have it",
-                argument=argument,
-                advice="leave it out, or give the estimator an 'ml.*' instance_type",
-            )
-    if "TrainingJobDefinition" not in request:
-        raise RequestError("TrainingJobDefinition is missing", advice="add it")
-    if "HyperParameterTuningJobObjective" not in config:
-        what = "HyperParameterTuningJobConfig.HyperParameterTuningJobObjective is missing"
-        raise RequestError(what, advice="add it")
+def _limits(request: Mapping[str, Any]) -> Iterator[Problem]:
+    config = request[_CONFIG]
+    most, combinations = config["ResourceLimits"].get("MaxNumberOfTrainingJobs"), tuning.count_combinations(request)
+    if most is None and config["Strategy"] != "Grid":
+        yield Problem("ResourceLimits.MaxNumberOfTrainingJobs is missing", "add it", "max_jobs")
+    elif most is not None and most > combinations:
+        yield Problem(
+            f"MaxNumberOfTrainingJobs is {most}, but the ranges have {combinations:.0f} combinations of values",
+            "add ranges, or lower it",
+            "max_jobs",
+        )

@@ -57,6 +57,8 @@ class Trial:
     failure: str = ""
     #: The last value of the objective, known once the training job has ended.
     objective: float | None = None
+    #: The name of its definition, "" without one.
+    definition: str = ""
 
     @property
     def has_ended(self) -> bool:
