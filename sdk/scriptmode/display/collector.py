@@ -18,7 +18,7 @@ from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.metric_definitions import Definition
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
-from scriptmode.core.text.terminal_text import render_line
+from scriptmode.core.text.terminal_text import last_frame, render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, create_snapshot
@@ -70,9 +70,9 @@ class Collector:
         before = self._unfinished
         self._unfinished = {host: UnfinishedLine.parse(each.line) for host, each in activity.items() if each.line}
         for host, line in self._unfinished.items():
-            if host not in before or line.drawing != before[host].drawing:
+            if host not in before or line.frame != before[host].frame:
                 for definition, series in self._definitions or ():
-                    for value in self._values(definition, line.drawing):
+                    for value in self._values(definition, line.frame):
                         series.add_provisional(value, host)
 
     def set_description(self, description: JobDescription) -> None:
@@ -130,16 +130,15 @@ class Collector:
 
 @dataclass(frozen=True)
 class UnfinishedLine:
-    """A line that has not ended: what a terminal shows of it, and the text that was drawn last."""
+    """A line that has not ended: what a terminal shows of it, and its last frame."""
 
     shown: str
-    drawing: str
+    frame: str
 
     @classmethod
     def parse(cls, text: str) -> UnfinishedLine:
-        """Parse a line as the host wrote it: a progress bar returns to the line's start for each of its states."""
-        drawings = [each for each in text.split("\r") if each.strip()]
-        return cls(render_line(text).strip(), drawings[-1] if drawings else "")
+        """Parse a line as the host wrote it."""
+        return cls(render_line(text).strip(), last_frame(text))
 
 
 class MetricByHost:
