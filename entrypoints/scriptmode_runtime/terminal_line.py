@@ -23,8 +23,8 @@ _COLOUR = re.compile(r"[0-9;:]*")
 _TAB = 8
 #: Number of styles (colour, background, bold ...) in force at once.
 _MOST_STYLES = 8
-#: Number of characters interpreted of a line: a progress bar that was redrawn for days is one line.
-_MOST_CHARACTERS = 64 * 1024
+#: Number of characters interpreted of a line with frames: a progress bar that was redrawn for days is one line.
+_MOST_CHARACTERS = 16 * 1024
 #: Spaces and controls, a frame of which shows nothing.
 _BLANK = bytes(range(ord("!")))
 
@@ -90,12 +90,8 @@ class _Row:
 
 
 def _interpret(line: str) -> _Row:
-    if len(line) > _MOST_CHARACTERS:
-        # From the first redrawing in it, if any.
-        end = line[-_MOST_CHARACTERS:]
-        line = end[end.find("\r") + 1 :]
     row = _Row()
-    for token in _tokens().finditer(line):
+    for token in _tokens().finditer(line[-_MOST_CHARACTERS:]):
         kind = token.lastgroup
         if kind == "text":
             row.write(token.group())
@@ -136,10 +132,16 @@ def render_line(line: str, *, colours: bool = False) -> str:
     """Return what a terminal would show after a line was written; of a progress bar its last state.
 
     With ``colours``, colours are control sequences that are reset at the end of the line; all other control sequences
-    are removed. Of a line of more than 64 Ki characters with carriage returns or backspaces the end is interpreted.
+    are removed. Of a line of more than 16 Ki characters with carriage returns or backspaces the last frames are
+    interpreted.
     """
     if line.isprintable():
         return line
+    if len(line) > _MOST_CHARACTERS:
+        # From the first frame that begins there, else from the last one: a long text may end with a carriage return.
+        end = len(line.rstrip())
+        start = line.find("\r", len(line) - _MOST_CHARACTERS, end)
+        line = line[(start if start >= 0 else line.rfind("\r", 0, end)) + 1 : end]
     if len(line) > _MOST_CHARACTERS and not is_redrawn(line):
         return f"{sanitize(line)}\x1b[0m" if colours else plain_text(line)
     return _interpret(line).rendered(colours=colours)

@@ -189,6 +189,8 @@ def test_colours_stay_where_they_are_wanted_and_end_with_the_line():
 def test_all_of_a_long_line_is_shown_where_it_was_not_redrawn(colours):
     line = f"start\t{RED}" + "x" * 200_000 + "\x1b]0;title\x07 end"
     text = render_line(line, colours=colours)
+    assert render_line(f"{line}\r", colours=colours) == text
+    assert render_line(f"50%\r{line}\r\r", colours=colours) == text
     assert text.replace(RED, "").replace(RESET, "") == "start\t" + "x" * 200_000 + " end"
     assert (RED in text, text.endswith(RESET)) == (colours, colours)
 
