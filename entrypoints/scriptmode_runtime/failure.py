@@ -6,6 +6,8 @@ import re
 import signal
 from typing import NamedTuple
 
+from scriptmode_runtime.terminal_line import last_frame, plain_text
+
 #: Exit code of a failure outside the user's program: before its start, a lost host, a service that ended early.
 LAUNCHER_FAILED = 1
 #: The first line of a traceback.
@@ -37,8 +39,6 @@ _SOURCE_FRAME = re.compile(r'^  File "[^"/<\n][^"\n]*", line \d+[^\n]*\n(?:    [
 _MESSAGE_START = 200
 #: What multiprocessing and concurrent.futures print between the traceback of a pool's process and that of the caller.
 _AFTER_REMOTE = f'"""\n\n{_CHAINED[1]}\n\n'
-#: Control characters, and marks that change the direction of writing.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 #: Frames of machine code, as glog, abseil, TensorFlow and Open MPI write them below the reason of an abort.
 _NATIVE_FRAME = re.compile(r"^(?:\[[^\]\n]*:\d+\] )?(?: *@ +(?:\(nil\)|0x[0-9a-f]+)|\[ *\d+\] )[^\n]*\n?", re.MULTILINE)
 #: Lines after a traceback that was handled: a process that a signal ended afterwards did not fail of it.
@@ -189,13 +189,11 @@ def _whole_lines(end: str, needed: int) -> str:
 
 
 def readable(output: str) -> str:
-    """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
-    text = re.sub(r"(?:\x1b\[|\x9b)[0-9;?]*[ -/]*[@-~]|\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
+    """Remove overwritten frames of progress bars, colours, titles and other control characters from an output."""
     # A shell names a command with the carriage return of a line that ends with two characters.
-    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", text.replace("\r\n", "\n")).split("\n")
-    text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+    lines = re.sub(r"\r(?=: (?:not found|No such|command not))", "", output).split("\n")
     # The first line may be indented, as that of an exception group.
-    return _UNPRINTABLE.sub("", text).rstrip().lstrip("\n")
+    return "\n".join(plain_text(last_frame(line)).rstrip() for line in lines).rstrip().lstrip("\n")
 
 
 class Failure(NamedTuple):

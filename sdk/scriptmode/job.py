@@ -314,7 +314,7 @@ class TrainingJob:
 
         Yields:
             Events with ``host`` and ``message``. A line of more than 1 MiB is yielded in several events, of which all
-            but the last have ``continues``.
+            but the last have ``continues``, or without what a progress bar in it overwrites.
 
         Raises:
             SpecError: For a host that the job does not have.

@@ -84,7 +84,7 @@ SDK = {
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
 }  # fmt: skip
 #: The same for the runtime: values and their types first, then what acts on files, processes and hosts, then the launcher.
-VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "variables")
+VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "terminal_line", "variables")
 RUNTIME = {
     **dict.fromkeys(VALUES, VALUES),
     "variables": (*VALUES, "environment"),

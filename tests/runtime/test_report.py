@@ -114,6 +114,10 @@ def test_a_long_last_message_shows_its_beginning_with_its_frame_and_its_end():
     assert len(text) <= 600
 
 
+#: What Keras 2 writes after each state of a progress bar but the last.
+BACKSPACES = "\b" * 60
+
+
 def test_what_a_library_logs_after_the_error_does_not_push_it_out_and_colours_are_left_out():
     noise = "".join(f"2026-11-21 13:00:42.1: W tensorflow/core/x.cc:{n}] cancelled\n" for n in range(100))
     text = excerpt(f"Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'lr'\n{noise}", 900)
@@ -121,6 +125,9 @@ def test_what_a_library_logs_after_the_error_does_not_push_it_out_and_colours_ar
     assert text.endswith("x.cc:99] cancelled")
     assert len(text) <= 900
     assert excerpt("\x1b]0;title\x07\x1b[31m1/9\r2/9\r9/9 done\x1b[0m\r\nend\x00\r\n", 100) == "9/9 done\nend"
+    keras = " 31/128 [======>......] - ETA: 0s - loss: 0.6949"
+    shown = excerpt(f"\r{keras}{BACKSPACES}\r{keras}{BACKSPACES}Traceback (most recent call last):\nE: no\n", 100)
+    assert shown == "Traceback (most recent call last):\nE: no"
 
 
 @pytest.mark.parametrize("room", [0, 1, 6, 50, 199, 230])

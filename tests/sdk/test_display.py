@@ -12,7 +12,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text import messages
-from scriptmode.core.text.terminal_text import render_line
+from scriptmode.core.text.terminal_text import last_frame, render_line
 from scriptmode.display import choose_view, formatting, html_card
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_card import line_chart
@@ -150,7 +150,7 @@ RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
         pytest.param("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1bPq#0\x1b\\c", "abc", id="titles, links, pictures"),
         pytest.param("a\x1b]0;never ended", "a", id="a title that does not end"),
         pytest.param("a\x1b[", "a", id="a sequence that does not end"),
-        pytest.param("a\x9b2Jb\x00\x07\x7f", "a2Jb", id="single controls"),
+        pytest.param("a\x9b2Jb\x00\x07\x7f", "ab", id="single controls"),
         pytest.param("user\u202egnp.exe\u2066", "usergnp.exe", id="turned around"),
         pytest.param("one\u2028two\x85three", "onetwothree", id="line ends of other kinds"),
     ],
@@ -158,6 +158,24 @@ RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 def test_a_line_is_what_a_terminal_would_show_last(line, seen):
     assert render_line(line) == seen
     assert render_line(line, colours=True) == seen
+
+
+@pytest.mark.parametrize(
+    ("line", "frame"),
+    [
+        (f"{RED}epoch\t1", f"{RED}epoch\t1"),
+        ("10%\r20%\r\r", "20%"),
+        ("loading 100%\rdone", "done"),
+        (f"100%\r{RED}    {RESET}\r", "100%"),
+        ("loss: 0.55\b\b\b\b0.44\b\b33", "loss: 0.33"),
+        ("\r1/9 [=>..]" + "\b" * 10 + "\r2/9 [==>.] 4s" + "\b" * 20 + "Traceback", "Traceback"),
+        ("1/9 [=>..]" + "\b" * 10 + "2/9", "2/9"),
+        ("x" * 100_000 + "\b" * 100_000 + "y", "y"),
+        ("\r \b", ""),
+    ],
+)
+def test_the_last_frame_of_a_line_is_what_was_drawn_last_from_its_start(line, frame):
+    assert last_frame(line) == frame
 
 
 def test_colours_stay_where_they_are_wanted_and_end_with_the_line():
@@ -171,6 +189,8 @@ def test_colours_stay_where_they_are_wanted_and_end_with_the_line():
 def test_all_of_a_long_line_is_shown_where_it_was_not_redrawn(colours):
     line = f"start\t{RED}" + "x" * 200_000 + "\x1b]0;title\x07 end"
     text = render_line(line, colours=colours)
+    assert render_line(f"{line}\r", colours=colours) == text
+    assert render_line(f"50%\r{line}\r\r", colours=colours) == text
     assert text.replace(RED, "").replace(RESET, "") == "start\t" + "x" * 200_000 + " end"
     assert (RED in text, text.endswith(RESET)) == (colours, colours)
 

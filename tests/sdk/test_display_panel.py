@@ -85,9 +85,13 @@ def test_the_values_of_a_line_that_has_not_ended_are_replaced_by_those_of_the_en
     collector = collected([("algo-1", "loss=9")])
     for line in ("\rloss=8", "\rloss=8", "\rloss=8\rloss=7", "\rloss=7\r     \r"):
         collector.set_activity(writing(algo_1=line))
-    assert losses() == (3, 7.0, (9.0, 8.0, 7.0))
+    assert losses() == (1, 7.0, (9.0,))
     collector.add_event(LogEvent("algo-1", "loss=8\rloss=7\rloss=6"))
-    assert losses() == (4, 6.0, (9.0, 8.0, 7.0, 6.0))
+    assert losses() == (2, 6.0, (9.0, 6.0))
+    collector = collected()
+    for line in ("\rloss=8", "\rloss=8", "\rloss=8\rloss=7"):
+        collector.set_activity(writing(algo_1=line))
+    assert losses() == (2, 7.0, (8.0, 7.0))
     collector = collected()
     collector.set_activity(writing(algo_2="\r1/9 loss=4", algo_1="\r1/9 loss=3"))
     assert losses() == (1, 3.0, (3.0,))

@@ -4,6 +4,8 @@ import json
 import os
 import resource
 import socket
+import tracemalloc
+from itertools import zip_longest
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode.core.request.parse import parse_request
+from scriptmode.core.text.terminal_text import last_frame
 from scriptmode.data.durable import sync_file
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.hosts.container_fleet import container_environment, requirements_settings
@@ -184,7 +187,10 @@ def test_a_line_is_what_a_line_feed_ends(tmp_path, reader):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
+@given(
+    st.lists(st.binary(max_size=20) | st.lists(st.sampled_from([b"\r", b"\b", b" ", b"\n", b"50%"])).map(b"".join)),
+    st.integers(1, 7),
+)
 def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
     log = tmp_path / "log"
     log.write_bytes(b"")
@@ -202,17 +208,25 @@ def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
         reader.close()
     whole = b"".join(parts).decode("utf-8", "replace")
     found = "".join(text + ("" if continues else "\n") for text, continues in lines)
-    assert found == whole + ("" if whole.endswith("\n") or not whole else "\n")
+    pairs = list(zip_longest(found.split("\n"), (whole + "\n" * (whole[-1:] not in ("", "\n"))).split("\n")))
+    assert all(found == line for found, line in pairs if "\r" not in line)
+    assert [last_frame(found) for found, _ in pairs] == [last_frame(line) for _, line in pairs]
     assert all(len(text) <= 2 * chunk + 3 for text, _ in lines)
 
 
-def test_a_long_line_is_cut_where_a_progress_bar_begins_again(tmp_path, reader):
-    line = "".join(f"\r{number:06} loss={number}.5" for number in range(100_000))
-    (tmp_path / "log").write_text(line)
-    pieces = list(reader.lines(final=True))
-    assert "".join(text for text, _ in pieces) == line
-    assert len(pieces) > 1
-    assert all(text.startswith("\r") for text, _ in pieces)
+@pytest.mark.parametrize("start", ["", "\r", "start", "start" * 500_000])
+def test_of_a_long_line_with_frames_the_last_ones_are_read_in_one_piece(tmp_path, reader, start):
+    line = start + "".join(f"\r{number:06} loss={number}.5" for number in range(500_000))
+    (tmp_path / "log").write_text(f"one\n{line}\r\r\ntwo")
+    tracemalloc.start()
+    first, *pieces, last, second = reader.lines(final=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (first, second) == (("one", False), ("two", False))
+    assert (line + "\r\r").endswith(last[0])
+    assert last[0].endswith("loss=499999.5\r\r")
+    assert start.startswith("".join(text for text, _ in pieces))
+    assert most < 10 * host_logs.CHUNK
 
 
 @pytest.mark.parametrize(

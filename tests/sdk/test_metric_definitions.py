@@ -1,9 +1,11 @@
 """Metrics in the lines of a log: presets, the step and epoch of a value, and expressions that backtrack."""
 
+import json
 import logging
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from fakes.command_line import documents, invoke
@@ -11,9 +13,11 @@ from fakes.command_line import documents, invoke
 from scriptmode import Estimator, SpecError
 from scriptmode.core.request.parse import parse_description
 from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_slow
-from scriptmode.core.spec.service_values import LogEvent
+from scriptmode.core.spec.service_values import LogEvent, Metric
 from scriptmode.display.collector import Collector
-from scriptmode.platforms.local.outputs.log_metrics import parse_metrics
+from scriptmode.platforms.local.outputs.log_metrics import last_value, parse_metrics
+from scriptmode.platforms.local.store.host_logs import LogReader
+from scriptmode.results.metrics import Metrics
 
 KERAS_LINES = {
     "Keras 2": "938/938 [==============================] - 4s 4ms/step - loss: 0.2609 - accuracy: 0.9241 - val_loss: 1.4e-01 - val_accuracy: 0.9586",
@@ -24,9 +28,95 @@ KERAS_LINES = {
 
 @pytest.mark.parametrize("line", KERAS_LINES.values(), ids=list(KERAS_LINES))
 def test_each_value_of_a_line_of_keras_is_found_once(line):
+    assert last_value(f"{line} - f1: 0.5\nend", PRESETS["keras"]) == Metric("loss", 0.2609)
     found = {name: list(Definition(name, regex).values(line)) for name, regex in PRESETS["keras"]}
+    found = {name: values for name, values in found.items() if values}
     assert found == {"loss": [0.2609], "accuracy": [0.9241], "val_loss": [0.14], "val_accuracy": [0.9586]}
     assert not [regex for _, regex in PRESETS["keras"] if may_be_slow(regex)]
+
+
+KERAS_NAMES = [
+    prefix + name
+    for prefix in ("", "val_")
+    for name in ("loss", "accuracy", "mae", "mse", "auc", "precision", "recall")
+]
+#: Trains without and with a progress bar, and writes the history that Keras returns.
+FIT = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+
+def close(y, p):
+    return 1 - abs(y - p)
+
+x = np.random.rand(640, 4).astype("float32")
+histories = []
+for verbose in (1, 2):
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae", close, tf.keras.metrics.RootMeanSquaredError(name="of 1/rmse")])
+    # Of a dataset whose size is unknown the first epoch has no bar.
+    data = tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).batch(8).filter(lambda *_: True)
+    histories.append(model.fit(data, epochs=3, validation_data=data, verbose=verbose).history)
+    model.evaluate(data, verbose=verbose)
+    model.predict(data, verbose=verbose)
+json.dump(histories, open(sys.argv[1], "w"))
+"""
+
+
+def found_in(log, definitions=PRESETS["keras"]):
+    reader = LogReader(log)
+    events = [LogEvent("algo-1", *line) for line in reader.lines(final=True)]
+    reader.close()
+    found = {}
+    for each in parse_metrics(events, replace(ALGORITHM, metric_definitions=tuple(definitions))):
+        found.setdefault(each.name, []).append(each.value)
+    return found
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+def test_each_metric_of_keras_has_one_value_for_each_epoch(tmp_path):
+    with (tmp_path / "log").open("wb") as log:
+        subprocess.run([sys.executable, "-c", FIT, tmp_path / "history"], check=True, stdout=log, stderr=log)
+    with_bar, without = json.loads((tmp_path / "history").read_text())
+    names = ["loss", "mae", "close", "of 1/rmse"]
+    assert list(with_bar) == [*names, *(f"val_{name}" for name in names)]
+    found = found_in(tmp_path / "log")
+    assert found.keys() == with_bar.keys()
+    for name, values in found.items():
+        # Beside the epochs' ends, `evaluate` prints values of a metric once.
+        evaluated = 0 if name.startswith("val_") else 1
+        assert len(values) == 2 * (3 + evaluated)
+        assert values[:3] == pytest.approx(with_bar[name], abs=1e-4)
+        assert values[3 + evaluated :][:3] == pytest.approx(without[name], abs=1e-4)
+
+
+BOLD, END = "\x1b[1m", "\x1b[0m"
+BACK = "\b" * 90
+BARS = {
+    "keras 2": ("\r 31/128 [======>.......] - ETA: 0s - loss: 0.9 - f 1: 0.1" + BACK, "\r128/128 [==============================] - 1s 4ms/step - loss: 0.5 - f 1: 1e-05\n"),
+    "keras 3": (f"\r{BOLD} 31/128{END} \x1b[32m━━{END}\x1b[37m━━{END} {BOLD}0s{END} 3ms/step - f 1: 0.1 - loss: 0.9{BACK}", f"\r{BOLD}128/128{END} \x1b[32m━━━━{END}\x1b[37m{END} {BOLD}1s{END} 4ms/step - f 1: 1e-05 - loss: 0.5  \n"),
+    "unknown size": ("\r     31/Unknown - 1s 4ms/step - loss: 0.9 - f 1: 0.1" + BACK, "\r128/128 [==============================] - 1s 4ms/step - loss: 0.5 - f 1: 1e-05\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("bar", "end"), BARS.values(), ids=list(BARS))
+def test_a_progress_bar_has_values_when_it_has_reached_its_end(tmp_path, bar, end):
+    log = tmp_path / "log"
+    log.write_text(bar * 3 + end)
+    assert found_in(log) == {"loss": [0.5], "f 1": [1e-05]}
+    log.write_text(f"{bar}{bar}\nTraceback (most recent call last):\n")
+    assert found_in(log) == {}
+    log.write_text(bar * 20_000 + end)
+    assert found_in(log) == {"loss": [0.5], "f 1": [1e-05]}
+    # Only with the preset a metric has another name than its definition.
+    assert found_in(log, [("loss", "loss: ([0-9.]+)")]) == {"loss": [0.5]}
+
+
+@pytest.mark.parametrize("line", ["3/10 - loss: 0.5", "epoch 3/10 - 2s - loss: 0.5 - f1: 0.5", "\r3/10 loss: 0.5"])
+def test_a_line_that_keras_did_not_print_has_the_defined_metrics_alone(tmp_path, line):
+    (tmp_path / "log").write_text(line)
+    assert found_in(tmp_path / "log") == {"loss": [0.5]}
 
 
 def definitions(value):
@@ -42,9 +132,14 @@ def here(tmp_path, monkeypatch, no_settings):
     (tmp_path / "x.py").touch()
 
 
+def test_the_error_about_metrics_without_values_names_the_preset():
+    message = Metrics(definitions=[("lr", "lr=(.+)"), *PRESETS["keras"]]).table()
+    assert "the Regex 'lr=(.+)' of metric 'lr' and of each metric of 'keras' found no number" in message
+
+
 def test_a_preset_stands_for_its_metrics_alone_and_in_a_list():
-    assert definitions("keras") == ["loss", "accuracy", "val_loss", "val_accuracy"]
-    assert definitions(["keras", {"Name": "lr", "Regex": "lr=(.+)"}])[-2:] == ["val_accuracy", "lr"]
+    assert definitions("keras") == KERAS_NAMES
+    assert definitions(["keras", {"Name": "lr", "Regex": "lr=(.+)"}]) == [*KERAS_NAMES, "lr"]
 
 
 @pytest.mark.parametrize("value", ["torch", [5]])
@@ -56,7 +151,7 @@ def test_another_value_is_an_error_that_names_the_presets(value):
 def test_the_option_takes_a_preset_beside_other_metrics():
     (plan,) = documents(invoke("plan", "x.py", "--metric", "keras", "--metric", "lr=lr: (.+)", "--json").stdout.replace("\n", ""))  # fmt: skip
     found = [each["Name"] for each in plan["request"]["AlgorithmSpecification"]["MetricDefinitions"]]
-    assert found == ["loss", "accuracy", "val_loss", "val_accuracy", "lr"]
+    assert found == [*KERAS_NAMES, "lr"]
     wrong = invoke("plan", "x.py", "--metric", "kears")
     assert wrong.exit_code == 2
     assert "--metric is 'kears'; did you mean 'keras'?" in wrong.stderr

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.core.spec.metric_definitions import PRESETS
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.job_metrics import MetricValue
 from scriptmode.serve.page import TARGET, PageOperations, is_for_page
@@ -108,6 +109,40 @@ def test_a_job_has_its_status_phases_metrics_and_log(browser):
     browser.until("document.querySelectorAll('path.curve').length === 1")
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "6 values from 0.2 to 1, the last 0.2" in label
+
+
+BACK = "\b" * 70
+#: Progress bars as Keras 2 and Keras 3 write them, one that ends with backspaces, and one of 3 MB.
+BARS = f"""
+import sys
+out = sys.stdout
+for number in range(1, 61):
+    out.write(f"\\r{{number:2}}/60 [==>...] - ETA: 9s - loss: {{1 / number:.4f}} - mae: 3.0000{BACK}")
+out.write("\\r60/60 [======] - 4s 4ms/step - loss: 0.0167 - mae: 2.0000\\nEpoch 2/2\\n")
+for number in range(1, 20_000):
+    out.write(f"\\r\\033[1m{{number % 60}}/60\\033[0m \\033[32m━━\\033[37m━━━━\\033[0m 9s - loss: 9.0{BACK}")
+out.write("\\r\\033[1m60/60\\033[0m \\033[32m━━━━━━\\033[37m\\033[0m \\033[1m4s\\033[0m 4ms/step - loss: 0.0150 - mae: 1.0\\r\\n")
+"""
+
+
+@pytest.mark.slow
+def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_each_epoch(api, browser):
+    definitions = [{"Name": name, "Regex": regex} for name, regex in PRESETS["keras"]]
+    request = api.request(BARS, name="page-bars-1", AlgorithmSpecification={**ALGORITHM, "MetricDefinitions": definitions})  # fmt: skip
+    api.sagemaker.create_training_job(**request)
+    api.wait("page-bars-1")
+    browser.open("#job=page-bars-1")
+    browser.until_shown("loss: 0.0150")
+    lines = browser.value("[...document.querySelectorAll('.log > div')].map(each => each.textContent)")
+    assert [line for line in lines if "/" in line and "scriptmode" not in line] == [
+        "60/60 [======] - 4s 4ms/step - loss: 0.0167 - mae: 2.0000",
+        "Epoch 2/2",
+        "60/60 ━━━━━━ 4s 4ms/step - loss: 0.0150 - mae: 1.0",
+    ]
+    browser.until("document.querySelectorAll('path.curve').length === 2")
+    assert browser.value("document.querySelectorAll('.plot').length") == 2
+    label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
+    assert "2 values from 0.015 to 0.0167, the last 0.015" in label
 
 
 @pytest.mark.slow

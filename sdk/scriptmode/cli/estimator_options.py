@@ -64,8 +64,8 @@ _REPEATED_OPTIONS = (
                  shell_complete=completers.complete_channel,
                  help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
     click.option("--metric", "metrics", metavar="NAME=REGEX|keras", multiple=True,
-                 help="Metric to find in the log: the first group of REGEX is the value; keras stands for loss, "
-                 "accuracy, val_loss and val_accuracy as Keras prints them. May be repeated."),
+                 help="Metric to find in the log: the first group of REGEX is the value; keras stands for all "
+                 "metrics that Keras prints. May be repeated."),
     click.option("--env", "environment", metavar="NAME=VALUE", multiple=True,
                  help="Environment variable of PROGRAM. May be repeated."),
     click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True,

@@ -4,7 +4,8 @@ Memory is bounded: of a host the last line is kept, of a metric `MAX_POINTS` mea
 seconds.
 
 The line that a host has not ended yet, such as a progress bar, is observed at intervals. What it shows replaces the
-host's last line, and its values of metrics are provisional: the values of the ended line replace them.
+host's last line, and its values of metrics are provisional: the values of the ended line replace them, and they form a
+curve only until a line with the metric has ended.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from datetime import datetime
 
 from scriptmode.core.spec.job_description import JobDescription
 from scriptmode.core.spec.job_failure import Failure
-from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.core.spec.service_values import ChannelProgress, HostActivity, LogEvent
-from scriptmode.core.text.terminal_text import render_line
+from scriptmode.core.text.terminal_text import last_frame, render_line
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
 from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, create_snapshot
@@ -44,7 +45,9 @@ class Collector:
         self.roles: Mapping[str, str] = {}
         #: Problems that were found and not shown yet.
         self.problems: list[str] = []
-        self._definitions: list[tuple[Definition, MetricByHost]] | None = None
+        self._finder: MetricFinder | None = None
+        #: In the order in which they are shown.
+        self._metrics: dict[str, MetricByHost] = {}
         #: Metrics whose expressions took too long and are not searched for any more.
         self._off: set[str] = set()
         self._last: dict[str, str] = {}
@@ -59,10 +62,10 @@ class Collector:
         # The end of a long line: what a progress bar drew last.
         self._last[event.host] = event.message[-KEPT_CHARACTERS:]
         self._unfinished.pop(event.host, None)
-        for definition, series in self._definitions or ():
+        for series in self._metrics.values():
             series.drop_provisional(event.host)
-            for value in self._values(definition, event.message):
-                series.add(value, event.host)
+        for name, value in self._found(self._finder.find(event.message) if self._finder else ()):
+            self._metrics.setdefault(name, MetricByHost()).add(value, event.host)
 
     def set_activity(self, activity: Mapping[str, HostActivity]) -> None:
         """Replace what the hosts do now."""
@@ -70,17 +73,17 @@ class Collector:
         before = self._unfinished
         self._unfinished = {host: UnfinishedLine.parse(each.line) for host, each in activity.items() if each.line}
         for host, line in self._unfinished.items():
-            if host not in before or line.drawing != before[host].drawing:
-                for definition, series in self._definitions or ():
-                    for value in self._values(definition, line.drawing):
-                        series.add_provisional(value, host)
+            if host not in before or line.frame != before[host].frame:
+                for name, value in self._found(self._finder.find_in_frame(line.frame) if self._finder else ()):
+                    self._metrics.setdefault(name, MetricByHost()).add_provisional(value, host)
 
     def set_description(self, description: JobDescription) -> None:
         """Replace the job's description."""
         self.description = description
-        if self._definitions is None:
+        if self._finder is None:
             found = [self._compiled(name, regex) for name, regex in description.job.algorithm.metric_definitions]
-            self._definitions = [(each, MetricByHost()) for each in found if each is not None]
+            self._finder = MetricFinder([each for each in found if each is not None])
+            self._metrics = {each.name: MetricByHost() for each in self._finder.definitions}
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Record the progress of every channel at ``now``, in seconds of a monotonic clock."""
@@ -95,16 +98,17 @@ class Collector:
             create_snapshot(known, now, self.failure) if known else JobSnapshot(self.name),
             hosts=tuple(self._hosts()),
             channels=self._rates.statuses(over=is_over),
-            metrics=tuple(series.summary(each.name, order) for each, series in self._definitions or () if series),
+            metrics=tuple(series.summary(name, order) for name, series in self._metrics.items() if series),
             lines=self._count,
         )
 
-    def _values(self, definition: Definition, text: str) -> Iterator[float]:
-        """Yield a metric's values in a text, and record a problem with its expression once."""
-        yield from definition.values(text)
-        if definition.problem and definition.name not in self._off:
-            self._off.add(definition.name)
-            self.problems.append(definition.problem)
+    def _found(self, values: Iterable[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+        """Yield the values that are found, and record a problem with an expression once."""
+        yield from values
+        for each in self._finder.definitions if self._finder else ():
+            if each.problem and each.name not in self._off:
+                self._off.add(each.name)
+                self.problems.append(each.problem)
 
     def _compiled(self, name: str, regex: str) -> Definition | None:
         try:
@@ -130,16 +134,15 @@ class Collector:
 
 @dataclass(frozen=True)
 class UnfinishedLine:
-    """A line that has not ended: what a terminal shows of it, and the text that was drawn last."""
+    """A line that has not ended: what a terminal shows of it, and its last frame."""
 
     shown: str
-    drawing: str
+    frame: str
 
     @classmethod
     def parse(cls, text: str) -> UnfinishedLine:
-        """Parse a line as the host wrote it: a progress bar returns to the line's start for each of its states."""
-        drawings = [each for each in text.split("\r") if each.strip()]
-        return cls(render_line(text).strip(), drawings[-1] if drawings else "")
+        """Parse a line as the host wrote it."""
+        return cls(render_line(text).strip(), last_frame(text))
 
 
 class MetricByHost:
@@ -167,13 +170,15 @@ class MetricByHost:
         return bool(self._hosts or self._provisional)
 
     def summary(self, name: str, order: Sequence[str]) -> MetricSummary:
-        """Return the values of the first host in ``order`` that has any. At least one host must have some."""
+        """Return the values of the first host in ``order`` that has any. At least one host must have some.
+
+        The last value may be provisional. The points are not, unless all are: each restart of a progress bar would be a
+        step of the curve.
+        """
         hosts = dict.fromkeys([*self._hosts, *self._provisional])
         host = next((each for each in order if each in hosts), next(iter(hosts)))
         parts = [part[host] for part in (self._hosts, self._provisional) if host in part]
-        points = tuple(point for part in parts for point in part.points())
-        count = sum(part.count for part in parts)
-        return MetricSummary(name, count, parts[-1].last, points, host if len(hosts) > 1 else "")
+        return MetricSummary(name, parts[0].count, parts[-1].last, parts[0].points(), host if len(hosts) > 1 else "")
 
 
 class ChannelRates:

@@ -74,8 +74,7 @@ class TerminalView:
             text, note = f"{text[:LINE_CHARACTERS]}\x1b[0m", f"{len(text) - LINE_CHARACTERS:,} characters more"
         if event.host in self._incomplete:
             self._incomplete.remove(event.host)
-            # A progress bar begins each of its states at the start of the line: the last one is all that is to be seen.
-            note = "" if event.message.startswith("\r") else "the end of a line of more than 1 MiB"
+            note = "the end of a line of more than 1 MiB"
         return f"{text} [{note}: scriptmode logs prints all of it]" if note else text
 
     def _encodable(self, text: str) -> str:

@@ -7,7 +7,7 @@ import threading
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
@@ -46,9 +46,9 @@ class _JobValues:
     """The values of one job's metrics by their names, as far as its logs were read."""
 
     def __init__(self, job: JobRequest) -> None:
-        self.definitions = [Definition(name, regex) for name, regex in job.algorithm.metric_definitions]
+        self.finder = MetricFinder([Definition(name, regex) for name, regex in job.algorithm.metric_definitions])
         self.offsets: dict[str, int] = {}
-        self.values: dict[str, list[MetricValue]] = {each.name: [] for each in self.definitions}
+        self.values: dict[str, list[MetricValue]] = {}
 
 
 class JobMetrics:
@@ -135,14 +135,13 @@ class JobMetrics:
             self._known[key] = known
             while len(self._known) > _MOST_JOBS:
                 self._known.pop(next(iter(self._known)))
-            if known.definitions:
+            if known.finder.definitions:
                 for host, times, length in self._watch.times(name):
                     log = LogFile(times.log, times, length, description.has_ended)
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
-                        for each in known.definitions:
-                            found = each.values(line.text)
-                            known.values[each.name] += (MetricValue(line.time / 1000, value, host) for value in found)
+                        for metric, value in known.finder.find(line.text):
+                            known.values.setdefault(metric, []).append(MetricValue(line.time / 1000, value, host))
             return {metric: list(values) for metric, values in known.values.items()}
 
 

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scriptmode.core.text.terminal_text import overwritten
 from scriptmode.data.regular_files import open_regular
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 #: The most lines and bytes of a page (GetLogEvents, CloudWatch Logs API reference).
 MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
-#: Bytes of one event; a longer line is several. (PutLogEvents, 256 KB less 26 bytes for each event)
+#: Bytes of one event (PutLogEvents, 256 KB less 26 bytes for each event). A longer line is several events, or the last
+#: frame of a progress bar.
 _LONGEST_LINE = 256 * 1024 - 26
 _CHUNK = 64 * 1024
 
@@ -54,6 +56,10 @@ class LogFile:
             file.seek(offset)
             while offset < self.length:
                 content = file.readline(min(_LONGEST_LINE, self.length - offset))
+                if len(content) == _LONGEST_LINE and (skipped := overwritten(content)):
+                    offset += skipped
+                    file.seek(offset)
+                    continue
                 is_whole = content.endswith(b"\n") or len(content) == _LONGEST_LINE
                 if not content or not (is_whole or self.is_complete):
                     return

@@ -14,8 +14,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.text.terminal_text import render_line
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import not_found_error, validation_error
+from scriptmode.serve.log_pages import MOST_LINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,8 @@ TARGET = "ScriptmodePage"
 _FILE = "page.html"
 #: The most points of a curve; it is not drawn wider.
 _MOST_POINTS = 600
+#: The most pages of a log that are read for the page's first lines: progress bars are long in the log, and short here.
+_MOST_LOG_PAGES = 16
 
 
 class PageOperations:
@@ -39,6 +43,7 @@ class PageOperations:
         rerun: Starts a job again, and returns the new job's name.
         values: Returns the values of a job's metrics by their names.
         events: Returns what a job lost and did again.
+        log_events: The operation of CloudWatch Logs.
     """
 
     def __init__(
@@ -46,14 +51,17 @@ class PageOperations:
         rerun: Callable[[str], str],
         values: Callable[[str], Mapping[str, list[MetricValue]]],
         events: Callable[[str], Sequence[JobEvent]] = lambda _: (),
+        log_events: Operation = lambda _: {"events": []},
     ) -> None:
         self._rerun = rerun
         self._events = events
         self._values = values
+        self._log_events = log_events
         self.operations: dict[str, Operation] = {
             "RerunTrainingJob": self._rerun_job,
             "GetTrainingJobMetrics": self._metrics,
             "GetTrainingJobEvents": self._list_events,
+            "GetLogEvents": self._shown_log_events,
         }
 
     def _rerun_job(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -64,6 +72,22 @@ class PageOperations:
             return {"Events": [str(each) for each in self._events(_name(arguments))]}
         except JobNotFoundError as error:
             raise not_found_error() from error
+
+    def _shown_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what CloudWatch Logs returns, with the text of each line that a terminal would show.
+
+        Without a token these are the last lines, up to the ``limit``.
+        """
+        answer = before = self._log_events(arguments)
+        events, limit = answer["events"], arguments.get("limit", MOST_LINES)
+        for _ in range(0 if arguments.get("startFromHead") else _MOST_LOG_PAGES):
+            token = before["nextBackwardToken"]
+            before = self._log_events({**arguments, "nextToken": token})
+            if before["nextBackwardToken"] == token or len(events) >= limit:
+                break
+            events = [*before["events"], *events]
+        shown = [{**each, "message": render_line(each["message"])} for each in events[-limit:]]
+        return {**answer, "events": shown}
 
     def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         try:

@@ -132,11 +132,13 @@ class Server:
         jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
+        logs = Logs(self._platform, self._watch).operations
+        own = page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events, logs["GetLogEvents"])
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings, jobs),
-                "Logs_20140328": Logs(self._platform, self._watch).operations,
-                page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events).operations,
+                "Logs_20140328": logs,
+                page.TARGET: own.operations,
             },
             CloudWatch(self._metrics, others),
             self._guard,

@@ -52,7 +52,7 @@ instance_count = 1
 # For several hosts or processes: "mpi", "parameter-server" or "multi-worker-mirrored".
 # distribution = "mpi"
 
-# What to find in the log: loss, accuracy, val_loss and val_accuracy as Keras prints them.
+# What to find in the log: all metrics that Keras prints.
 metric_definitions = "keras"
 
 # Arguments of the script.

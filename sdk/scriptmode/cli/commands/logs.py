@@ -37,7 +37,9 @@ from scriptmode.cli.values import WholeNumber
 def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
     """Print the log of JOB, each line with the name of its host.
 
-    With --json the output is one JSON object for each line of the log.
+    Of a progress bar its last state is printed.
+
+    With --json the output is one JSON object for each line of the log, with all states of a progress bar.
 
     \b
     Example:

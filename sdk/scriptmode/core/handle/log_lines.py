@@ -136,8 +136,8 @@ def _write(text: str, out: TextIO) -> None:
 def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
 
-    Other outputs get each line unchanged; the pieces of a long line are joined, unless another host's line comes
-    between them.
+    Other outputs get a line with frames as a terminal would show it, and each other line unchanged; the pieces of a
+    long line are joined, unless another host's line comes between them.
     """
     out = sys.stdout if stream is None else stream
     is_terminal, has_colours = out.isatty(), colours_enabled(out)
@@ -145,7 +145,9 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     open_host: str | None = None
     try:
         for event in events:
-            message = terminal_text.render_line(event.message, colours=has_colours) if is_terminal else event.message
+            message = event.message
+            if is_terminal or terminal_text.is_redrawn(message):
+                message = terminal_text.render_line(message, colours=has_colours)
             if event.host != open_host:
                 message = prefixed(event, turns, message)
                 if open_host is not None:

@@ -8,10 +8,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.text.messages import Problem, problem_of
+from scriptmode.core.text.terminal_text import is_redrawn, last_frame, plain_text
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 #: Seconds for one line; what takes longer backtracks, as `(a|aa)+$` does, and would do so for years.
 LINE_SECONDS = 1.0
@@ -27,9 +28,16 @@ _OPTIONS = 4
 #: Metrics that a name stands for. Keras prints ``loss: 0.31 - accuracy: 0.91 - val_loss: 0.35``, in any order.
 PRESETS = {
     "keras": tuple(
-        (name, rf"\b{name}: (nan|inf|[0-9.e-]+)") for name in ("loss", "accuracy", "val_loss", "val_accuracy")
+        (prefix + name, rf"\b{prefix}{name}: (nan|inf|[0-9.e-]+)")
+        for prefix in ("", "val_")
+        for name in ("loss", "accuracy", "mae", "mse", "auc", "precision", "recall")
     )
 }
+#: A progress bar of Keras that has not reached its end: ``31/128 [===>...]``, ``31/128 ━━━`` or ``31/Unknown``.
+_RUNNING = re.compile(r"\b(\d+)/(?:Unknown |(?!\1 )\d+ +(?:\[[=>.]+\]|━))")
+#: How the line begins that Keras prints for an epoch or an evaluation, with and without a progress bar; and its items.
+_KERAS_LINE = re.compile(r"(?<![\w./])(\d+)/\1 (?:\[=+\] |━+ )?(?:- )?[\d:]+s? ")
+_KERAS_ITEM = re.compile(r"([^\s:][^:]*): (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)) *")
 
 _LOG = logging.getLogger("scriptmode")
 
@@ -44,9 +52,9 @@ class Definition:
 
     def __init__(self, name: str, regex: str) -> None:
         self.name = name
+        self.regex = regex
         #: Why the metric is switched off; "" while it is not.
         self.problem = ""
-        self._regex = regex
         try:
             self._pattern = re.compile(regex)
         except re.error as error:
@@ -76,7 +84,7 @@ class Definition:
             # Imported for expressions that need it: few do.
             import regex
 
-            self._limited = regex.compile(self._regex)
+            self._limited = regex.compile(self.regex)
         with suppress(TimeoutError):
             return list(self._limited.finditer(line, timeout=SLOW_SECONDS))
         self._slow += 1
@@ -89,10 +97,40 @@ class Definition:
 
     def _switch_off(self, why: str) -> list[re.Match[str]]:
         self.problem = (
-            f"metric {self.name!r} is switched off: {why}; its Regex {self._regex!r} backtracks: correct it, so that "
+            f"metric {self.name!r} is switched off: {why}; its Regex {self.regex!r} backtracks: correct it, so that "
             "no two parts of it match the same characters"
         )
         return []
+
+
+class MetricFinder:
+    """All definitions of a job's metrics: what they find in a line of its log.
+
+    Values are found in the last frame of a line, and not in a progress bar of Keras that was interrupted: each epoch
+    has one value. Beside the definitions of Keras's preset, every other metric that Keras prints has its printed name.
+    """
+
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        self.definitions = definitions
+        self._names = {each.name for each in definitions}
+        # One of them may be the objective of a tuning job, which is looked for alone.
+        self._is_keras = sum((each.name, each.regex) in PRESETS["keras"] for each in definitions) > 1
+
+    def find(self, line: str) -> Iterator[tuple[str, float]]:
+        """Yield the names and values of metrics in a line that has ended."""
+        frame = last_frame(line)
+        if not (is_redrawn(line) and _RUNNING.search(plain_text(frame))):
+            yield from self.find_in_frame(frame)
+
+    def find_in_frame(self, frame: str) -> Iterator[tuple[str, float]]:
+        """Yield the names and values of metrics in a frame of a line, which may be written still."""
+        for each in self.definitions:
+            for value in each.values(frame):
+                yield each.name, value
+        if self._is_keras and _KERAS_LINE.search(text := plain_text(frame)):
+            for item in map(_KERAS_ITEM.fullmatch, text.split(" - ")):
+                if item and item[1] not in self._names:
+                    yield item[1], float(item[2])
 
 
 def metric_problem(name: str, regex: str) -> Problem | None:

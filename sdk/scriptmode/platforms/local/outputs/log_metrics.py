@@ -6,8 +6,9 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.metric_definitions import Definition, warn_of_slow_regex
+from scriptmode.core.spec.metric_definitions import Definition, MetricFinder, warn_of_slow_regex
 from scriptmode.core.spec.service_values import Metric
+from scriptmode.core.text.terminal_text import last_frame
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ def last_value(text: str, definitions: Iterable[tuple[str, str]]) -> Metric | No
     """Return the last value in a part of a log, of the first metric that has one; None without any."""
     for name, regex in definitions:
         with suppress(DataError):
-            definition = Definition(name, regex)
+            finder = MetricFinder([Definition(name, regex)])
             for line in reversed(text.split("\n")):
-                if values := list(definition.values(line)):
-                    return Metric(name, values[-1])
+                if found := list(finder.find(line)):
+                    return Metric(*found[-1])
     return None
 
 
@@ -45,20 +46,20 @@ def parse_metrics(events: Iterable[LogEvent], algorithm: Algorithm) -> list[Metr
 
     Logs a warning for an expression that takes too long. Raises `DataError` for an invalid regular expression.
     """
-    definitions = [Definition(name, regex) for name, regex in algorithm.metric_definitions]
-    if not definitions:
+    finder = MetricFinder([Definition(name, regex) for name, regex in algorithm.metric_definitions])
+    if not finder.definitions:
         return []
-    values: dict[str, list[Metric]] = {each.name: [] for each in definitions}
+    values: dict[str, list[Metric]] = {each.name: [] for each in finder.definitions}
     headings: dict[str, int] = {}
     for event in events:
         if heading := _HEADING.match(event.message):
             headings[event.host] = int(heading[1])
-        for each in definitions:
-            if found := list(each.values(event.message)):
-                step, epoch = _position(event.message)
-                epoch = headings.get(event.host) if epoch is None else epoch
-                values[each.name] += (Metric(each.name, value, None, event.host, step, epoch) for value in found)
-    warn_of_slow_regex(definitions)
+        if found := list(finder.find(event.message)):
+            step, epoch = _position(last_frame(event.message))
+            epoch = headings.get(event.host) if epoch is None else epoch
+            for name, value in found:
+                values.setdefault(name, []).append(Metric(name, value, None, event.host, step, epoch))
+    warn_of_slow_regex(finder.definitions)
     return [metric for of_name in values.values() for metric in of_name]
 
 

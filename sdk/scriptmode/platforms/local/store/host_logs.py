@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.core.text.messages import format_bytes
+from scriptmode.core.text.terminal_text import last_frame, overwritten
 from scriptmode.data.regular_files import open_regular, open_to_append
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _LOSS = re.compile(
 )
 #: Bytes before the reader's position that are compared with the log: `streams.py` of the runtime replaces no others.
 _REPLACEABLE = 16 * 1024
-#: Bytes read of an unfinished line: some drawings of a progress bar.
+#: Bytes read of an unfinished line: some frames of a progress bar.
 _UNFINISHED = 8 * 1024
 
 
@@ -78,8 +79,8 @@ def _find_notices(file: BinaryIO) -> Iterator[re.Match[bytes]]:
 class LogReader:
     """Reader of one host's log. A line ends with a line feed; carriage returns of a progress bar are part of it.
 
-    A line of more than `CHUNK` bytes is returned in pieces, so that memory does not grow with it. It is cut before a
-    carriage return where it has one, so that one drawing of a progress bar stays together.
+    Of a line of more than `CHUNK` bytes the frames that the line itself overwrites are skipped; one without such frames
+    is returned in pieces. So memory does not grow with it.
 
     A launcher whose disk stays full replaces the last lines of its log with a notice. Where those were read before, the
     notice is yielded in place of the incomplete line.
@@ -121,7 +122,10 @@ class LogReader:
                         yield line, False
             self._begun += begun
             if len(self._begun) > CHUNK:
-                yield self._piece()
+                self._begun = self._begun[overwritten(self._begun) :]
+            if len(self._begun) > CHUNK:
+                yield self._decoder.decode(self._begun), True
+                self._begun, self._is_divided = b"", True
         if final and (self._begun or self._is_divided):
             rest, self._begun = self._begun, b""
             yield self._ended(rest)
@@ -158,13 +162,6 @@ class LogReader:
         self._is_divided = False
         return text, False
 
-    def _piece(self) -> tuple[str, bool]:
-        """Return what was read of a long line, except for what follows its last carriage return."""
-        at = self._begun.rfind(b"\r", 1)
-        piece, self._begun = (self._begun, b"") if at < 0 else (self._begun[:at], self._begun[at:])
-        self._is_divided = True
-        return self._decoder.decode(piece), True
-
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
@@ -190,12 +187,12 @@ def unfinished_line(path: Path) -> str:
 def last_lines(path: Path, lines: int, limit: int) -> str:
     """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
 
-    Only a last line that is longer than ``limit`` is cut, at its start.
+    Of a line with frames the last one is returned. Only a last line that is longer than ``limit`` is cut, at its start.
     """
     with suppress(OSError), open_regular(path) as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4 * limit))
-        text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
+        text = "\n".join(map(last_frame, file.read().decode("utf-8", "replace").strip().split("\n")[-lines:]))
         if len(text) > limit:
             end = text[-limit:]
             _, newline, whole = end.partition("\n")

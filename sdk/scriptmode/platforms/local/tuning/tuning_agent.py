@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
-from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.core.spec.service_values import COMPLETED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.data import file_uris
@@ -66,17 +66,17 @@ class ObjectiveReader:
 
     def __init__(self, folder: JobFolder, name: str, regex: str) -> None:
         hosts = folder.read_job().request.resources.hosts
-        self._readers = {LogReader(folder.log(host)): Definition(name, regex) for host in hosts}
+        self._readers = {LogReader(folder.log(host)): MetricFinder([Definition(name, regex)]) for host in hosts}
         #: The last value, None while there is none.
         self.last: float | None = None
 
     def read(self, *, final: bool) -> list[float]:
         """Return the values since the last call; with ``final`` the log is complete."""
-        for reader, definition in self._readers.items():
+        for reader, finder in self._readers.items():
             found: list[float] = []
             with suppress(OSError):
                 for line, _ in reader.lines(final=final):
-                    found += definition.values(line)
+                    found += (value for _, value in finder.find(line))
             if found:
                 self.last = found[-1]
                 self._close_all_but(reader)
