@@ -64,12 +64,34 @@ def test_errors_have_the_codes_of_aws(api):
     assert code_of(sagemaker.stop_training_job, TrainingJobName="none") == missing
     assert code_of(sagemaker.delete_training_job, TrainingJobName="none")[0] == "ResourceNotFound"
     name = api.start("print(1)")
+    arn = sagemaker.describe_training_job(TrainingJobName=name)["TrainingJobArn"]
     code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", name=name))
-    assert (code, "unique" in message) == ("ResourceInUse", True)
-    code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", RoleArn="nobody-at-all-in-iam"))
-    assert (code, "RoleArn" in message) == ("ValidationException", True)
+    assert code == "ResourceInUse"
+    assert message.startswith("Training job names must be unique within an AWS account and region, and a training job")
+    assert message.endswith(f" with this name already exists ({arn})")
     code, message = code_of(sagemaker.list_models)
     assert (code, "SageMaker.ListModels" in message) == ("UnknownOperationException", True)
+
+
+def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api):
+    unchecked = api.client("sagemaker", config=Config(parameter_validation=False))
+    failed = "failed to satisfy constraint: Member must"
+    code, message = code_of(unchecked.create_training_job, **api.request("print(1)", name="a_b", RoleArn="nobody"))
+    assert code == "ValidationException"
+    assert message.startswith(
+        f"3 validation errors detected: Value 'a_b' at 'trainingJobName' {failed} satisfy regular expression pattern: "
+        f"[a-zA-Z0-9](-*[a-zA-Z0-9]){{0,62}}; Value 'nobody' at 'roleArn' {failed} have length greater than or equal to 20; "
+    )
+    code, message = code_of(unchecked.stop_training_job)
+    assert message == f"1 validation error detected: Value null at 'trainingJobName' {failed} not be null"
+    code, message = code_of(unchecked.list_training_jobs, MaxResults=101, StatusEquals="Done")
+    assert f"Value '101' at 'maxResults' {failed} have value less than or equal to 100" in message
+    assert f"Value 'Done' at 'statusEquals' {failed} satisfy enum value set: [InProgress, Completed, " in message
+    code, message = code_of(unchecked.describe_training_job, TrainingJobName=1)
+    assert (code, message) == (
+        "SerializationException",
+        "NUMBER_VALUE cannot be converted to String: 'trainingJobName'",
+    )
 
 
 def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):

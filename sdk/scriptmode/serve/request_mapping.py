@@ -15,7 +15,9 @@ from scriptmode.core.request.service_model import shapes
 from scriptmode.core.request.tuning import with_resource_config
 from scriptmode.core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
 from scriptmode.core.text.messages import suggest_similar
+from scriptmode.data import file_uris
 from scriptmode.errors import invalid
+from scriptmode.platforms.local.validation import FILE_URI_FIELDS, INSTANCE_TYPE_FIELDS
 from scriptmode.serve.aws_json import validation_error
 
 if TYPE_CHECKING:
@@ -70,6 +72,15 @@ def require_hosts(hosts: object, name: str) -> None:
         raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
 
 
+def is_extension(table: HostTable, field: str, value: object) -> bool:
+    """Return whether a field of a training job's request has a value that this server accepts beside the service's."""
+    if not isinstance(value, str) or field not in (*FILE_URI_FIELDS, *INSTANCE_TYPE_FIELDS):
+        return False
+    if field in FILE_URI_FIELDS:
+        return file_uris.is_file(value)
+    return instance_kind(value).is_local or any(_matching(table.instance_types, value))
+
+
 @dataclass(frozen=True)
 class MappedRequest:
     """A request for the local platform; ``failure`` is why its job cannot run, "" if it can."""
@@ -87,7 +98,7 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     table has.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(request))
-    refuse_own_tags(changed.get("Tags"))
+    check_tags(changed.get("Tags"))
     _refuse_unknown_types(changed, table)
     asked: dict[str, str] = {}
     parts = list(_resource_parts(changed))
@@ -159,11 +170,15 @@ def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if not key.startswith(PREFIX)}
 
 
-def refuse_own_tags(tags: object) -> None:
-    """Raise `ApiError` for tags of a request whose keys belong to the server."""
-    for tag in tags if isinstance(tags, list) else ():
-        if isinstance(tag, dict) and str(tag.get("Key", "")).startswith(PREFIX):
-            raise validation_error(f"The tag key '{tag['Key']}' is reserved: keys cannot begin with '{PREFIX}'.")
+def check_tags(tags: object) -> None:
+    """Raise `ApiError` for tags whose keys are reserved, for AWS or for the server, or occur twice."""
+    keys = [str(tag.get("Key", "")) for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    for key in keys:
+        prefix = next((each for each in ("aws:", PREFIX) if key.lower().startswith(each)), "")
+        if prefix:
+            raise validation_error(f"The tag key '{key}' is reserved: keys cannot begin with '{prefix}'.")
+    if len(keys) > len(set(keys)):
+        raise validation_error("Duplicate tag key")
 
 
 def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:

@@ -14,7 +14,7 @@ from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
-from scriptmode.serve.request_mapping import refuse_own_tags, without_own_tags
+from scriptmode.serve.request_mapping import check_tags, without_own_tags
 from scriptmode.serve.training_jobs import translated_errors, validate
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class TagOperations:
 
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
-        refuse_own_tags(arguments["Tags"])
+        check_tags(arguments["Tags"])
         added = {tag["Key"]: tag["Value"] for tag in arguments["Tags"]}
         return {"Tags": _tag_list(self._change(arguments["ResourceArn"], lambda before: {**before, **added}))}
 

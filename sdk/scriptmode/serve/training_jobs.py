@@ -6,10 +6,10 @@ import json
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request import service_model
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
@@ -24,7 +24,7 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode.serve import paging, request_mapping
+from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
+#: Of the operations on all jobs.
+validate = request_errors.validate
 _KIND, _NAME = "TrainingJob", "TrainingJobName"
 _SUMMARY = (
     "TrainingJobName",
@@ -51,6 +53,10 @@ _SUMMARY = (
 _UPDATES = "update.json"
 _UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
 _UPDATING = threading.Lock()
+_NOT_NEW = (
+    "Training job names must be unique within an AWS account and region, "
+    "and a training job with this name already exists ({arn})"
+)
 SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
@@ -93,7 +99,9 @@ class TrainingJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
         check_file_uris(request, self._allowed)
+        request_errors.check_training_job(request)
         return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
 
     def rerun(self, name: str) -> str:
@@ -120,7 +128,11 @@ class TrainingJobs:
             # Two calls must not find the same room for a job.
             with self._lock if self._max_jobs else nullcontext():
                 self._require_room()
-                return platform.create(mapped.request, failure=mapped.failure)
+                try:
+                    return platform.create(mapped.request, failure=mapped.failure)
+                except JobExistsError as error:
+                    text = _NOT_NEW.format(arn=platform.describe(mapped.request[_NAME]).arn)
+                    raise ApiError("ResourceInUse", text) from error
 
     def _require_room(self) -> None:
         if not self._max_jobs:
@@ -218,13 +230,6 @@ def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping
             changed[_RULES] = arguments[_RULES]
         folder.mkdir(mode=0o700, exist_ok=True)
         replace_file(folder / _UPDATES, json.dumps(changed).encode())
-
-
-def validate(shape: str, arguments: Mapping[str, Any]) -> None:
-    """Raise `ApiError` for arguments that the service's model does not accept."""
-    found = service_model.problems(arguments, lambda _field, _value: False, shape)
-    if found:
-        raise validation_error(f"{len(found)} validation error(s) detected: {'; '.join(map(str, found))}")
 
 
 def _resource_not_found() -> ApiError:
