@@ -1,17 +1,22 @@
 """SageMaker's operations on training jobs, called by boto3. Every answer is checked against botocore's model."""
 
+import json
 import time
 import urllib.request
 
+import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from fakes.local_jobs import ENDED
+from fakes.output_shapes import check_answers
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
 pytestmark = pytest.mark.slow
 
+LOGS = "/aws/sagemaker/TrainingJobs"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
@@ -252,3 +257,60 @@ def test_an_instance_type_stands_for_nodes_of_slurm(tmp_path):
             assert api.wait(name)["TrainingJobStatus"] == "Stopped"
     finally:
         fake.close()
+
+
+def test_a_job_is_in_the_region_of_its_client(api):
+    ireland = check_answers(
+        boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    )
+    request = api.request("import os; print(os.environ['AWS_REGION'])")
+    job = {"TrainingJobName": request["TrainingJobName"]}
+    arn = ireland.create_training_job(**request)["TrainingJobArn"]
+    assert arn == f"arn:aws:sagemaker:eu-west-1:000000000000:training-job/{request['TrainingJobName']}"
+    ended = until(lambda: (found := ireland.describe_training_job(**job))["TrainingJobStatus"] in ENDED and found)
+    assert (ended["TrainingJobStatus"], ended["TrainingJobArn"]) == ("Completed", arn)
+    events = api.logs.filter_log_events(logGroupName=LOGS, logStreamNamePrefix=request["TrainingJobName"])["events"]
+    assert "eu-west-1" in [each["message"] for each in events]
+    assert [each["TrainingJobArn"] for each in ireland.list_training_jobs()["TrainingJobSummaries"]] == [arn]
+    assert ireland.list_tags(ResourceArn=arn)["Tags"] == []
+    listed = api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"]
+    missing = ("ValidationException", "Requested resource not found.")
+    assert listed == []
+    assert code_of(api.sagemaker.describe_training_job, **job) == missing
+    assert code_of(api.sagemaker.stop_training_job, **job) == missing
+    assert code_of(api.sagemaker.update_training_job, **job)[0] == "ResourceNotFound"
+    assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceNotFound"
+    unsigned = urllib.request.Request(
+        api.server.url, json.dumps(job).encode(), {"X-Amz-Target": "SageMaker.DescribeTrainingJob"}, method="POST"
+    )
+    with urllib.request.urlopen(unsigned, timeout=600) as answer:
+        assert json.load(answer)["TrainingJobArn"] == arn
+    ireland.delete_training_job(**job)
+    api.names.remove(request["TrainingJobName"])
+
+
+def test_the_training_jobs_of_a_tuning_job_are_in_the_region_of_its_client(api):
+    ireland = boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    training = api.request("print('loss=0.5')")
+    name = {"HyperParameterTuningJobName": f"tune-{time.time_ns() % 10**12}"}
+    metrics = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    ireland.create_hyper_parameter_tuning_job(
+        **name,
+        HyperParameterTuningJobConfig={
+            "Strategy": "Grid",
+            "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["1"]}]},
+        },
+        TrainingJobDefinition={
+            "AlgorithmSpecification": {**training["AlgorithmSpecification"], "MetricDefinitions": metrics},
+            "StaticHyperParameters": training["HyperParameters"],
+            **{part: training[part] for part in ("RoleArn", "OutputDataConfig", "StoppingCondition", "ResourceConfig")},
+        },
+    )
+    api.names.remove(training["TrainingJobName"])
+    until(lambda: ireland.describe_hyper_parameter_tuning_job(**name)["HyperParameterTuningJobStatus"] in ENDED)
+    (job,) = ireland.list_training_jobs_for_hyper_parameter_tuning_job(**name)["TrainingJobSummaries"]
+    found = ireland.describe_training_job(TrainingJobName=job["TrainingJobName"])
+    assert found["TrainingJobArn"] == job["TrainingJobArn"]
+    assert found["TrainingJobArn"].startswith("arn:aws:sagemaker:eu-west-1:")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
+from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
@@ -31,6 +32,7 @@ from scriptmode.serve.aws_json import ApiError, not_found_error, validation_erro
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
 
@@ -110,7 +112,9 @@ class TrainingJobs:
         The request may name what the job's own request named.
         """
         with translated_errors():
-            description = self._platform.describe(name)
+            description = self._find(name)
+            # The new job is in the same Region.
+            CLIENT_REGION.set(_region(description.arn))
             tags = self._platform.tags(description)
             described = request_mapping.to_described(description.response, tags)
             request = rerun_request(described, request_mapping.without_own_tags(tags), RerunChanges())
@@ -148,7 +152,7 @@ class TrainingJobs:
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            description = self._platform.describe(arguments["TrainingJobName"])
+            description = self._find(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(_read_updates(self._platform.server_folder(found[_NAME])))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
@@ -161,7 +165,9 @@ class TrainingJobs:
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsRequest", arguments)
         with translated_errors():
-            jobs = [job for job in self._platform.list() if job["TrainingJobArn"]]
+            jobs = [
+                job for job in self._platform.list() if job["TrainingJobArn"] and _is_in_region(job["TrainingJobArn"])
+            ]
         if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
             jobs = []
         rows = paging.select(jobs, arguments, _KIND)
@@ -180,10 +186,17 @@ class TrainingJobs:
             self._platform.stop(name)
         return {}
 
+    def _find(self, name: str) -> JobDescription:
+        """Return the description of a job; raise `JobNotFoundError` also for one outside of the client's Region."""
+        description = self._platform.describe(name)
+        if not _is_in_region(description.arn):
+            raise JobNotFoundError(f"there is no training job {name!r} in this Region")
+        return description
+
     def _status(self, name: str) -> str:
         """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
         try:
-            return str(self._platform.describe(name).status)
+            return str(self._find(name).status)
         except UnreadableJobError as error:
             return "InProgress" if error.is_running else UNREADABLE
 
@@ -191,7 +204,7 @@ class TrainingJobs:
         validate("UpdateTrainingJobRequest", arguments)
         name = arguments[_NAME]
         with translated_errors(_resource_not_found):
-            description = self._platform.describe(name)
+            description = self._find(name)
             if "ResourceConfig" in arguments:
                 raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
             status = description.status
@@ -209,6 +222,15 @@ class TrainingJobs:
                 raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
             self._platform.delete(name)
         return {}
+
+
+def _region(arn: str) -> str:
+    return arn.split(":")[3]
+
+
+def _is_in_region(arn: str) -> bool:
+    """Return whether a job is in the Region for which the request is signed, if it is signed for one."""
+    return CLIENT_REGION.get() in ("", _region(arn))
 
 
 def _read_updates(folder: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -27,6 +28,10 @@ LOCAL_ACCOUNT = "000000000000"
 LOCAL_REGION = "us-east-1"
 LOCAL_ROLE = "scriptmode-local"
 LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
+#: The variable with the Region of the client for whom a server started an agent, which creates jobs itself.
+REGION_VARIABLE = "SCRIPTMODE_CLIENT_REGION"
+#: The Region of the client for whom a server creates jobs; "" outside of its calls.
+CLIENT_REGION: ContextVar[str] = ContextVar("CLIENT_REGION", default="")
 
 
 _HOSTS = "scriptmode.platforms.local.hosts"

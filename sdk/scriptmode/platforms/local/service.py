@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE, REGION_VARIABLE
 from scriptmode.data import file_uris
 from scriptmode.errors import (
     invalid,
@@ -99,7 +99,8 @@ class LocalPlatform(StoredJobs):
             parse_limits(container_limits, {})
         self._file_systems = parse_file_systems(file_systems, os.environ)
         super().__init__(JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute()))
-        self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or LOCAL_REGION
+        variables = (REGION_VARIABLE, "AWS_DEFAULT_REGION", "AWS_REGION")
+        self._region = next(filter(None, map(os.environ.get, variables)), LOCAL_REGION)
         python = None if python is None else os.fspath(python)
         #: The request that was validated last.
         self._checked: ValidatedRequest | None = None
@@ -108,8 +109,8 @@ class LocalPlatform(StoredJobs):
 
     @property
     def region(self) -> str:
-        """The Region that the hosts are told to be in: that of boto3's variables, else us-east-1."""
-        return self._region
+        """The Region that the hosts are told to be in: that of a server's client or boto3's variables, or us-east-1."""
+        return CLIENT_REGION.get() or self._region
 
     @property
     def python(self) -> str:
@@ -285,11 +286,11 @@ class LocalPlatform(StoredJobs):
         """Return the part of a job that does not change after its creation."""
         return Job(
             request,
-            f"arn:aws:sagemaker:{self._region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
-            self._region,
+            f"arn:aws:sagemaker:{self.region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
+            self.region,
             interpreter.find_interpreter(self._settings.python),
             self._stop_grace,
             self._file_systems,
-            find_engine(request.resources.host_kind).settings(self._settings),
+            find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
             self._queue,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.hosts import CLIENT_REGION, REGION_VARIABLE
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentControl, AgentLocation, Presence
@@ -72,6 +74,7 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
     Its first process ends when the agent is ready, so none of its processes is a child of this one afterwards.
     """
     argv = (sys.executable, "-m", module, str(folder), str(lock))
+    region = CLIENT_REGION.get()
     try:
         with regular_files.open_to_append(log) as out:
             process = subprocess.Popen(
@@ -82,6 +85,7 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
                 stderr=out,
                 start_new_session=True,
                 pass_fds=(lock,),
+                env={**os.environ, REGION_VARIABLE: region} if region else None,
             )
         try:
             if code := process.wait(_START_SECONDS):
