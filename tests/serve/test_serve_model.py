@@ -225,6 +225,11 @@ def test_an_error_has_no_value_that_may_be_secret(app):
     assert "hunter2" not in error
 
 
+def test_a_text_that_no_encoding_has_is_refused(app):
+    assert answer(app, base_request(Environment={"a": "\ud83d\ude00"})) == ""
+    assert "surrogates not allowed" in answer(app, base_request(Environment={"a": "\ud800"}))
+
+
 def test_the_longest_times_are_accepted(app):
     longest = {"ResourceConfig.KeepAlivePeriodInSeconds": 21_600, "StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400}
     assert answer(app, base_request(**longest)) == ""
