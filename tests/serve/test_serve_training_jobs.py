@@ -45,6 +45,18 @@ def test_the_reason_of_a_failure_has_no_word_of_the_text_hidden(api):
     assert "no ~/.local/share/scriptmode/jobs" in found["FailureReason"]
 
 
+def test_checkpoints_of_a_directory_that_the_request_names_are_kept(api):
+    script = """
+        import os, pathlib
+        folder = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent / "state" / "mine"
+        (folder / "step").write_text("7")
+    """
+    place = {"S3Uri": f"file://{api.folder}/checkpoints", "LocalPath": "/opt/ml/state/mine"}
+    found = api.run(script, CheckpointConfig=place)
+    assert (found["TrainingJobStatus"], found["CheckpointConfig"]) == ("Completed", place), found.get("FailureReason")
+    assert (api.folder / "checkpoints" / "step").read_text() == "7"
+
+
 def test_instance_groups_keep_their_types(api):
     groups = [
         {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},
