@@ -290,6 +290,7 @@ def test_a_job_is_in_the_region_of_its_client(api):
     assert listed == []
     assert code_of(api.sagemaker.describe_training_job, **job) == missing
     assert code_of(api.sagemaker.stop_training_job, **job) == missing
+    assert code_of(api.sagemaker.list_tags, ResourceArn=arn) == missing
     assert code_of(api.sagemaker.update_training_job, **job)[0] == "ResourceNotFound"
     assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceNotFound"
     unsigned = urllib.request.Request(

@@ -166,7 +166,7 @@ class TrainingJobs:
         validate("ListTrainingJobsRequest", arguments)
         with translated_errors():
             jobs = [
-                job for job in self._platform.list() if job["TrainingJobArn"] and _is_in_region(job["TrainingJobArn"])
+                job for job in self._platform.list() if job["TrainingJobArn"] and is_in_region(job["TrainingJobArn"])
             ]
         if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
             jobs = []
@@ -189,7 +189,7 @@ class TrainingJobs:
     def _find(self, name: str) -> JobDescription:
         """Return the description of a job; raise `JobNotFoundError` also for one outside of the client's Region."""
         description = self._platform.describe(name)
-        if not _is_in_region(description.arn):
+        if not is_in_region(description.arn):
             raise JobNotFoundError(f"there is no training job {name!r} in this Region")
         return description
 
@@ -228,7 +228,7 @@ def _region(arn: str) -> str:
     return arn.split(":")[3]
 
 
-def _is_in_region(arn: str) -> bool:
+def is_in_region(arn: str) -> bool:
     """Return whether a job is in the Region for which the request is signed, if it is signed for one."""
     return CLIENT_REGION.get() in ("", _region(arn))
 
