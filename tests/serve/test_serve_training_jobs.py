@@ -14,6 +14,8 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.platforms.local import LocalPlatform
+
 pytestmark = pytest.mark.slow
 
 LOGS = "/aws/sagemaker/TrainingJobs"
@@ -293,6 +295,7 @@ def test_a_job_is_in_the_region_of_its_client(api):
     assert code_of(api.sagemaker.list_tags, ResourceArn=arn) == missing
     assert code_of(api.sagemaker.update_training_job, **job)[0] == "ResourceNotFound"
     assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceNotFound"
+    assert arn in [row["TrainingJobArn"] for row in LocalPlatform(data_dir=api.server.data_dir).list()]
     unsigned = urllib.request.Request(
         api.server.url, json.dumps(job).encode(), {"X-Amz-Target": "SageMaker.DescribeTrainingJob"}, method="POST"
     )
