@@ -37,8 +37,6 @@ ADAPTATIONS = (
         'resp["OutputDataConfig"] == {"KmsKeyId": "", **output_data_config}',
     ),
     (r"    resp = job.save\(\)", "    resp = ended(job.save())"),
-    # The server has one Region.
-    ("us-east-2", "us-east-1"),
     (r"import boto3\n", "import boto3\nfrom moto_plugin import METRICS, PROGRAM, ended\n"),
 )
 

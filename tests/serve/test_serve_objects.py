@@ -59,6 +59,21 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
 
 
+def test_the_encryption_that_a_client_asked_for_is_described(tmp_path):
+    with serving(tmp_path) as api:
+        s3 = api.client("s3")
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="plain", Body=b"1")
+        assert "ServerSideEncryption" not in s3.head_object(Bucket="data", Key="plain")
+        encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/mine"}
+        answers = [s3.put_object(Bucket="data", Key="a", Body=b"1", Metadata={"who": "me"}, **encryption)]
+        s3.upload_fileobj(io.BytesIO(os.urandom(9 * 1024 * 1024)), "data", "large", ExtraArgs=encryption)
+        answers += [s3.head_object(Bucket="data", Key=key) for key in ("a", "large")]
+        answers.append(s3.get_object(Bucket="data", Key="a"))
+        assert [{name: answer.get(name) for name in encryption} for answer in answers] == [encryption] * 4
+        assert answers[1]["Metadata"] == {"who": "me"}
+
+
 def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
     folder, temporary = tmp_path / ("longer than the path of a socket may be " * 3), tmp_path / "temporary"
     folder.mkdir()

@@ -1,21 +1,28 @@
 """SageMaker's operations on training jobs, called by boto3. Every answer is checked against botocore's model."""
 
+import json
 import os
 import subprocess
 import sys
 import time
 import urllib.request
 
+import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from fakes.command_line import PROGRAM
+from fakes.local_jobs import ENDED
+from fakes.output_shapes import check_answers
 from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.platforms.local import LocalPlatform
+
 pytestmark = pytest.mark.slow
 
+LOGS = "/aws/sagemaker/TrainingJobs"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
@@ -44,6 +51,18 @@ def test_the_reason_of_a_failure_has_no_word_of_the_text_hidden(api):
     assert "no ~/.local/share/scriptmode/jobs" in found["FailureReason"]
 
 
+def test_checkpoints_of_a_directory_that_the_request_names_are_kept(api):
+    script = """
+        import os, pathlib
+        folder = pathlib.Path(os.environ["SM_MODEL_DIR"]).parent / "state" / "mine"
+        (folder / "step").write_text("7")
+    """
+    place = {"S3Uri": f"file://{api.folder}/checkpoints", "LocalPath": "/opt/ml/state/mine"}
+    found = api.run(script, CheckpointConfig=place)
+    assert (found["TrainingJobStatus"], found["CheckpointConfig"]) == ("Completed", place), found.get("FailureReason")
+    assert (api.folder / "checkpoints" / "step").read_text() == "7"
+
+
 def test_instance_groups_keep_their_types(api):
     groups = [
         {"InstanceGroupName": "a", "InstanceType": "ml.c5.xlarge", "InstanceCount": 1},
@@ -68,12 +87,34 @@ def test_errors_have_the_codes_of_aws(api):
     assert code_of(sagemaker.stop_training_job, TrainingJobName="none") == missing
     assert code_of(sagemaker.delete_training_job, TrainingJobName="none")[0] == "ResourceNotFound"
     name = api.start("print(1)")
+    arn = sagemaker.describe_training_job(TrainingJobName=name)["TrainingJobArn"]
     code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", name=name))
-    assert (code, "unique" in message) == ("ResourceInUse", True)
-    code, message = code_of(sagemaker.create_training_job, **api.request("print(1)", RoleArn="nobody-at-all-in-iam"))
-    assert (code, "RoleArn" in message) == ("ValidationException", True)
+    assert code == "ResourceInUse"
+    assert message.startswith("Training job names must be unique within an AWS account and region, and a training job")
+    assert message.endswith(f" with this name already exists ({arn})")
     code, message = code_of(sagemaker.list_models)
     assert (code, "SageMaker.ListModels" in message) == ("UnknownOperationException", True)
+
+
+def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api):
+    unchecked = api.client("sagemaker", config=Config(parameter_validation=False))
+    failed = "failed to satisfy constraint: Member must"
+    code, message = code_of(unchecked.create_training_job, **api.request("print(1)", name="a_b", RoleArn="nobody"))
+    assert code == "ValidationException"
+    assert message.startswith(
+        f"3 validation errors detected: Value 'a_b' at 'trainingJobName' {failed} satisfy regular expression pattern: "
+        f"[a-zA-Z0-9](-*[a-zA-Z0-9]){{0,62}}; Value 'nobody' at 'roleArn' {failed} have length greater than or equal to 20; "
+    )
+    code, message = code_of(unchecked.stop_training_job)
+    assert message == f"1 validation error detected: Value null at 'trainingJobName' {failed} not be null"
+    code, message = code_of(unchecked.list_training_jobs, MaxResults=101, StatusEquals="Done")
+    assert f"Value '101' at 'maxResults' {failed} have value less than or equal to 100" in message
+    assert f"Value 'Done' at 'statusEquals' {failed} satisfy enum value set: [InProgress, Completed, " in message
+    code, message = code_of(unchecked.describe_training_job, TrainingJobName=1)
+    assert (code, message) == (
+        "SerializationException",
+        "NUMBER_VALUE cannot be converted to String: 'trainingJobName'",
+    )
 
 
 def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):
@@ -289,3 +330,62 @@ def test_the_printed_command_is_all_that_a_client_without_settings_needs(tmp_pat
             assert done.stdout == "[]\n", done.stderr
         finally:
             server.terminate()
+
+
+def test_a_job_is_in_the_region_of_its_client(api):
+    ireland = check_answers(
+        boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    )
+    request = api.request("import os; print(os.environ['AWS_REGION'])")
+    job = {"TrainingJobName": request["TrainingJobName"]}
+    arn = ireland.create_training_job(**request)["TrainingJobArn"]
+    assert arn == f"arn:aws:sagemaker:eu-west-1:000000000000:training-job/{request['TrainingJobName']}"
+    ended = until(lambda: (found := ireland.describe_training_job(**job))["TrainingJobStatus"] in ENDED and found)
+    assert (ended["TrainingJobStatus"], ended["TrainingJobArn"]) == ("Completed", arn)
+    events = api.logs.filter_log_events(logGroupName=LOGS, logStreamNamePrefix=request["TrainingJobName"])["events"]
+    assert "eu-west-1" in [each["message"] for each in events]
+    assert [each["TrainingJobArn"] for each in ireland.list_training_jobs()["TrainingJobSummaries"]] == [arn]
+    assert ireland.list_tags(ResourceArn=arn)["Tags"] == []
+    listed = api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"]
+    missing = ("ValidationException", "Requested resource not found.")
+    assert listed == []
+    assert code_of(api.sagemaker.describe_training_job, **job) == missing
+    assert code_of(api.sagemaker.stop_training_job, **job) == missing
+    assert code_of(api.sagemaker.list_tags, ResourceArn=arn) == missing
+    assert code_of(api.sagemaker.update_training_job, **job)[0] == "ResourceNotFound"
+    assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceNotFound"
+    assert arn in [row["TrainingJobArn"] for row in LocalPlatform(data_dir=api.server.data_dir).list()]
+    unsigned = urllib.request.Request(
+        api.server.url, json.dumps(job).encode(), {"X-Amz-Target": "SageMaker.DescribeTrainingJob"}, method="POST"
+    )
+    with urllib.request.urlopen(unsigned, timeout=600) as answer:
+        assert json.load(answer)["TrainingJobArn"] == arn
+    ireland.delete_training_job(**job)
+    api.names.remove(request["TrainingJobName"])
+
+
+def test_the_training_jobs_of_a_tuning_job_are_in_the_region_of_its_client(api):
+    ireland = boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    training = api.request("print('loss=0.5')")
+    name = {"HyperParameterTuningJobName": f"tune-{time.time_ns() % 10**12}"}
+    metrics = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    ireland.create_hyper_parameter_tuning_job(
+        **name,
+        HyperParameterTuningJobConfig={
+            "Strategy": "Grid",
+            "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["1"]}]},
+        },
+        TrainingJobDefinition={
+            "AlgorithmSpecification": {**training["AlgorithmSpecification"], "MetricDefinitions": metrics},
+            "StaticHyperParameters": training["HyperParameters"],
+            **{part: training[part] for part in ("RoleArn", "OutputDataConfig", "StoppingCondition", "ResourceConfig")},
+        },
+    )
+    api.names.remove(training["TrainingJobName"])
+    until(lambda: ireland.describe_hyper_parameter_tuning_job(**name)["HyperParameterTuningJobStatus"] in ENDED)
+    (job,) = ireland.list_training_jobs_for_hyper_parameter_tuning_job(**name)["TrainingJobSummaries"]
+    found = ireland.describe_training_job(TrainingJobName=job["TrainingJobName"])
+    assert found["TrainingJobArn"] == job["TrainingJobArn"]
+    assert found["TrainingJobArn"].startswith("arn:aws:sagemaker:eu-west-1:")

@@ -7,10 +7,12 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.page import is_for_page, respond_with_page
+from scriptmode.serve.signatures import client_region
 from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Application:
                 return respond_with_page(start_response)
             self.guard.check(environ)
             if service in self.services:
+                CLIENT_REGION.set(client_region(environ))
                 return respond(start_response, self._call(service, operation, environ))
             return self.others(environ, _sandboxed(start_response))
         except NotServedError:

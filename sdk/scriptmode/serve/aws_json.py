@@ -37,6 +37,9 @@ def parse_request(body: bytes) -> dict[str, Any]:
     """Parse the body of a request; raise `ApiError` for anything but a JSON object."""
     try:
         content = json.loads(body or b"{}", parse_constant=_refuse_constant)
+        if b"\\u" in body:
+            # A text with half of a surrogate pair has no encoding: a job's record could not be read again.
+            json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ApiError("SerializationException", f"The body is not a JSON object: {error}") from error
     if not isinstance(content, dict):

@@ -101,7 +101,7 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     table has.
     """
     changed: dict[str, Any] = copy.deepcopy(dict(request))
-    refuse_own_tags(changed.get("Tags"))
+    check_tags(changed.get("Tags"))
     _refuse_unknown_types(changed, table)
     asked: dict[str, str] = {}
     parts = list(_resource_parts(changed))
@@ -120,7 +120,7 @@ def to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
 
 def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedRequest:
     """Return the valid request of a tuning job whose training jobs the local platform runs; as `to_local`."""
-    refuse_own_tags(request.get("Tags"))
+    check_tags(request.get("Tags"))
     tuning_job = {"Key": _TUNING_JOB, "Value": request["HyperParameterTuningJobName"]}
     mapped: dict[str, MappedRequest] = {}
 
@@ -189,11 +189,15 @@ def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if not key.startswith(PREFIX)}
 
 
-def refuse_own_tags(tags: object) -> None:
-    """Raise `ApiError` for tags of a request whose keys belong to the server."""
-    for tag in tags if isinstance(tags, list) else ():
-        if isinstance(tag, dict) and str(tag.get("Key", "")).startswith(PREFIX):
-            raise validation_error(f"The tag key '{tag['Key']}' is reserved: keys cannot begin with '{PREFIX}'.")
+def check_tags(tags: object) -> None:
+    """Raise `ApiError` for tags whose keys are reserved, for AWS or for the server, or occur twice."""
+    keys = [str(tag.get("Key", "")) for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    for key in keys:
+        prefix = next((each for each in ("aws:", PREFIX) if key.lower().startswith(each)), "")
+        if prefix:
+            raise validation_error(f"The tag key '{key}' is reserved: keys cannot begin with '{prefix}'.")
+    if len(keys) > len(set(keys)):
+        raise validation_error("Duplicate tag key")
 
 
 def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:

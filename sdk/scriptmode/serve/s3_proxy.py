@@ -32,6 +32,8 @@ _SIGNED_URL = frozenset(
     }
 )
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
+#: The beginning of the metadata that has the headers which are recorded.
+_METADATA = "x-amz-meta-scriptmode-"
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
@@ -46,7 +48,7 @@ class S3Proxy:
     Args:
         url: The URL of the server.
         wait_until_ready: Called before the first request; raises an error of scriptmode.
-        without: Headers that the server is not sent.
+        recorded: Headers that the server does not know: they are sent as metadata, and are in answers about the object.
         key: The server's key, with which requests are signed in place of the client's; its caller has checked those.
     """
 
@@ -55,7 +57,7 @@ class S3Proxy:
         url: str,
         wait_until_ready: Callable[[], None] = lambda: None,
         *,
-        without: frozenset[str] = frozenset(),
+        recorded: frozenset[str] = frozenset(),
         key: AccessKey | None = None,
     ) -> None:
         parts = urlsplit(url)
@@ -66,7 +68,7 @@ class S3Proxy:
         self._is_tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._wait_until_ready = wait_until_ready
-        self._without = _OF_CONNECTION | without
+        self._recorded = recorded
         self._key = key
         self._is_ready = False
 
@@ -88,12 +90,24 @@ class S3Proxy:
         except _BodyError as error:
             connection.close()
             return _refuse(start_response, "IncompleteBody", str(error), 400)
-        headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
-        start_response(f"{answer.status} {answer.reason or 'OK'}", headers)
+        start_response(f"{answer.status} {answer.reason or 'OK'}", self._answer_headers(environ, answer))
         return _body(connection, answer)
 
+    def _answer_headers(self, environ: Environ, answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
+        found = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
+        found = [
+            (name[len(_METADATA) :] if name.lower().startswith(_METADATA) else name, value) for name, value in found
+        ]
+        if environ["REQUEST_METHOD"] in ("PUT", "POST") and answer.status == http.HTTPStatus.OK:
+            found += [(name, value) for name, value in request_headers(environ).items() if name in self._recorded]
+        return found
+
     def _send(self, connection: http.client.HTTPConnection, environ: Environ) -> None:
-        headers = {name: value for name, value in request_headers(environ).items() if name not in self._without}
+        headers = {
+            _METADATA + name if name in self._recorded else name: value
+            for name, value in request_headers(environ).items()
+            if name not in _OF_CONNECTION
+        }
         if environ.get("CONTENT_TYPE"):
             headers["content-type"] = environ["CONTENT_TYPE"]
         size, body = environ.get("CONTENT_LENGTH"), iter(partial(environ["wsgi.input"].read, _CHUNK), b"")

@@ -24,6 +24,7 @@ _HEADER = re.compile(
     r"AWS4-HMAC-SHA256\s+Credential=(?P<key>[^/,]+)/\d{8}/(?P<region>[^/,]+)/(?P<service>[^/,]+)/aws4_request,\s*"
     r"SignedHeaders=(?P<headers>[^,]+),\s*Signature=(?P<signature>[0-9a-f]{64})"
 )
+_REGION = re.compile(r"[a-z0-9-]{1,40}")
 _TIME = "%Y%m%dT%H%M%SZ"
 #: Seconds by which the clock of a client may differ. (Signature Version 4, "Elements of an AWS API request signature")
 _LONGEST_SKEW = 300
@@ -85,6 +86,12 @@ def find_signature(environ: Environ, keys: Mapping[str, str]) -> _Signature:
     if found.key not in keys:
         raise ApiError("UnrecognizedClientException", "The security token included in the request is invalid.", 403)
     return found
+
+
+def client_region(environ: Environ) -> str:
+    """Return the Region for which a request is signed; "" for one that is not signed, or for all of them (``*``)."""
+    found = _parse(environ)
+    return found.region if found and _REGION.fullmatch(found.region) else ""
 
 
 def _require_signed_parts(environ: Environ, found: _Signature) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
+from scriptmode.errors import JobNotFoundError
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
-from scriptmode.serve.request_mapping import refuse_own_tags, without_own_tags
-from scriptmode.serve.training_jobs import translated_errors, validate
+from scriptmode.serve.request_mapping import check_tags, without_own_tags
+from scriptmode.serve.training_jobs import is_in_region, translated_errors, validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     #: Of jobs of one kind: what finds a job's folder, and the tags that it was created with.
     TaggedJobs = tuple[Callable[[str], Path], Callable[[str], Mapping[str, str]]]
 
-_FILE = "tags.json"
+_FILE, _TRAINING = "tags.json", "training-job"
 _ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:[0-9]{12}:([a-z-]+)/([a-zA-Z0-9-]{1,63})")
 #: The most tags of a resource (AddTags, API reference), and of a page if the call does not say (ListTags).
 _MOST, _TAGS_OF_PAGE = 50, 50
@@ -40,7 +41,7 @@ class TagOperations:
     def __init__(self, platform: LocalPlatform, tuning: LocalTuning) -> None:
         #: By the kind of job in an ARN.
         self._jobs: dict[str, TaggedJobs] = {
-            "training-job": (platform.server_folder, platform.tags_of),
+            _TRAINING: (platform.server_folder, platform.tags_of),
             "hyper-parameter-tuning-job": (tuning.server_folder, tuning.tags),
         }
         self._lock = threading.Lock()
@@ -52,7 +53,7 @@ class TagOperations:
 
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
-        refuse_own_tags(arguments["Tags"])
+        check_tags(arguments["Tags"])
         added = {tag["Key"]: tag["Value"] for tag in arguments["Tags"]}
         return {"Tags": _tag_list(self._change(arguments["ResourceArn"], lambda before: {**before, **added}))}
 
@@ -87,6 +88,8 @@ class TagOperations:
         found = _ARN.fullmatch(arn)
         if found is None or found[1] not in self._jobs:
             raise validation_error(f"'{arn}' is not the ARN of a {' or '.join(self._jobs)}.")
+        if found[1] == _TRAINING and not is_in_region(arn):
+            raise JobNotFoundError(f"there is no training job {found[2]!r} in this Region")
         return self._jobs[found[1]], found[2]
 
 

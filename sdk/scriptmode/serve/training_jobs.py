@@ -6,11 +6,12 @@ import json
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request import service_model
 from scriptmode.core.request.rerun import RerunChanges, rerun_request
+from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
@@ -24,18 +25,21 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode.serve import paging, request_mapping
+from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
+#: Of the operations on all jobs.
+validate = request_errors.validate
 _KIND, _NAME = "TrainingJob", "TrainingJobName"
 _SUMMARY = (
     "TrainingJobName",
@@ -51,6 +55,10 @@ _SUMMARY = (
 _UPDATES = "update.json"
 _UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
 _UPDATING = threading.Lock()
+_NOT_NEW = (
+    "Training job names must be unique within an AWS account and region, "
+    "and a training job with this name already exists ({arn})"
+)
 SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
@@ -93,7 +101,9 @@ class TrainingJobs:
         }
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
         check_file_uris(request, self._allowed)
+        request_errors.check_training_job(request)
         return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
 
     def rerun(self, name: str) -> str:
@@ -102,7 +112,9 @@ class TrainingJobs:
         The request may name what the job's own request named.
         """
         with translated_errors():
-            description = self._platform.describe(name)
+            description = self._find(name)
+            # The new job is in the same Region.
+            CLIENT_REGION.set(_region(description.arn))
             tags = self._platform.tags(description)
             described = request_mapping.to_described(description.response, tags)
             request = rerun_request(described, request_mapping.without_own_tags(tags), RerunChanges())
@@ -120,7 +132,11 @@ class TrainingJobs:
             # Two calls must not find the same room for a job.
             with self._lock if self._max_jobs else nullcontext():
                 self._require_room()
-                return platform.create(mapped.request, failure=mapped.failure)
+                try:
+                    return platform.create(mapped.request, failure=mapped.failure)
+                except JobExistsError as error:
+                    text = _NOT_NEW.format(arn=platform.describe(mapped.request[_NAME]).arn)
+                    raise ApiError("ResourceInUse", text) from error
 
     def _require_room(self) -> None:
         if not self._max_jobs:
@@ -136,7 +152,7 @@ class TrainingJobs:
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
         with translated_errors():
-            description = self._platform.describe(arguments["TrainingJobName"])
+            description = self._find(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(_read_updates(self._platform.server_folder(found[_NAME])))
         # The service describes a key that the request left out; the SageMaker SDK reads it.
@@ -149,7 +165,9 @@ class TrainingJobs:
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsRequest", arguments)
         with translated_errors():
-            jobs = [job for job in self._platform.list() if job["TrainingJobArn"]]
+            jobs = [
+                job for job in self._platform.list() if job["TrainingJobArn"] and is_in_region(job["TrainingJobArn"])
+            ]
         if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
             jobs = []
         rows = paging.select(jobs, arguments, _KIND)
@@ -168,10 +186,17 @@ class TrainingJobs:
             self._platform.stop(name)
         return {}
 
+    def _find(self, name: str) -> JobDescription:
+        """Return the description of a job; raise `JobNotFoundError` also for one outside of the client's Region."""
+        description = self._platform.describe(name)
+        if not is_in_region(description.arn):
+            raise JobNotFoundError(f"there is no training job {name!r} in this Region")
+        return description
+
     def _status(self, name: str) -> str:
         """Return the status of a job; `UNREADABLE` for one that ended and whose files are damaged."""
         try:
-            return str(self._platform.describe(name).status)
+            return str(self._find(name).status)
         except UnreadableJobError as error:
             return "InProgress" if error.is_running else UNREADABLE
 
@@ -179,7 +204,7 @@ class TrainingJobs:
         validate("UpdateTrainingJobRequest", arguments)
         name = arguments[_NAME]
         with translated_errors(_resource_not_found):
-            description = self._platform.describe(name)
+            description = self._find(name)
             if "ResourceConfig" in arguments:
                 raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
             status = description.status
@@ -197,6 +222,15 @@ class TrainingJobs:
                 raise ApiError("ResourceInUse", f"The training job is in status {status}. Stop it first.")
             self._platform.delete(name)
         return {}
+
+
+def _region(arn: str) -> str:
+    return arn.split(":")[3]
+
+
+def is_in_region(arn: str) -> bool:
+    """Return whether a job is in the Region for which the request is signed, if it is signed for one."""
+    return CLIENT_REGION.get() in ("", _region(arn))
 
 
 def _read_updates(folder: Path) -> dict[str, Any]:
@@ -218,15 +252,6 @@ def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping
             changed[_RULES] = arguments[_RULES]
         folder.mkdir(mode=0o700, exist_ok=True)
         replace_file(folder / _UPDATES, json.dumps(changed).encode())
-
-
-def validate(
-    shape: str, arguments: Mapping[str, Any], extension: Callable[[str, object], bool] = lambda _field, _value: False
-) -> None:
-    """Raise `ApiError` for arguments that neither the service's model nor ``extension`` accepts."""
-    found = service_model.problems(arguments, extension, shape)
-    if found:
-        raise validation_error(f"{len(found)} validation error(s) detected: {'; '.join(map(str, found))}")
 
 
 def _resource_not_found() -> ApiError:

@@ -52,10 +52,36 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "double": (int, float),
     "timestamp": (int, float),  # seconds since the epoch, as AWS's JSON has them
 }
+#: The largest numbers of the types; the smallest is less by one.
+_LARGEST = {"integer": 2**31 - 1, "long": 2**63 - 1}
+_UNITS = {"string": " characters", "list": " entries", "map": " entries"}
 #: Values of these maps may be secrets: a report says how long they are, not what they are.
-_UNSHOWN = ("HyperParameters.", "Environment.")
+SECRETS = frozenset({"HyperParameters", "StaticHyperParameters", "Environment"})
 _SHOWN = 80
 _SEE = "see CreateTrainingJob in Amazon SageMaker's API reference"
+
+
+class MapKey(NamedTuple):
+    """A key of a map, at the end of a path that leads to the key itself and not to its value."""
+
+    key: str
+
+
+class Violation(NamedTuple):
+    """A constraint of the model that a request does not meet.
+
+    Attributes:
+        path: The members, indices and keys that lead to the value; `MapKey` for a key.
+        constraint: ``type``, ``enum``, ``min``, ``max`` or ``pattern`` of the value, ``required`` for a member that is
+            missing, ``unknown`` for one that the model does not have.
+        value: The value; the structure for a member that is missing or unknown.
+        shape: The shape of ``value``.
+    """
+
+    path: tuple[str | int | MapKey, ...]
+    constraint: str
+    value: Any
+    shape: Mapping[str, Any]
 
 
 class _Rules(NamedTuple):
@@ -132,12 +158,22 @@ def _model_file() -> Path:
 def problems(
     request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
 ) -> list[Problem]:
-    """Return every problem for which the service would refuse a request, with its field, value and limit.
+    """Return every value for which the service would refuse a request, with its field and limit; see `violations`."""
+    found: dict[object, Violation] = {}
+    for violation in violations(request, extension, root):
+        found.setdefault(violation.path, violation)
+    return list(map(_problem, found.values()))
+
+
+def violations(
+    request: Mapping[str, Any], extension: Callable[[str, object], bool], root: str = REQUEST_SHAPE
+) -> Iterator[Violation]:
+    """Yield every constraint that a request does not meet.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
     would not take them. ``root`` is the request's shape.
     """
-    return list(_check("", root, request, _Rules(shapes(root), extension)))
+    return _check((), root, request, _Rules(shapes(root), extension))
 
 
 def raise_problems(why: str, found: Sequence[Problem]) -> None:
@@ -157,79 +193,115 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[Problem]:
+def limits(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits of a shape: ``max``, ``min`` and ``pattern``, as far as it has them."""
+    largest = _LARGEST.get(shape["type"])
+    found = {} if largest is None else {"max": largest, "min": -largest - 1}
+    return {**found, **{name: shape[name] for name in ("max", "min", "pattern") if name in shape}}
+
+
+def _check(path: tuple[str | int | MapKey, ...], name: str, value: Any, rules: _Rules) -> Iterator[Violation]:
     shape = rules.shapes[name]
     kind = shape["type"]
-    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-        given = "None" if value is None else _with_article(type(value).__name__)
-        yield _problem(path, f"{path or 'the request'} is {given}", f"it must be {_with_article(kind)}")
+    has_type = isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+    if not has_type:
+        yield Violation(path, "type", value, shape)
         return
-    if rules.extension(re.sub(r"\[\d+\]", "", path), value):
+    if rules.extension(_field(path), value):
         return
-    yield from _limits(path, shape, value)
-    for field, member, content in _members(path, shape, value):
-        yield from _check(field, member, content, rules)
+    yield from (Violation(path, constraint, value, shape) for constraint in _unmet_limits(shape, value))
+    for part, member, content in _members(shape, value):
+        yield from _check((*path, part), member, content, rules)
     if kind == "structure":
-        yield from _keys(path, shape, value)
+        yield from (Violation((*path, key), "unknown", value, shape) for key in value if key not in shape["members"])
+        missing = (key for key in shape.get("required", ()) if key not in value)
+        yield from (Violation((*path, key), "required", value, shape) for key in missing)
 
 
-def _problem(path: str, text: str, advice: str) -> Problem:
-    argument = argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path))
-    # A field of which the caller knows the argument alone.
-    named = argument in PLAIN_ARGUMENTS.values() and text.startswith(f"{path} ")
-    return Problem(f"{argument} ({path}){text[len(path) :]}" if named else text, advice, argument)
-
-
-def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str, object]]:
-    """Yield path, shape name and value of each member of ``value`` that the shape has."""
+def _members(shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str | int | MapKey, str, Any]]:
+    """Yield path part, shape name and value of each member of ``value`` that the shape has."""
     kind = shape["type"]
     if kind == "structure":
         for key, content in value.items():
             if key in shape["members"]:
-                yield f"{path}.{key}".lstrip("."), shape["members"][key]["shape"], content
+                yield key, shape["members"][key]["shape"], content
     elif kind == "list":
         for index, content in enumerate(value):
-            yield f"{path}[{index}]", shape["member"]["shape"], content
+            yield index, shape["member"]["shape"], content
     elif kind == "map":
         for key, content in value.items():
-            yield f"{path} (its key {key!r})", shape["key"]["shape"], key
-            yield f"{path}.{key}", shape["value"]["shape"], content
+            yield MapKey(key), shape["key"]["shape"], key
+            yield key, shape["value"]["shape"], content
 
 
-def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
-    where = path or "the request"
-    for key in value:
-        if key not in shape["members"]:
-            yield _problem(path, f"{where} has no field {key!r}", did_you_mean(str(key), shape["members"]) or _SEE)
-    for key in shape.get("required", ()):
-        if key not in value:
-            missing = f"{path}.{key}".lstrip(".")
-            argument = PLAIN_ARGUMENTS.get(missing, "")
-            yield _problem(missing, f"{where} lacks {key!r}", f"give {argument}" if argument else "")
+def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+    if "enum" in shape and value not in shape["enum"]:
+        yield "enum"
+        return
+    limit = limits(shape)
+    size = len(value) if shape["type"] in _UNITS else value
+    if "min" in limit and size < limit["min"]:
+        yield "min"
+    if "max" in limit and size > limit["max"]:
+        yield "max"
+    if "pattern" in limit and not compiled(limit["pattern"]).fullmatch(value):
+        yield "pattern"
 
 
-def _show(path: str, value: object) -> str:
-    if path.startswith(_UNSHOWN):
+def _field(path: tuple[str | int | MapKey, ...]) -> str:
+    """Return the members and keys of a path, without indices and without a key that it leads to."""
+    return ".".join(part for part in path if isinstance(part, str))
+
+
+def _text(path: tuple[str | int | MapKey, ...]) -> str:
+    if path and isinstance(path[-1], MapKey):
+        return f"{_text(path[:-1])} (its key {path[-1].key!r})"
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _problem(violation: Violation) -> Problem:
+    path, text = violation.path, _text(violation.path)
+    argument = argument_of(_field(path))
+    owner = _text(path[:-1]) or "the request"
+    if violation.constraint == "unknown":
+        advice = did_you_mean(str(path[-1]), violation.shape["members"]) or _SEE
+        return Problem(f"{owner} has no field {path[-1]!r}", advice, argument_of(_field(path[:-1])))
+    if violation.constraint == "required":
+        known = PLAIN_ARGUMENTS.get(text, "")
+        return Problem(f"{owner} lacks {path[-1]!r}", f"give {known}" if known else "", argument)
+    what, advice = _value_problem(violation)
+    # A field of which the caller knows the argument alone.
+    named = argument in PLAIN_ARGUMENTS.values()
+    return Problem(f"{argument} ({text}) {what}" if named else f"{text or 'the request'} {what}", advice, argument)
+
+
+def _value_problem(violation: Violation) -> tuple[str, str]:
+    """Return what a value is, and what it must be."""
+    path, constraint, value, shape = violation
+    kind = shape["type"]
+    if constraint == "type":
+        return (
+            f"is {'None' if value is None else _with_article(type(value).__name__)}",
+            f"it must be {_with_article(kind)}",
+        )
+    shown = f"is {_show(path, value)}"
+    if constraint == "enum":
+        return shown, did_you_mean(value, shape["enum"]) or _SEE
+    limit = limits(shape)[constraint]
+    if constraint == "pattern":
+        return shown, f"it must match {limit}"
+    unit = _UNITS.get(kind, "")
+    return (
+        f"has {len(value):,}{unit}" if unit else shown,
+        f"the {'least' if constraint == 'min' else 'most'} is {limit:,}{unit}",
+    )
+
+
+def _show(path: tuple[str | int | MapKey, ...], value: object) -> str:
+    if SECRETS.intersection(path[:-1]) and not isinstance(path[-1], MapKey):
         return f"a value of {len(str(value)):,} characters"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
-    shown = _show(path, value)
-    if "enum" in shape and value not in shape["enum"]:
-        yield _problem(path, f"{path} is {shown}", did_you_mean(value, shape["enum"]) or _SEE)
-        return
-    numeric = shape["type"] in ("integer", "long", "float", "double")
-    unit = {"string": " characters", "list": " entries", "map": " entries"}.get(shape["type"], "")
-    size = value if numeric else len(value) if unit else 0
-    subject = f"{path} is {shown}" if numeric else f"{path} has {size:,}{unit}"
-    if size < shape.get("min", size):
-        yield _problem(path, subject, f"the least is {shape['min']:,}{unit}")
-    elif size > shape.get("max", size):
-        yield _problem(path, subject, f"the most is {shape['max']:,}{unit}")
-    elif "pattern" in shape and not compiled(shape["pattern"]).fullmatch(value):
-        yield _problem(path, f"{path} is {shown}", f"it must match {shape['pattern']}")
 
 
 def _with_article(noun: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -27,6 +28,8 @@ LOCAL_ACCOUNT = "000000000000"
 LOCAL_REGION = "us-east-1"
 LOCAL_ROLE = "scriptmode-local"
 LOCAL_ROLE_ARN = f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{LOCAL_ROLE}"
+#: The Region of the client for whom a server, or the agent of a tuning job, creates jobs; "" elsewhere.
+CLIENT_REGION: ContextVar[str] = ContextVar("CLIENT_REGION", default="")
 
 
 _HOSTS = "scriptmode.platforms.local.hosts"

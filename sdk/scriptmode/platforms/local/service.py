@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode.data import file_uris
 from scriptmode.errors import (
     invalid,
@@ -108,8 +108,8 @@ class LocalPlatform(StoredJobs):
 
     @property
     def region(self) -> str:
-        """The Region that the hosts are told to be in: that of boto3's variables, else us-east-1."""
-        return self._region
+        """The Region that the hosts are told to be in: that of a server's client or boto3's variables, or us-east-1."""
+        return CLIENT_REGION.get() or self._region
 
     @property
     def python(self) -> str:
@@ -285,11 +285,11 @@ class LocalPlatform(StoredJobs):
         """Return the part of a job that does not change after its creation."""
         return Job(
             request,
-            f"arn:aws:sagemaker:{self._region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
-            self._region,
+            f"arn:aws:sagemaker:{self.region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
+            self.region,
             interpreter.find_interpreter(self._settings.python),
             self._stop_grace,
             self._file_systems,
-            find_engine(request.resources.host_kind).settings(self._settings),
+            find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
             self._queue,
         )

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.request import tuning
 from scriptmode.core.request.render import derived_model_dir
+from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.core.spec.service_values import COMPLETED, FAILED, STOPPED
 from scriptmode.core.text.messages import pluralize
@@ -116,6 +117,8 @@ class TuningAgent:
         self._trials = self._state.trials
         self._request = self._record.request
         self._config: dict[str, Any] = self._request["HyperParameterTuningJobConfig"]
+        # Its training jobs are in the same one.
+        CLIENT_REGION.set(self._record.arn.split(":")[3])
         self._platform = _create_platform(self._record.platform)
         self._jobs = JobStore(Path(self._record.platform["data_dir"]))
         self._identity = f"{self._record.arn} {self._state.created}"

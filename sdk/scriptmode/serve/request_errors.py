@@ -1,0 +1,173 @@
+"""Errors of requests that Amazon SageMaker refuses, by its model and by its documentation, in its words. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.request import service_model
+from scriptmode.core.request.service_model import SELECTED_HOSTS, MapKey
+from scriptmode.core.text.messages import did_you_mean
+from scriptmode.serve.aws_json import ApiError, validation_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from scriptmode.core.request.service_model import Violation
+
+_COLLECTIONS = ("structure", "list", "map")
+#: What AWS's parsers of JSON call values.
+_TOKENS = {"str": "STRING_VALUE", "int": "NUMBER_VALUE", "float": "DECIMAL_VALUE", "bool": "BOOLEAN_VALUE"}
+#: The most characters of a value in an error.
+_LONGEST = 1000
+#: (InstancePreferences of ResourceConfig, API reference)
+_NOT_WITH_PREFERENCES = ("InstanceType", "InstanceGroups", "InstancePlacementConfig", "EnableManagedSpotTraining")
+_RESERVED_PATH = "/opt/ml/input"
+#: Seconds that a job may run by default, and at most (StoppingCondition, API reference).
+_DAY, _LONGEST_RUN = 86_400, 28 * 86_400
+
+
+def validate(
+    root: str, arguments: Mapping[str, Any], extension: Callable[[str, object], bool] = lambda _field, _value: False
+) -> None:
+    """Raise `ApiError` for arguments that the shape ``root`` does not accept; ``extension`` is as of `violations`."""
+    found = list(service_model.violations(arguments, extension, root))
+    # Types are checked by the parser, before there is a request.
+    for each in found:
+        if each.constraint == "type" and each.value is not None:
+            raise ApiError("SerializationException", _wrong_type(each, root))
+    texts: dict[tuple[str, str], str] = {}
+    for each in found:
+        value, constraint = _parts(each, root)
+        texts.setdefault(constraint, value)
+    if texts:
+        errors = "1 validation error" if len(texts) == 1 else f"{len(texts)} validation errors"
+        listed = (f"{value} at '{member}' {constraint}" for (member, constraint), value in texts.items())
+        raise validation_error(f"{errors} detected: {'; '.join(listed)}")
+
+
+def check_training_job(request: Mapping[str, Any]) -> None:
+    """Raise `ApiError` for a CreateTrainingJob request of the right shape that the service's documentation excludes."""
+    for text in (*_stopping_problems(request), *_algorithm_problems(request), *_group_problems(request)):
+        raise validation_error(text)
+
+
+def _stopping_problems(request: Mapping[str, Any]) -> Iterator[str]:
+    stopping = request.get("StoppingCondition", {})
+    longest, wait = stopping.get("MaxRuntimeInSeconds", _DAY), stopping.get("MaxWaitTimeInSeconds")
+    if longest > _LONGEST_RUN:
+        yield f"Invalid MaxRuntimeInSeconds. It must be less than or equal to {_LONGEST_RUN}"
+    if not request.get("EnableManagedSpotTraining"):
+        if wait is not None:
+            yield "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+    elif wait is None or wait < longest:
+        yield "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
+
+
+def _algorithm_problems(request: Mapping[str, Any]) -> Iterator[str]:
+    algorithm = request.get("AlgorithmSpecification")
+    if algorithm is not None and ("TrainingImage" in algorithm) == ("AlgorithmName" in algorithm):
+        has = "both" if "TrainingImage" in algorithm else "neither"
+        yield f"AlgorithmSpecification must have either TrainingImage or AlgorithmName, and it has {has}"
+    local = request.get("CheckpointConfig", {}).get("LocalPath", "")
+    if f"{posixpath.normpath(local)}/".startswith(f"{_RESERVED_PATH}/"):
+        yield f'"LocalPath" of "CheckpointConfig" cannot start with the following reserved path: [{_RESERVED_PATH}]'
+
+
+def _group_problems(request: Mapping[str, Any]) -> Iterator[str]:
+    resources = request.get("ResourceConfig", {})
+    given = {name for name in resources if resources[name]} | {name for name in request if request[name] is True}
+    if "InstanceGroups" in given and {"InstanceType", "InstanceCount"} & resources.keys():
+        yield "InstanceType or InstanceCount cannot be specified with InstanceGroups"
+    if "InstancePreferences" in given and (others := [name for name in _NOT_WITH_PREFERENCES if name in given]):
+        yield f"{' or '.join(others)} cannot be specified with InstancePreferences"
+    for name in sorted(SELECTED_HOSTS & resources.keys()):
+        yield f"{name} is read-only and cannot be specified"
+    groups = {
+        channel["ChannelName"]: channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", ())
+        for channel in request.get("InputDataConfig", ())
+    }
+    with_groups, without = ([name for name in groups if bool(groups[name]) == has] for has in (True, False))
+    if with_groups and without:
+        yield (
+            f"Some channels have assigned instance groups: [{', '.join(with_groups)}] "
+            f"while others not: [{', '.join(without)}]"
+        )
+
+
+def _wrong_type(violation: Violation, root: str) -> str:
+    value, kind = violation.value, violation.shape["type"]
+    if isinstance(value, dict):
+        text = "Start of structure or map found where not expected"
+    elif isinstance(value, list):
+        text = f"Unrecognized collection type {kind}"
+    elif kind in _COLLECTIONS:
+        text = "Unexpected field type"
+    else:
+        text = f"{_TOKENS[type(value).__name__]} cannot be converted to {kind.title()}"
+    return f"{text}: '{_locate(violation, root)[0]}'"
+
+
+def _parts(violation: Violation, root: str) -> tuple[str, tuple[str, str]]:
+    """Return the value as an error shows it, its member, and what it does not meet."""
+    member, container = _locate(violation, root)
+    last, failed = violation.path[-1], "failed to satisfy constraint:"
+    if violation.constraint == "unknown":
+        advice = did_you_mean(str(last), violation.shape["members"])
+        return "Value", (member, f"is not a member of the request{advice and f'; {advice}'}")
+    if violation.constraint in ("type", "required"):
+        return "Value null", (member, f"{failed} Member must not be null")
+    shown = _show(violation.value)
+    is_secret = bool(service_model.SECRETS.intersection(violation.path))
+    if not container:
+        constraint = _constraint(violation.shape, violation.constraint)
+        return "Value" if is_secret else f"Value '{shown}'", (member, f"{failed} {constraint}")
+    constraint = f"{failed} {container} must satisfy constraint: [{', '.join(_constraints(violation.shape))}]"
+    if isinstance(last, int):
+        return f"Value '[{shown}]'", (member, constraint)
+    key, is_secret = (last.key, True) if isinstance(last, MapKey) else (last, is_secret)
+    return f"Value '{{{_show(key)}={'...' if is_secret else shown}}}'", (member, constraint)
+
+
+def _locate(violation: Violation, root: str) -> tuple[str, str]:
+    """Return the member in AWS's spelling, and what is constrained in it if it is the list or map around a value."""
+    shapes = service_model.shapes(root)
+    shape, names = shapes[root], []
+    for part in violation.path:
+        kind = shape["type"]
+        if kind == "structure":
+            names.append(f"{part}"[0].lower() + f"{part}"[1:])
+            name = shape["members"].get(part, {"shape": root})["shape"]
+        else:
+            within = "member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"
+            name = shape[within]["shape"]
+            if shapes[name]["type"] not in _COLLECTIONS:
+                return ".".join(names), {"member": "Member", "key": "Map keys", "value": "Map value"}[within]
+            names.append(f"{part + 1}.member" if isinstance(part, int) else f"{part}")
+        shape = shapes[name]
+    return ".".join(names), ""
+
+
+def _constraints(shape: Mapping[str, Any]) -> list[str]:
+    return [_constraint(shape, name) for name in (*service_model.limits(shape), "enum") if name in shape]
+
+
+def _constraint(shape: Mapping[str, Any], name: str) -> str:
+    if name == "enum":
+        return f"Member must satisfy enum value set: [{', '.join(shape['enum'])}]"
+    limit = service_model.limits(shape)[name]
+    if name == "pattern":
+        return f"Member must satisfy regular expression pattern: {limit}"
+    measure = "length" if shape["type"] in ("string", "list", "map") else "value"
+    return f"Member must have {measure} {'greater' if name == 'min' else 'less'} than or equal to {limit}"
+
+
+def _show(value: object) -> str:
+    """Return a value as Java writes it, not more than the beginning of a long one."""
+    if isinstance(value, dict):
+        text = "{" + ", ".join(f"{key}={_show(each)}" for key, each in value.items()) + "}"
+    elif isinstance(value, list):
+        text = f"[{', '.join(map(_show, value))}]"
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,0 +1,235 @@
+"""What Amazon SageMaker refuses is refused, in its words: by the service's model and by its documentation."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fakes.local_jobs import channel, request_for
+from serve.conftest import TENSORFLOW
+from tests.house.offenders import expect_none
+from tests.serve import model_constraints
+from tests.serve.model_constraints import OPERATIONS, SCALARS, SHAPES, call, cases, places, problem, root_of, valid
+
+from scriptmode.platforms.local import LocalPlatform
+
+REQUEST = "CreateTrainingJobRequest"
+GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "serve.md"
+ARN = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job"
+S3, CHECKPOINTS = "InputDataConfig.0.DataSource.S3DataSource", "CheckpointConfig.LocalPath"
+SUBNET_RULES = (
+    "Member must satisfy constraint: [Member must have length less than or equal to 32, Member must have length greater "
+    "than or equal to 0, Member must satisfy regular expression pattern: [-0-9a-zA-Z]+]"
+)
+GROUP = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "InstanceGroupName": "a"}
+NO_HOSTS = {"ResourceConfig.InstanceType": None, "ResourceConfig.InstanceCount": None}
+#: Members that hosts which are processes do not have, and what the error says.
+NOT_SERVED = {
+    "AlgorithmSpecification.AlgorithmName": "AlgorithmName is not supported by the local platform",
+    "AlgorithmSpecification.TrainingImageConfig": "TrainingImageConfig is not supported by the local platform",
+    f"{S3}.HubAccessConfig": "HubAccessConfig is not supported by the local platform",
+    "InputDataConfig.0.DataSource.DatasetSource": "give either S3DataSource or FileSystemDataSource",
+    "EnableNetworkIsolation": "hosts that are processes cannot be isolated",
+    "ResourceConfig.InstancePreferences": "ResourceConfig must have either InstanceType and InstanceCount, or Inst",
+    "ResourceConfig.Selected": "is read-only and cannot be specified",
+    "ServerlessJobConfig": "ServerlessJobConfig is not supported by the local platform",
+    "TensorBoardOutputConfig": "TensorBoardOutputConfig is not supported by the local platform",
+}
+#: What else a request needs that has a member, by the beginning of the member's path.
+WITH = {
+    "AlgorithmSpecification.AlgorithmName": {"AlgorithmSpecification.TrainingImage": None},
+    f"{S3}.AttributeNames": {f"{S3}.S3DataType": "AugmentedManifestFile", "InputDataConfig.0.InputMode": "Pipe"},
+    f"{S3}.InstanceGroupNames": {"ResourceConfig.InstanceGroups": [GROUP], **NO_HOSTS},
+    "InputDataConfig.0.DataSource.FileSystemDataSource": {S3: None},
+    "InputDataConfig.0.DataSource.DatasetSource": {S3: None},
+    "ResourceConfig.InstanceGroups": NO_HOSTS,
+    "ResourceConfig.InstancePreferences": NO_HOSTS,
+    "StoppingCondition.MaxWaitTimeInSeconds": {
+        "EnableManagedSpotTraining": True,
+        "StoppingCondition.MaxRuntimeInSeconds": 1,
+    },
+    "EnableManagedSpotTraining": {"StoppingCondition.MaxWaitTimeInSeconds": 60},
+    CHECKPOINTS: {CHECKPOINTS: "/opt/ml/checkpoints/mine"},
+}
+
+
+class Platform(LocalPlatform):
+    """Validates jobs, and starts none."""
+
+    def create(self, request, *, failure=""):
+        assert not failure
+        self.validate(request)
+        return ARN
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    return model_constraints.application(Platform(data_dir=tmp_path_factory.mktemp("model")))
+
+
+def base_request(**changes):
+    """A valid request with a channel; ``changes`` are by path, with None to leave a member out."""
+    request = request_for("job", output="s3://bucket/out", max_run=60, channels=[channel("a", "s3://bucket/in")])
+    request["AlgorithmSpecification"]["TrainingImage"] = TENSORFLOW
+    request["ResourceConfig"]["InstanceType"] = "ml.m5.xlarge"
+    return with_changes(request, changes)
+
+
+def with_changes(request, changes):
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        place = request
+        for part in parents:
+            place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
+        if value is None:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return request
+
+
+def answer(app, request, operation="CreateTrainingJob"):
+    """Return the error of a request, "" if there is none."""
+    status, content = call(app, operation, request)
+    return "" if status.startswith("200") else f"{content['__type']}: {content['Message']}"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_request_that_breaks_a_constraint_of_the_model_is_refused_with_its_member(app, operation):
+    found = [case for case in cases(root_of(operation)) if case.request is not None]
+    assert len(found) >= 6
+    expect_none(filter(None, (problem(app, operation, case) for case in found)), "refuse it as AWS does")
+
+
+def test_the_guide_has_the_figures():
+    found = [case for operation in OPERATIONS for case in cases(root_of(operation))]
+    breakable = sum(case.request is not None for case in found)
+    numbers = re.search(
+        r"model has ([\d,]+) constraints.*can break ([\d,]+) of them", GUIDE.read_text().replace("\n", " ")
+    ).groups()
+    # A newer botocore has some more.
+    assert [int(each.replace(",", "")) for each in numbers] == pytest.approx([len(found), breakable], rel=0.1)
+
+
+def with_member(base, name, path):
+    """Return a value of a shape with the member at a path, and what the structures around the member require."""
+    shape = SHAPES[name]
+    if not path:
+        return valid(name) if base is None else base
+    if shape["type"] == "list":
+        return [with_member(base[0] if base else None, shape["member"]["shape"], path[1:])]
+    if shape["type"] == "map":
+        return {**(base or {}), path[0]: valid(shape["value"]["shape"])}
+    base = base or {key: valid(shape["members"][key]["shape"]) for key in shape.get("required", ())}
+    return {**base, path[0]: with_member(base.get(path[0]), shape["members"][path[0]]["shape"], path[1:])}
+
+
+def test_a_request_with_an_optional_member_is_accepted_or_refused_with_the_reason(app):
+    offenders = []
+    for path, _, shape in places(REQUEST):
+        if shape["type"] not in SCALARS or any(isinstance(part, tuple) for part in path):
+            continue
+        dotted = ".".join(map(str, path))
+        request = with_member(base_request(), REQUEST, path)
+        for beginning, changes in WITH.items():
+            if dotted.startswith(beginning):
+                request = with_changes(request, changes)
+        expected = next((words for beginning, words in NOT_SERVED.items() if dotted.startswith(beginning)), "")
+        error = answer(app, request)
+        if bool(error) != bool(expected) or expected not in error:
+            offenders.append(f"{dotted}: {error}")
+    expect_none(offenders, "accept it, or say why not")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"EnableManagedSpotTraining": True},
+            "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or",
+        ),
+        (
+            {"EnableManagedSpotTraining": True, "StoppingCondition.MaxWaitTimeInSeconds": 59},
+            "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds",
+        ),
+        (
+            {"StoppingCondition.MaxWaitTimeInSeconds": 60},
+            "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true",
+        ),
+        ({"StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400 + 1}, "Invalid MaxRuntimeInSeconds"),
+        ({"Tags": [{"Key": "AWS:x", "Value": ""}]}, "The tag key 'AWS:x' is reserved: keys cannot begin with 'aws:'."),
+        ({"Tags": [{"Key": "x", "Value": "1"}, {"Key": "x", "Value": "2"}]}, "Duplicate tag key"),
+        (
+            {"Tags": [{"Key": str(number), "Value": ""} for number in range(51)]},
+            "at 'tags' failed to satisfy constraint: Member must have length less than or equal to 50",
+        ),
+        (
+            {"ResourceConfig.KeepAlivePeriodInSeconds": 21_601},
+            "1 validation error detected: Value '21601' at 'resourceConfig.keepAlivePeriodInSeconds' failed to satisfy",
+        ),
+        ({CHECKPOINTS: "/opt/ml/input/data/x", "CheckpointConfig.S3Uri": "s3://b/c"}, "reserved path: [/opt/ml/input]"),
+        (
+            {CHECKPOINTS: "/opt/ml/model/../input", "CheckpointConfig.S3Uri": "s3://b/c"},
+            "reserved path: [/opt/ml/input]",
+        ),
+        ({"AlgorithmSpecification.TrainingImage": None}, "either TrainingImage or AlgorithmName, and it has neither"),
+        ({"AlgorithmSpecification.AlgorithmName": "x"}, "either TrainingImage or AlgorithmName, and it has both"),
+        ({"InputDataConfig": [channel("a", "s3://b/1"), channel("a", "s3://b/2")]}, "channel name 'a' occurs 2 times"),
+        (
+            {"VpcConfig": {"Subnets": ["subnet-1"]}},
+            "Value null at 'vpcConfig.securityGroupIds' failed to satisfy constraint: Member must not be null",
+        ),
+        (
+            {"VpcConfig": {"Subnets": ["!", "?"], "SecurityGroupIds": ["sg-1"]}},
+            "1 validation error detected: Value '[!]' at 'vpcConfig.subnets' failed to satisfy constraint: "
+            + SUBNET_RULES,
+        ),
+        (
+            {"ResourceConfig.InstanceGroups": [GROUP]},
+            "InstanceType or InstanceCount cannot be specified with InstanceGr",
+        ),
+        (
+            {
+                "ResourceConfig": {"InstanceGroups": [GROUP], "VolumeSizeInGB": 1},
+                "InputDataConfig": [channel("a", "s3://b/1"), channel("b", "s3://b/2")],
+                f"{S3}.InstanceGroupNames": ["a"],
+            },
+            "Some channels have assigned instance groups: [a] while others not: [b]",
+        ),
+        ({"ResourceConfig.InstanceCount": 0}, "InstanceCount is 0; give at least 1"),
+        ({"ResourceConfig.InstanceCount": 2**31}, "Value '2147483648' at 'resourceConfig.instanceCount' failed to sat"),
+        ({"ResourceConfig.InstanceType": "ml.m5.xlarg"}, "Member must satisfy enum value set: [ml.m4.xlarge, "),
+        (
+            {"HyperParameters": {"a": "x" * 2501}},
+            "Value '{a=...}' at 'hyperParameters' failed to satisfy constraint: Map v",
+        ),
+        (
+            {"Environment": {"A-B": "x"}},
+            "Value '{A-B=...}' at 'environment' failed to satisfy constraint: Map keys must s",
+        ),
+        (
+            {"TrainingJobNames": "x"},
+            "'trainingJobNames' is not a member of the request; did you mean 'TrainingJobName'?",
+        ),
+        ({"TrainingJobName": None, "RoleArn": None}, "2 validation errors detected: Value null at 'trainingJobName'"),
+    ],
+)
+def test_what_the_service_refuses_is_refused_in_its_words(app, changes, message):
+    error = answer(app, base_request(**changes))
+    assert error.startswith("ValidationException: ")
+    assert message in error
+
+
+def test_an_error_has_no_value_that_may_be_secret(app):
+    error = answer(app, base_request(HyperParameters={"password": "hunter2" * 500}))
+    assert "{password=...}" in error
+    assert "hunter2" not in error
+
+
+def test_a_text_that_no_encoding_has_is_refused(app):
+    assert answer(app, base_request(Environment={"a": "\ud83d\ude00"})) == ""
+    assert "surrogates not allowed" in answer(app, base_request(Environment={"a": "\ud800"}))
+
+
+def test_the_longest_times_are_accepted(app):
+    longest = {"ResourceConfig.KeepAlivePeriodInSeconds": 21_600, "StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400}
+    assert answer(app, base_request(**longest)) == ""
