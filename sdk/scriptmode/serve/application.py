@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.serve import aws_json
-from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.page import is_for_page, respond_with_page
 from scriptmode.serve.wsgi import read_body, respond
@@ -66,8 +66,6 @@ class Application:
             self.guard.check(environ)
             if service in self.services:
                 return respond(start_response, self._call(service, operation, environ))
-            return self.others(environ, _sandboxed(start_response))
-        except NotServedError:
             return self.others(environ, _sandboxed(start_response))
         except ApiError as error:
             refusal = error

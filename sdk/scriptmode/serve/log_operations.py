@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError
-from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 
@@ -44,7 +44,7 @@ class _Stream:
 
 
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs; other groups are another service's."""
+    """The operations of CloudWatch Logs on the log group of training jobs."""
 
     def __init__(self, platform: LocalPlatform, watch: LogWatch, clock: Callable[[], float] = time.monotonic) -> None:
         self._platform = platform
@@ -203,7 +203,7 @@ def _page(lines: Iterator[Line], limit: int) -> list[Line]:
 def _check_group(arguments: Mapping[str, Any]) -> None:
     group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
     if group != LOG_GROUP:
-        raise NotServedError
+        raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:

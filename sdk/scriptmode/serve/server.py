@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.log_operations import Logs
 from scriptmode.serve.log_times import LogWatch
+from scriptmode.serve.metric_operations import Metrics
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
@@ -138,7 +140,7 @@ class Server:
                 "Logs_20140328": Logs(self._platform, self._watch).operations,
                 page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events).operations,
             },
-            CloudWatch(self._metrics, others),
+            CloudWatch(Metrics(self._metrics, time.time).operations, others),
             self._guard,
             report,
         )
