@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scriptmode.core.request.parse import parse_description
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
-from scriptmode.serve.log_operations import Logs
+from scriptmode.serve.log_operations import JobLogs, Logs
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import LogTimes, LogWatch
 
@@ -100,7 +100,10 @@ def test_a_span_of_time_is_read(api, job):
     last = events[-1]["timestamp"]
     assert last > before[-1]["timestamp"]
     assert read_all(api, stream, startTime=last) == [each for each in events if each["timestamp"] == last]
-    assert read_all(api, stream, endTime=last) == [each for each in events if each["timestamp"] < last]
+    older = [each for each in events if each["timestamp"] < last]
+    assert read_all(api, stream, endTime=last) == older
+    page = api.logs.get_log_events(logGroupName=GROUP, logStreamName=stream, endTime=last, limit=7)
+    assert page["events"] == older[-7:]
 
 
 @pytest.mark.slow
@@ -222,7 +225,9 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
         server_folder=lambda _: tmp_path / "server",
     )
     seconds = itertools.count()
-    search = Logs(platform, LogWatch(platform), lambda: float(next(seconds))).operations["FilterLogEvents"]
+    search = Logs(JobLogs(platform, LogWatch(platform)), "arn", lambda: float(next(seconds))).operations[
+        "FilterLogEvents"
+    ]
     arguments = {"logGroupName": GROUP, "logStreamNamePrefix": "job/", "filterPattern": "9"}
     pages = [search(arguments)]
     while "nextToken" in pages[-1]:

@@ -1,4 +1,7 @@
-"""CloudWatch Logs: the logs of the hosts of training jobs as log streams, ``<job>/<host>-<milliseconds>``."""
+"""CloudWatch Logs' operations on the logs of training jobs, which `scriptmode serve` and `FakeSageMaker` share.
+
+The log of a host is a log stream, ``<job>/<host>-<milliseconds>``. All times are milliseconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_pages import Line
@@ -34,21 +37,56 @@ _EVENT_BYTES = 26
 _SEARCH_SECONDS = 5.0
 
 
+class Log(Protocol):
+    """The lines of a log. Their offsets grow; those of a file are in bytes."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The times of the first and of the last line."""
+
+    def forwards(self, offset: int) -> Iterator[Line]:
+        """Yield the lines from an offset on, which is that of a line's beginning."""
+
+    def start_at(self, moment: int) -> int:
+        """Return the offset of the first line that may be as new as ``moment``."""
+
+    def start_of_page(self, end: int, limit: int) -> int:
+        """Return where a page begins whose last line ends at the offset ``end``."""
+
+    def end(self, until: int) -> int:
+        """Return the offset after the last line that is older than ``until``."""
+
+
 @dataclass(frozen=True)
-class _Stream:
-    """The log of one host; ``created`` is the time of the job's creation in milliseconds."""
+class Stream:
+    """The log of one host that has lines; ``delay`` is the time that the service took to have each."""
 
     name: str
     created: int
-    log: LogFile
+    log: Log
+    delay: int = 0
+
+    def event(self, line: Line) -> dict[str, Any]:
+        """Return a line as the service's answers have it."""
+        return {"timestamp": line.time, "message": line.text, "ingestionTime": line.time + self.delay}
+
+
+class LogSource(Protocol):
+    """The jobs that have logs."""
+
+    def jobs(self) -> Iterable[str]:
+        """Return the names of all jobs."""
+
+    def streams(self, job: str) -> list[Stream]:
+        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
 
 
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs."""
+    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``."""
 
-    def __init__(self, platform: LocalPlatform, watch: LogWatch, clock: Callable[[], float] = time.monotonic) -> None:
-        self._platform = platform
-        self._watch = watch
+    def __init__(self, source: LogSource, group: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._group = group
         self._clock = clock
         self.operations: dict[str, Operation] = {
             "DescribeLogStreams": self._describe_streams,
@@ -72,26 +110,26 @@ class Logs:
         end = start + _limit(arguments, _STREAMS)
         return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
 
-    def _describe(self, stream: _Stream) -> dict[str, Any]:
-        first, last = stream.log.times.span
-        group = f"arn:aws:logs:{self._platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
+    def _describe(self, stream: Stream) -> dict[str, Any]:
+        first, last = stream.log.span
         return {
             "logStreamName": stream.name,
             "creationTime": stream.created,
             "firstEventTimestamp": first,
             "lastEventTimestamp": last,
-            "lastIngestionTime": last,
+            "lastIngestionTime": last + stream.delay,
             "uploadSequenceToken": "0",
-            "arn": f"{group}:log-stream:{stream.name}",
+            "arn": f"{self._group}:log-stream:{stream.name}",
             "storedBytes": 0,
         }
 
     def _events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_group(arguments)
-        log = self._stream(str(arguments.get("logStreamName", ""))).log
+        stream = self._stream(str(arguments.get("logStreamName", "")))
         limit = _limit(arguments, MOST_LINES)
         since, until = _span(arguments)
-        first, last = log.start_at(since), log.end()
+        log = stream.log
+        first, last = log.start_at(since), log.end(until)
         token = arguments.get("nextToken")
         if token is None:
             is_forwards = bool(arguments.get("startFromHead"))
@@ -101,14 +139,14 @@ class Logs:
             if parsed is None:
                 raise _invalid_token()
             is_forwards, offset = parsed[1] == "f", min(int(parsed[2]), last)
-        if not is_forwards:
-            end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
-            found = [line for line in log.forwards(offset) if line.end <= end] if offset < end else []
+        if is_forwards:
+            offset = max(offset, first)
+            found = _page(takewhile(lambda line: line.end <= last, log.forwards(offset)), limit)
         else:
-            found = _page(log.forwards(max(offset, first)), limit)
-        shown = [line for line in found if since <= line.time < until]
+            end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
+            found = list(takewhile(lambda line: line.end <= end, log.forwards(offset))) if offset < end else []
         return {
-            "events": [{"timestamp": line.time, "message": line.text, "ingestionTime": line.time} for line in shown],
+            "events": [stream.event(line) for line in found if line.time >= since],
             "nextForwardToken": f"f/{found[-1].end if found else offset:020d}",
             "nextBackwardToken": f"b/{found[0].start if found else offset:020d}",
         }
@@ -140,23 +178,31 @@ class Logs:
         token = base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
         return {"events": events, "searchedLogStreams": searched, **({"nextToken": token} if more else {})}
 
-    def _streams(self, prefix: str) -> list[_Stream]:
+    def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [each["TrainingJobName"] for each in self._platform.list()]
-        found = []
-        for name in names:
-            if name.startswith(job):
-                found += [stream for stream in self._streams_of(name) if stream.name.startswith(prefix)]
-        return found
+        names = [job] if slash else [name for name in self._source.jobs() if name.startswith(job)]
+        return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
 
-    def _stream(self, name: str) -> _Stream:
-        for stream in self._streams_of(name.partition("/")[0]):
+    def _stream(self, name: str) -> Stream:
+        for stream in self._source.streams(name.partition("/")[0]):
             if stream.name == name:
                 return stream
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
 
-    def _streams_of(self, job: str) -> list[_Stream]:
+
+class JobLogs:
+    """The logs of the training jobs of a platform."""
+
+    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+        self._platform = platform
+        self._watch = watch
+
+    def jobs(self) -> Iterator[str]:
+        """Yield the names of all jobs."""
+        return (job["TrainingJobName"] for job in self._platform.list())
+
+    def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
         found = []
         try:
@@ -166,25 +212,20 @@ class Logs:
             for host, times, length in self._watch.times(job):
                 log = LogFile(times.log, times, length, description.has_ended)
                 if length:
-                    found.append(_Stream(f"{job}/{host}-{created}", created, log))
+                    found.append(Stream(f"{job}/{host}-{created}", created, log))
         except (JobNotFoundError, FileNotFoundError):
             return []
         return found
 
 
-def _tagged(stream: _Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, _Stream]]:
+def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:
     start = max(offsets.get(stream.name, 0), stream.log.start_at(since))
     return ((line, stream) for line in stream.log.forwards(start))
 
 
-def _filtered_event(stream: _Stream, line: Line) -> dict[str, Any]:
-    return {
-        "logStreamName": stream.name,
-        "timestamp": line.time,
-        "message": line.text,
-        "ingestionTime": line.time,
-        "eventId": f"{stream.created:020d}{line.time:016d}{line.start:020d}",
-    }
+def _filtered_event(stream: Stream, line: Line) -> dict[str, Any]:
+    identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
+    return {"logStreamName": stream.name, **stream.event(line), "eventId": identifier}
 
 
 def _page(lines: Iterator[Line], limit: int) -> list[Line]:
