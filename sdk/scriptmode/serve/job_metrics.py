@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.metric_definitions import Definition
-from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.metric_operations import MetricValue, last_values
@@ -50,10 +49,7 @@ class JobMetrics:
 
     def jobs(self, since: float) -> Iterator[str]:
         """Yield the names of the jobs that may have values since a time."""
-        for job in self._platform.list():
-            is_old = job["TrainingJobStatus"] in ENDED and job["LastModifiedTime"].timestamp() < since
-            if job["TrainingJobStatus"] != UNREADABLE and not is_old:
-                yield job["TrainingJobName"]
+        return self._watch.jobs(since)
 
     def values(self, name: str) -> dict[str, list[MetricValue]]:
         """Return the values of a job's metrics by their names; read what its logs have more than at the last call.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from scriptmode.serve.training_jobs import Operation
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+#: A time after those of all lines.
+EVER = 1 << 62
 #: The most streams of a page (DescribeLogStreams, API reference).
 _STREAMS = 50
 _TOKEN = re.compile(r"([fb])/(\d{1,20})")
@@ -74,8 +76,8 @@ class Stream:
 class LogSource(Protocol):
     """The jobs that have logs."""
 
-    def jobs(self) -> Iterable[str]:
-        """Return the names of all jobs."""
+    def jobs(self, since: float) -> Iterable[str]:
+        """Return the names of the jobs that may have lines since a time, in seconds since the epoch."""
 
     def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
@@ -95,7 +97,7 @@ class Logs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
+        check_group(arguments)
         prefix = arguments.get("logStreamNamePrefix", "")
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and prefix:
@@ -124,7 +126,7 @@ class Logs:
         }
 
     def _events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
+        check_group(arguments)
         stream = self._stream(str(arguments.get("logStreamName", "")))
         limit = _limit(arguments, MOST_LINES)
         since, until = _span(arguments)
@@ -152,7 +154,7 @@ class Logs:
         }
 
     def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
+        check_group(arguments)
         matches = parse_pattern(str(arguments.get("filterPattern", "")))
         names = arguments.get("logStreamNames")
         prefix = str(arguments.get("logStreamNamePrefix", ""))
@@ -181,7 +183,7 @@ class Logs:
     def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [name for name in self._source.jobs() if name.startswith(job)]
+        names = [job] if slash else [name for name in self._source.jobs(0) if name.startswith(job)]
         return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
 
     def _stream(self, name: str) -> Stream:
@@ -198,9 +200,9 @@ class JobLogs:
         self._platform = platform
         self._watch = watch
 
-    def jobs(self) -> Iterator[str]:
-        """Yield the names of all jobs."""
-        return (job["TrainingJobName"] for job in self._platform.list())
+    def jobs(self, since: float) -> Iterator[str]:
+        """Yield the names of the jobs that may have lines since a time."""
+        return self._watch.jobs(since)
 
     def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
@@ -241,14 +243,15 @@ def _page(lines: Iterator[Line], limit: int) -> list[Line]:
     return found
 
 
-def _check_group(arguments: Mapping[str, Any]) -> None:
+def check_group(arguments: Mapping[str, Any]) -> None:
+    """Raise `ApiError` for a log group that is not the one of training jobs."""
     group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
     if group != LOG_GROUP:
         raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:
-    since, until = arguments.get("startTime") or 0, arguments.get("endTime") or 1 << 62
+    since, until = arguments.get("startTime") or 0, arguments.get("endTime") or EVER
     if not isinstance(since, int) or not isinstance(until, int):
         raise _invalid("startTime and endTime are milliseconds since the epoch.")
     return since, until

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
 from scriptmode.core.machine.installation import install_command
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
 from scriptmode.platforms.local import LocalPlatform
@@ -24,7 +23,7 @@ from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
-from scriptmode.serve.log_operations import LOG_GROUP, JobLogs, Logs
+from scriptmode.serve.live_tail import log_operations
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.metric_operations import Metrics
 from scriptmode.serve.other_services import OtherServices, require_packages
@@ -135,11 +134,10 @@ class Server:
         jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
-        group = f"arn:aws:logs:{self._platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings, jobs),
-                "Logs_20140328": Logs(JobLogs(self._platform, self._watch), group).operations,
+                "Logs_20140328": log_operations(self._platform, self._watch),
                 page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events).operations,
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
