@@ -77,7 +77,10 @@ SDK = {
         "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
         "platforms.slurm.slurm_platform", "core.request", "core.spec",
     ),
-    "testing": ("core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec"),
+    "testing": (
+        "core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec",
+        "serve",  # the operations on logs and metrics, which the fake of the service has, too
+    ),
     "v2": ("__init__", "core.aws", "core.spec"),  # its adapters use the public names, and look images up
     "__init__": ("*",),
     "__main__": ("cli",),

@@ -19,6 +19,7 @@ def test_v2_trains_follows_attaches_and_fails(served, v2, tmp_path):
     assert found["attached"] == ["1", "ml.p3.2xlarge", model]
     assert found["model"] == [model, 1]
     assert "ClientError: The image 'example.com/unknown:1' cannot be used" in found["failure"]
+    assert found["metrics"][0] == ["loss", 0.25]
     # Each host's lines once, while the job was followed.
     assert out.count("cluster ['master', 'ps', 'worker']") == 2
     assert out.count("words hello") == 2

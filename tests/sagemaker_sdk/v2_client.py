@@ -6,6 +6,7 @@ from pathlib import Path
 
 import boto3
 import sagemaker
+from sagemaker.analytics import TrainingJobAnalytics
 from sagemaker.estimator import Estimator
 from sagemaker.tensorflow import TensorFlow
 
@@ -35,11 +36,14 @@ def main(folder):
         failing.fit(wait=True)
     except sagemaker.exceptions.UnexpectedStatusException as error:
         failure = str(error)
+    name = estimator.latest_training_job.name
+    metrics = TrainingJobAnalytics(name, metric_names=["loss"], sagemaker_session=session).dataframe()
     found = {
         "image": estimator.training_image_uri(),
         "attached": [attached.hyperparameters()["epochs"], attached.instance_type, attached.model_data],
         "model": [estimator.model_data, len(files)],
         "failure": failure,
+        "metrics": metrics[["metric_name", "value"]].values.tolist(),
     }
     print("FOUND " + json.dumps(found))
 

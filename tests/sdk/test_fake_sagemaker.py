@@ -319,6 +319,29 @@ def test_metrics_are_grouped_by_period_newest_first_and_kept_by_the_minute_for_l
     assert data(fake, query(period=60)) == [[0.5, 1.0, 3.0]]
 
 
+def test_what_the_operations_do_not_have_is_not_implemented_and_needs_no_package_of_the_server(fake):
+    for unknown in (
+        {**query(), "MetricStat": {**query()["MetricStat"], "Stat": "p99"}},
+        {"Id": "a", "Expression": "b"},
+    ):
+        with pytest.raises(NotImplementedError, match="the fake 'cloudwatch' client: "):
+            data(fake, unknown)
+    code = (
+        "import sys; from scriptmode.testing import FakeSageMaker; FakeSageMaker();"
+        "assert not {'cbor2', 'moto', 'waitress', 'botocore.session'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lines_are_filtered_and_have_the_time_at_which_the_service_has_them(fake, started):
+    started(Life.completed(logs={"algo-1": [(1, "loss 1"), (2, "other"), (3, "loss 2"), (9, "loss 3")]}))
+    fake.log_delay = 5
+    fake.clock.advance(10)
+    events = fake.client("logs").filter_log_events(logGroupName=LOG_GROUP, filterPattern="loss")["events"]
+    assert [event["message"] for event in events] == ["loss 1", "loss 2"]
+    assert {event["ingestionTime"] - event["timestamp"] for event in events} == {5000}
+
+
 def test_files_are_uploaded_downloaded_and_listed(fake, tmp_path):
     s3 = fake.client("s3")
     (tmp_path / "a b").write_bytes(b"one")

@@ -55,6 +55,59 @@ def tuning_request(served):
     }
 
 
+#: The values of a metric by statistics, data and list, as programs of boto3 ask for them.
+READS = """
+import json, sys, boto3
+from datetime import datetime, timedelta
+cloudwatch = boto3.client("cloudwatch")
+metric = {"Namespace": "/aws/sagemaker/TrainingJobs", "MetricName": "loss"}
+metric["Dimensions"] = [{"Name": "TrainingJobName", "Value": sys.argv[1]}]
+span = {"StartTime": datetime.utcnow() - timedelta(hours=1), "EndTime": datetime.utcnow() + timedelta(hours=1)}
+answer = cloudwatch.get_metric_statistics(**metric, **span, Period=86400, Statistics=["Average"])
+query = {"Id": "a", "MetricStat": {"Metric": metric, "Period": 86400, "Stat": "Sum"}}
+results = cloudwatch.get_metric_data(MetricDataQueries=[query], **span)["MetricDataResults"]
+listed = [each for page in cloudwatch.get_paginator("list_metrics").paginate(**metric) for each in page["Metrics"]]
+content_type = answer["ResponseMetadata"]["HTTPHeaders"]["content-type"]
+averages = [each["Average"] for each in answer["Datapoints"]]
+print(json.dumps([content_type, averages, results[0]["Values"], listed == [metric]]))
+"""
+
+
+def measured(served):
+    """Return the name of a job that printed two values of a metric."""
+    request = served.request("print('loss=0.5'); print('loss=1')")
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    served.sagemaker.create_training_job(**request)
+    assert served.wait(request["TrainingJobName"])["TrainingJobStatus"] == "Completed"
+    return request["TrainingJobName"]
+
+
+def test_metrics_are_read_by_the_aws_command(served):
+    metric = ("--namespace", "/aws/sagemaker/TrainingJobs", "--metric-name", "loss")
+    job = ("--dimensions", f"Name=TrainingJobName,Value={measured(served)}")
+    span = ("--start-time", "2026-01-01T00:00:00Z", "--end-time", "2099-01-01T00:00:00Z", "--period", str(86400 * 365))
+    aws = (environment("awscli") / "aws", "cloudwatch")
+    found = served.execute(
+        *aws, "get-metric-statistics", *metric, *job, *span, "--statistics", "Sum", "--output", "json"
+    )
+    assert [each["Sum"] for each in json.loads(found)["Datapoints"]] == [1.5]
+    found = served.execute(*aws, "list-metrics", *metric, *job, "--output", "json")
+    assert [each["MetricName"] for each in json.loads(found)["Metrics"]] == ["loss"]
+
+
+@pytest.mark.parametrize(
+    ("python", "content_type"),
+    [
+        (lambda: sys.executable, "application/x-amz-json-1.0"),
+        (lambda: environment("boto3==1.34.0") / "python", "text/xml"),
+    ],
+    ids=["boto3", "an older boto3"],
+)
+def test_metrics_are_read_by_boto3(served, python, content_type):
+    found = json.loads(served.execute(python(), "-W", "ignore", "-c", READS, measured(served)).splitlines()[-1])
+    assert found == [content_type, [0.75], [1.5], True]
+
+
 @pytest.mark.thorough
 @pytest.mark.timeout(1200)
 def test_the_operators_of_airflow_train_follow_the_log_and_tune_and_the_sensors_see_the_end(served, tmp_path):

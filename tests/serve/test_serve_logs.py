@@ -3,6 +3,7 @@
 import itertools
 import os
 import time
+from contextlib import ExitStack, closing, suppress
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from scriptmode.core.request.parse import parse_description
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
-from scriptmode.serve.log_operations import Logs
+from scriptmode.serve.log_operations import JobLogs, Logs
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import LogTimes, LogWatch
 
@@ -100,7 +101,10 @@ def test_a_span_of_time_is_read(api, job):
     last = events[-1]["timestamp"]
     assert last > before[-1]["timestamp"]
     assert read_all(api, stream, startTime=last) == [each for each in events if each["timestamp"] == last]
-    assert read_all(api, stream, endTime=last) == [each for each in events if each["timestamp"] < last]
+    older = [each for each in events if each["timestamp"] < last]
+    assert read_all(api, stream, endTime=last) == older
+    page = api.logs.get_log_events(logGroupName=GROUP, logStreamName=stream, endTime=last, limit=7)
+    assert page["events"] == older[-7:]
 
 
 @pytest.mark.slow
@@ -119,6 +123,48 @@ def test_lines_are_filtered_over_streams(api, job):
     assert len({event["eventId"] for event in found}) == len(found)
 
 
+@pytest.fixture
+def tail(api, monkeypatch):
+    """StartLiveTail of a client that does not put a prefix before the server's name."""
+    monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
+    client = api.client("logs")
+    group = f"arn:aws:logs:us-east-1:000000000000:log-group:{GROUP}"
+    return lambda **arguments: client.start_live_tail(logGroupIdentifiers=[group], **arguments)["responseStream"]
+
+
+@pytest.mark.slow
+def test_new_lines_are_tailed_as_they_are_written(api, job, tail):
+    go = api.folder / "go-on"
+    name = api.start(PRINTS.format(go=str(go)))
+    until(lambda: stream_of(api, name) and read_all(api, stream_of(api, name))[-1]["message"] == "waits")
+    with closing(tail(logStreamNamePrefixes=[name], logEventFilterPattern="-waits")) as events:
+        found = iter(events)
+        assert next(found)["sessionStart"]["logEventFilterPattern"] == "-waits"
+        assert next(found)["sessionUpdate"] == {"sessionMetadata": {"sampled": False}, "sessionResults": []}
+        go.touch()
+        lines = []
+        while not any(line["message"] == "the end" for line in lines):
+            lines += next(found)["sessionUpdate"]["sessionResults"]
+    written = [event for event in read_all(api, stream_of(api, name)) if event["timestamp"] >= lines[0]["timestamp"]]
+    assert [line["message"] for line in lines] == [event["message"] for event in written[: len(lines)]]
+    assert {(line["logStreamName"], line["logGroupIdentifier"]) for line in lines} == {(stream_of(api, name), GROUP)}
+
+
+@pytest.mark.slow
+def test_sessions_of_live_tail_are_few_and_end_with_their_connections(tail):
+    def opened():
+        with suppress(ClientError):
+            return tail()
+
+    # That of another test may be open for a moment.
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.callback(until(opened).close)
+        with pytest.raises(ClientError, match="LimitExceededException"):
+            tail()
+    until(opened).close()
+
+
 @pytest.mark.slow
 def test_errors_have_the_codes_of_aws(api, job):
     with pytest.raises(ClientError, match="ResourceNotFoundException.*stream"):
@@ -128,6 +174,8 @@ def test_errors_have_the_codes_of_aws(api, job):
     for arguments in ({"nextToken": "x"}, {"limit": 20_000}):
         with pytest.raises(ClientError, match="InvalidParameterException"):
             api.logs.get_log_events(logGroupName=GROUP, logStreamName=job[1], **arguments)
+    with pytest.raises(ClientError, match="UnknownOperationException.*Logs.*DescribeLogGroups; it has DescribeLogStr"):
+        api.client("logs").describe_log_groups()
     with pytest.raises(ClientError, match="InvalidParameterException.*JSON"):
         api.logs.filter_log_events(logGroupName=GROUP, filterPattern="{ $.loss = 1 }")
 
@@ -222,7 +270,9 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
         server_folder=lambda _: tmp_path / "server",
     )
     seconds = itertools.count()
-    search = Logs(platform, LogWatch(platform), lambda: float(next(seconds))).operations["FilterLogEvents"]
+    search = Logs(JobLogs(platform, LogWatch(platform)), "arn", lambda: float(next(seconds))).operations[
+        "FilterLogEvents"
+    ]
     arguments = {"logGroupName": GROUP, "logStreamNamePrefix": "job/", "filterPattern": "9"}
     pages = [search(arguments)]
     while "nextToken" in pages[-1]:

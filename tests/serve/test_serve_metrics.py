@@ -1,10 +1,9 @@
-"""CloudWatch's GetMetricData of jobs of `scriptmode serve`, in each protocol of its clients."""
+"""CloudWatch's metrics of jobs of `scriptmode serve`, in each protocol of its clients."""
 
 import io
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
 
 import cbor2
 import pytest
@@ -17,7 +16,7 @@ from serve.conftest import TENSORFLOW
 from scriptmode.serve import cloudwatch
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.cloudwatch import CloudWatch
-from scriptmode.serve.job_metrics import JobMetrics
+from scriptmode.serve.metric_operations import Metrics, MetricValue
 from scriptmode.serve.s3_requests import FORM
 
 TYPES = {"smithy-rpc-v2-cbor": "application/cbor", "json": "application/x-amz-json-1.0", "query": "text/xml"}
@@ -42,12 +41,11 @@ def query(job, metric="loss", stat="Average", namespace=NAMESPACE):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["smithy-rpc-v2-cbor", "json", "query"])
+@pytest.mark.parametrize("protocol", TYPES)
 def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeypatch):
     cloudwatch = client_of(api, protocol, monkeypatch)
-    now = datetime.now(timezone.utc)
     stats = ("Average", "Maximum", "Minimum", "Sum", "SampleCount")
-    span = {"StartTime": now - timedelta(hours=2), "EndTime": now + timedelta(hours=1)}
+    span = span_of_hours()
     queries = [*(query(name, stat=stat) for stat in stats), query(name, metric="other", stat="Average")]
     queries[-1]["Id"] = "other"
     answer = cloudwatch.get_metric_data(MetricDataQueries=queries, **span)
@@ -62,6 +60,146 @@ def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeyp
     assert abs(found["average_1"]["Timestamps"][0].timestamp() - time.time()) < 7200
     with pytest.raises(ClientError, match="ValidationError.*p99"):
         cloudwatch.get_metric_data(MetricDataQueries=[query(name, stat="p99")], **span)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", TYPES)
+def test_statistics_and_lists_of_metrics_are_read_in_each_protocol(api, name, protocol, monkeypatch):
+    cloudwatch = client_of(api, protocol, monkeypatch)
+    dimensions = [{"Name": "TrainingJobName", "Value": name}]
+    metric = {"Namespace": NAMESPACE, "MetricName": "loss", "Dimensions": dimensions}
+    answer = cloudwatch.get_metric_statistics(**metric, **span_of_hours(), Period=86400, Statistics=["Sum", "Maximum"])
+    assert answer["ResponseMetadata"]["HTTPHeaders"]["content-type"] == TYPES[protocol]
+    assert answer["Label"] == "loss"
+    (point,) = answer["Datapoints"]
+    assert (point["Sum"], point["Maximum"], point["Unit"], point["Timestamp"].second) == (1.5, 0.75, "None", 0)
+    assert "Average" not in point
+    assert cloudwatch.list_metrics(**metric)["Metrics"] == [metric]
+    assert metric in cloudwatch.list_metrics(RecentlyActive="PT3H")["Metrics"]
+    for other in ({"MetricName": "other"}, {"Dimensions": [{"Name": "TrainingJobName", "Value": "none"}]}):
+        assert cloudwatch.list_metrics(**{**metric, **other})["Metrics"] == []
+        found = cloudwatch.get_metric_statistics(
+            **{**metric, **other}, **span_of_hours(), Period=60, Statistics=["Sum"]
+        )
+        assert found["Datapoints"] == []
+
+
+def span_of_hours():
+    now = datetime.now(timezone.utc)
+    return {"StartTime": now - timedelta(hours=2), "EndTime": now + timedelta(hours=1)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", TYPES)
+def test_what_is_not_served_is_refused_and_not_empty(api, name, protocol, monkeypatch):
+    cloudwatch = client_of(api, protocol, monkeypatch)
+    code = "InvalidAction" if protocol == "query" else "UnknownOperationException"
+    with pytest.raises(ClientError, match=f"{code}.*DescribeAlarms of CloudWatch; it has GetMetricData, GetMetricSta"):
+        cloudwatch.describe_alarms()
+    own = {"MetricName": "loss", "Value": 1.0}
+    with pytest.raises(ClientError, match="are the values that jobs print"):
+        cloudwatch.put_metric_data(Namespace=NAMESPACE, MetricData=[own])
+    both = [query(name), {**query(name, namespace="mine"), "Id": "mine"}]
+    with pytest.raises(ClientError, match="of other namespaces; use one for each"):
+        cloudwatch.get_metric_data(MetricDataQueries=both, **span_of_hours())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["json", "query"])  # moto answers a call in CBOR in JSON
+def test_metrics_that_a_program_puts_are_kept(api, protocol, monkeypatch):
+    cloudwatch = client_of(api, protocol, monkeypatch)
+    names = [f"{protocol}-{number}-{'a' * 60}" for number in range(200)]  # a request that botocore compresses
+    cloudwatch.put_metric_data(Namespace="mine", MetricData=[{"MetricName": each, "Value": 2.0} for each in names])
+    asked = {"Namespace": "mine", "MetricName": names[-1]}
+    found = cloudwatch.get_metric_statistics(**asked, **span_of_hours(), Period=86400, Statistics=["Sum"])
+    assert [point["Sum"] for point in found["Datapoints"]] == [2.0]
+
+
+class Values:
+    """Jobs ``job-0``, ``job-1`` and so on, each with metrics of these values."""
+
+    def __init__(self, values, jobs=1, metrics=1):
+        self._values = [MetricValue(*each) for each in values]
+        self._jobs, self._metrics = jobs, metrics
+
+    def jobs(self, since):
+        return [f"job-{number}" for number in range(self._jobs)]
+
+    def values(self, name):
+        return {f"loss-{number}": self._values for number in range(self._metrics)}
+
+
+NOON = 1_700_049_600
+DAY = 86400
+
+
+def statistics(values, now=NOON, **changes):
+    dimensions = [{"Name": "TrainingJobName", "Value": "job-0"}]
+    metric = {"Namespace": NAMESPACE, "MetricName": "loss-0", "Dimensions": dimensions}
+    span = {"StartTime": NOON - 3600, "EndTime": NOON, "Period": 60, "Statistics": ["Sum"]}
+    operation = Metrics(Values(values), lambda: now).operations["GetMetricStatistics"]
+    found = operation({**metric, **span, **changes})["Datapoints"]
+    return sorted((point["Timestamp"].timestamp() - NOON, point["Sum"]) for point in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [(-120, 3.0), (-60, 4.0)]),
+        ({"StartTime": NOON - 61}, [(-120, 3.0), (-60, 4.0)]),
+        ({"StartTime": NOON - 60}, [(-60, 4.0)]),
+        ({"EndTime": NOON - 60}, [(-120, 3.0)]),
+        ({"EndTime": NOON + 1}, [(-120, 3.0), (-60, 4.0), (0, 8.0)]),
+        ({"Period": 300}, [(-300, 7.0)]),
+        ({"Period": 300, "StartTime": NOON - 421}, [(-180, 7.0)]),
+        ({"Period": 10, "StartTime": NOON - 105}, [(-110, 2.0), (-60, 4.0)]),
+        ({"Period": 300, "StartTime": NOON - 200, "now": NOON + 16 * DAY}, [(-300, 7.0)]),
+        ({"Unit": "Seconds"}, []),
+    ],
+    ids=[
+        "all",
+        "start within a minute",
+        "start included",
+        "end excluded",
+        "end after",
+        "period",
+        "periods from the start",
+        "seconds",
+        "old",
+        "unit",
+    ],
+)
+def test_the_bounds_of_time_are_those_of_cloudwatch(changes, expected):
+    values = [(NOON - 120, 1.0), (NOON - 101, 2.0), (NOON - 60, 4.0), (NOON - 59, float("nan")), (NOON, 8.0)]
+    assert statistics(values, **changes) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"EndTime": NOON - 3600}, "InvalidParameterValue: The parameter StartTime must be less"),
+        ({"Period": 61}, "InvalidParameterValue: Period is 61"),
+        ({"StartTime": NOON - 2 * DAY}, "InvalidParameterCombination: .*up to 2880 datapoints, which exceeds .* 1440"),
+        ({"Statistics": []}, "MissingParameter: At least one of Statistics"),
+        ({"Statistics": ["p99"]}, "'p99' is not served; those that are: Average"),
+        ({"ExtendedStatistics": ["p99"]}, "ExtendedStatistics are not served"),
+        ({"Dimensions": [{"Name": "Host", "Value": "job-0/algo-1"}]}, "dimension Host, are not served"),
+    ],
+)
+def test_statistics_that_cloudwatch_or_the_server_refuses_are_refused(changes, message):
+    with pytest.raises(ApiError, match=message):
+        statistics([], **changes)
+
+
+def test_a_list_has_pages_and_no_metric_without_a_value_in_two_weeks():
+    source = Values([(NOON, 1.0)], jobs=30, metrics=40)
+    read = Metrics(source, lambda: NOON + 14 * DAY).operations["ListMetrics"]
+    pages = [read({})]
+    while "NextToken" in pages[-1]:
+        pages.append(read({"NextToken": pages[-1]["NextToken"]}))
+    assert [len(each["Metrics"]) for each in pages] == [480, 480, 240]
+    assert len({str(metric) for each in pages for metric in each["Metrics"]}) == 1200
+    assert Metrics(source, lambda: NOON + 14 * DAY + 1).operations["ListMetrics"]({}) == {"Metrics": []}
 
 
 @pytest.mark.slow
@@ -107,11 +245,11 @@ def test_a_time_without_a_zone_is_of_utc(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        body = b"Action=GetMetricData&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
+        body = b"Action=GetMetricData&Version=2010-08-01&MetricDataQueries=&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
         found = []
-        metrics = SimpleNamespace(get_metric_data=lambda arguments: found.append(arguments) or {})
+        operations = {"GetMetricData": lambda arguments: found.append(arguments) or {}}
         environ = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
-        CloudWatch(metrics, others=None)(environ, lambda *_: None)
+        CloudWatch(operations, others=None)(environ, lambda *_: None)
         assert found[0]["EndTime"] - found[0]["StartTime"] == 1
     finally:
         monkeypatch.undo()
@@ -128,5 +266,5 @@ def test_a_request_that_is_not_as_the_model_has_it_is_refused(period):
     environ = {"CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
     environ["PATH_INFO"] = "/service/GraniteServiceVersion20100801/operation/GetMetricData"
     statuses = []
-    CloudWatch(JobMetrics(None, None), others=None)(environ, lambda status, _: statuses.append(status))
+    CloudWatch(Metrics(None, time.time).operations, others=None)(environ, lambda status, _: statuses.append(status))
     assert statuses == ["400 Bad Request"]

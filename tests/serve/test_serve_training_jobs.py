@@ -277,6 +277,9 @@ def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tm
         path.write_text("{")
         until(lambda: code_of(api.sagemaker.describe_training_job, **job)[1].endswith("DeleteTrainingJob removes it."))
         assert api.run("print(1)")["TrainingJobStatus"] == "Completed"
+        streams = api.logs.describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
+        assert [each["logStreamName"].partition("/")[0] for each in streams] == api.names
+        assert api.client("cloudwatch").list_metrics()["Metrics"] == []
         api.sagemaker.delete_training_job(**job)
         assert not path.parent.exists()
 

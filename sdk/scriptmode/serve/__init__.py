@@ -16,9 +16,10 @@ guard            what a request must meet before it is answered
 access_keys      keys with which requests are signed; signatures: their validation
 allowed_paths    directories of this machine that a request may name
 configuration    the configuration file
-cloudwatch       GetMetricData, in the protocols of its clients
+cloudwatch       CloudWatch in the protocols of its clients; metric_operations: its operations
 job_metrics      the metrics of training jobs
 log_operations   the logs of training jobs as log streams
+live_tail        new lines as a stream of events
 log_times        when each line of a log was first seen
 log_pages        pages of a log
 log_filter_pattern  filter patterns of CloudWatch Logs

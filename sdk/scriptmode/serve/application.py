@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import CLIENT_REGION
 from scriptmode.serve import aws_json
-from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.page import is_for_page, respond_with_page
 from scriptmode.serve.signatures import client_region
 from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.serve.guard import Guard
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
+#: The member of an answer that is a stream of events: an iterator.
+EVENTS = "responseStream"
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
@@ -68,9 +70,11 @@ class Application:
             self.guard.check(environ)
             if service in self.services:
                 CLIENT_REGION.set(client_region(environ))
-                return respond(start_response, self._call(service, operation, environ))
-            return self.others(environ, _sandboxed(start_response))
-        except NotServedError:
+                answer = self._call(service, operation, environ)
+                if isinstance(answer, bytes):
+                    return respond(start_response, answer)
+                start_response("200 OK", [("Content-Type", "application/vnd.amazon.eventstream")])
+                return answer
             return self.others(environ, _sandboxed(start_response))
         except ApiError as error:
             refusal = error
@@ -80,7 +84,7 @@ class Application:
         content, kind = render_error(environ, refusal)
         return respond(start_response, content, status=refusal.status, content_type=kind)
 
-    def _call(self, service: str, operation: str, environ: Environ) -> bytes:
+    def _call(self, service: str, operation: str, environ: Environ) -> bytes | Iterator[bytes]:
         operations = self.services[service]
         if operation not in operations:
             raise ApiError(
@@ -89,7 +93,8 @@ class Application:
             )
         started = time.monotonic()
         arguments = aws_json.parse_request(read_body(environ))
-        content = aws_json.render(operations[operation](arguments))
+        answer = operations[operation](arguments)
+        content: bytes | Iterator[bytes] = answer.get(EVENTS) or aws_json.render(answer)
         if operation in _REPORTED:
             name = arguments.get(_REPORTED[operation])
             self.report(f"{operation} {name} ({(time.monotonic() - started) * 1000:.0f} ms)")

@@ -19,8 +19,11 @@ class ApiError(Exception):
         super().__init__(f"{code}: {message}")
 
 
-class NotServedError(Exception):
-    """A request for something that another service has, such as a log group that is not of training jobs."""
+class NotServedError(ApiError):
+    """The error of a request for something that AWS has, and the services of this project do not."""
+
+    def __init__(self, message: str, code: str = "ValidationError") -> None:
+        super().__init__(code, message)
 
 
 def validation_error(message: str) -> ApiError:

@@ -1,50 +1,67 @@
-"""CloudWatch's GetMetricData in the protocols of its clients: Smithy RPC v2 (CBOR), AWS JSON 1.0 and AWS query."""
+"""CloudWatch in the protocols of its clients: Smithy RPC v2 (CBOR), AWS JSON 1.0 and AWS query."""
 
 from __future__ import annotations
 
+import re
+import zlib
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs, parse_qsl
 from xml.etree import ElementTree as ET
 
 from scriptmode.serve import aws_json
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.error_answers import encode, render_error
+from scriptmode.serve.metric_operations import NAMESPACE
 from scriptmode.serve.s3_requests import FORM
-from scriptmode.serve.wsgi import CBOR_TYPE, read_body, respond
+from scriptmode.serve.wsgi import CBOR_TYPE, LARGEST_BODY, read_body, respond
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode.serve.job_metrics import JobMetrics
+    from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
 _TARGET = "GraniteServiceVersion20100801"
-_OPERATION = "GetMetricData"
-_NAMESPACE = "http://monitoring.amazonaws.com/doc/2010-08-01/"
+_VERSION = "2010-08-01"
+_PATH = re.compile(f"/service/{_TARGET}/operation/([^/]+)")
+_XML_NAMESPACE = f"http://monitoring.amazonaws.com/doc/{_VERSION}/"
 _CBOR, _XML, _JSON = CBOR_TYPE, "text/xml", "application/x-amz-json-1.0"
+#: An operation on other namespaces alone.
+_PUT = "PutMetricData"
 
 
 @dataclass(frozen=True)
 class CloudWatch:
-    """The WSGI application of GetMetricData for training jobs; ``others`` answers all other requests."""
+    """The WSGI application of CloudWatch.
 
-    metrics: JobMetrics
+    Attributes:
+        operations: The operations on metrics of training jobs by their names.
+        others: What answers requests of other services, and those for metrics of other namespaces.
+    """
+
+    operations: Mapping[str, Operation]
     others: Service
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Call the operation of one request, and return the body of its answer."""
-        kind = _protocol(environ)
-        if kind is None:
+        operation, kind = _operation(environ)
+        if operation is None:
             return self.others(environ, start_response)
-        body = read_body(environ)
         status = 200
         try:
-            content = _render(self.metrics.get_metric_data(_parse(kind, body)), kind)
-        except NotServedError:
-            return self.others(environ, start_response)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            if operation not in (*self.operations, _PUT):
+                known = ", ".join((*self.operations, _PUT))
+                text = f"scriptmode serve does not have the operation {operation} of CloudWatch; it has {known}."
+                raise NotServedError(text, "UnknownOperationException")
+            arguments = _parse(kind, _body(environ))
+            if _is_for_others(arguments):
+                return self.others(environ, start_response)
+            if operation == _PUT:
+                raise NotServedError(f"The metrics of {NAMESPACE} are the values that jobs print.")
+            content = _render(operation, self.operations[operation](arguments), kind)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, zlib.error) as error:
             refused = ApiError("ValidationError", f"The request is not as the service's model has it: {error!r}")
             (content, kind), status = render_error(environ, refused), refused.status
         except ApiError as error:
@@ -52,16 +69,36 @@ class CloudWatch:
         return respond(start_response, content, status=status, content_type=kind)
 
 
-def _protocol(environ: Environ) -> str | None:
-    """Return the content type of the answer; None for a request of something else."""
-    if environ.get("PATH_INFO") == f"/service/{_TARGET}/operation/{_OPERATION}":
-        return _CBOR
-    if environ.get("HTTP_X_AMZ_TARGET") == f"{_TARGET}.{_OPERATION}":
-        return _JSON
-    is_form = environ.get("CONTENT_TYPE", "").startswith(FORM)
-    if is_form and f"Action={_OPERATION}".encode() in read_body(environ).split(b"&"):
-        return _XML
-    return None
+def _operation(environ: Environ) -> tuple[str | None, str]:
+    """Return the operation of a request, None for one of another service, and the content type of its answer."""
+    if found := _PATH.fullmatch(environ.get("PATH_INFO", "")):
+        return found[1], _CBOR
+    service, _, operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")
+    if service == _TARGET:
+        return operation, _JSON
+    if environ.get("CONTENT_TYPE", "").startswith(FORM):
+        fields = parse_qs(read_body(environ).decode("utf-8", "replace"))
+        if fields.get("Version") == [_VERSION]:
+            return fields.get("Action", [""])[0], _XML
+    return None, ""
+
+
+def _body(environ: Environ) -> bytes:
+    body = read_body(environ)
+    if environ.get("HTTP_CONTENT_ENCODING") == "gzip":
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(body, LARGEST_BODY)
+    return body
+
+
+def _is_for_others(arguments: Mapping[str, Any]) -> bool:
+    """Return whether a request is for metrics of other namespaces; raise `ApiError` for one of both kinds."""
+    if "MetricDataQueries" not in arguments:
+        return bool(arguments.get("Namespace", NAMESPACE) != NAMESPACE)
+    statistics = [query["MetricStat"] for query in arguments["MetricDataQueries"] if "MetricStat" in query]
+    names = {each["Metric"]["Namespace"] for each in statistics}
+    if NAMESPACE in names and len(names) > 1:
+        raise NotServedError(f"One call cannot have queries of {NAMESPACE} and of other namespaces; use one for each.")
+    return bool(names) and NAMESPACE not in names
 
 
 def _parse(kind: str, body: bytes) -> dict[str, Any]:
@@ -118,15 +155,15 @@ def _collapse(value: Any) -> Any:
     return {name: _collapse(each) for name, each in value.items()}
 
 
-def _render(answer: Mapping[str, Any], kind: str) -> bytes:
+def _render(operation: str, answer: Mapping[str, Any], kind: str) -> bytes:
     if kind == _CBOR:
         import cbor2
 
         return cbor2.dumps(answer, datetime_as_timestamp=True)
     if kind == _JSON:
         return aws_json.render(answer)
-    root = ET.Element(f"{_OPERATION}Response", xmlns=_NAMESPACE)
-    result = ET.SubElement(root, f"{_OPERATION}Result")
+    root = ET.Element(f"{operation}Response", xmlns=_XML_NAMESPACE)
+    result = ET.SubElement(root, f"{operation}Result")
     for name, value in answer.items():
         _add(result, name, value)
     _add(ET.SubElement(root, "ResponseMetadata"), "RequestId", "00000000-0000-0000-0000-000000000000")

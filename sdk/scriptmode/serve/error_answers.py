@@ -22,6 +22,7 @@ _CODES = {
     "MissingAuthenticationTokenException": ("MissingAuthenticationToken", "AccessDenied"),
     "RequestEntityTooLarge": ("RequestEntityTooLarge", "EntityTooLarge"),
     "ThrottlingException": ("Throttling", "SlowDown"),
+    "UnknownOperationException": ("InvalidAction", "NotImplemented"),
     "UnrecognizedClientException": ("InvalidClientTokenId", "InvalidAccessKeyId"),
 }
 

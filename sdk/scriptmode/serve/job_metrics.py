@@ -1,45 +1,25 @@
-"""CloudWatch's metrics of training jobs: values in the hosts' logs, with the times of their lines, in periods."""
+"""Values of metrics in the logs of training jobs, with the times of their lines."""
 
 from __future__ import annotations
 
-import math
 import threading
-from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
 from scriptmode.errors import JobNotFoundError
-from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
+from scriptmode.serve.metric_operations import MetricValue, last_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator
+    from datetime import datetime
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_times import LogWatch
 
-NAMESPACE = "/aws/sagemaker/TrainingJobs"
-_DIMENSION = "TrainingJobName"
-_MINUTE = 60
 #: Jobs whose values are kept in memory.
 _MOST_JOBS = 200
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
-    "Average": lambda values: math.fsum(values) / len(values),
-    "Maximum": max,
-    "Minimum": min,
-    "SampleCount": lambda values: float(len(values)),
-    "Sum": math.fsum,
-}
-
-
-class MetricValue(NamedTuple):
-    """A value of a metric; ``time`` is in seconds since the epoch."""
-
-    time: float
-    value: float
-    host: str
 
 
 class _JobValues:
@@ -60,68 +40,16 @@ class JobMetrics:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, datetime | None], _JobValues] = {}
 
-    def get_metric_data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to GetMetricData; raise `NotServedError` for metrics that are not of training jobs."""
-        queries = arguments.get("MetricDataQueries") or []
-        metrics = [query["MetricStat"].get("Metric", {}) for query in queries if "MetricStat" in query]
-        if any(metric.get("Namespace") != NAMESPACE for metric in metrics):
-            raise NotServedError
-        if any(name not in arguments for name in ("MetricDataQueries", "StartTime", "EndTime")):
-            raise _invalid("MetricDataQueries, StartTime and EndTime are required.")
-        span = float(arguments["StartTime"]), float(arguments["EndTime"])
-        newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
-        results = [self._result(query, span, newest_first) for query in queries if query.get("ReturnData", True)]
-        return {"MetricDataResults": results, "Messages": []}
-
     def final_values(self, name: str) -> list[dict[str, Any]]:
         """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
         try:
-            found = self.values(name)
+            return last_values(self.values(name))
         except (JobNotFoundError, FileNotFoundError):
             return []
-        # Neither CloudWatch nor JSON has values that are not finite.
-        finite = {metric: [each for each in values if math.isfinite(each.value)] for metric, values in found.items()}
-        return [
-            {"MetricName": metric, "Value": value, "Timestamp": _EPOCH + timedelta(seconds=moment)}
-            for metric, values in finite.items()
-            if values
-            # Of values of the same time the last one.
-            for moment, value, _ in [max(reversed(values), key=lambda each: each.time)]
-        ]
 
-    def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
-        if "MetricStat" not in query:
-            raise _invalid("Only queries with MetricStat are served, without expressions.")
-        statistics = query["MetricStat"]
-        period, statistic = int(statistics["Period"]), _STATISTICS.get(statistics["Stat"])
-        if statistic is None or period < 1:
-            raise _invalid(
-                f"Stat is {statistics['Stat']!r} and Period is {period}; Stat is one of {', '.join(_STATISTICS)}."
-            )
-        start = span[0] - span[0] % min(period, _MINUTE)
-        grouped: dict[float, list[float]] = {}
-        for moment, value, _ in self._values(statistics["Metric"]):
-            beginning = moment - moment % period
-            if start <= beginning < span[1]:
-                grouped.setdefault(beginning, []).append(value)
-        points = sorted(grouped.items(), reverse=newest_first)
-        return {
-            "Id": query["Id"],
-            "Label": query.get("Label") or statistics["Metric"]["MetricName"],
-            "Timestamps": [_EPOCH + timedelta(seconds=beginning) for beginning, _ in points],
-            "Values": [statistic(values) for _, values in points],
-            "StatusCode": "Complete",
-        }
-
-    def _values(self, metric: Mapping[str, Any]) -> list[MetricValue]:
-        dimensions = {each["Name"]: each["Value"] for each in metric.get("Dimensions") or ()}
-        if set(dimensions) != {_DIMENSION}:
-            return []
-        try:
-            values = self.values(dimensions[_DIMENSION])
-        except (JobNotFoundError, FileNotFoundError):
-            return []
-        return values.get(metric["MetricName"], [])
+    def jobs(self, since: float) -> Iterator[str]:
+        """Yield the names of the jobs that may have values since a time."""
+        return self._watch.jobs(since)
 
     def values(self, name: str) -> dict[str, list[MetricValue]]:
         """Return the values of a job's metrics by their names; read what its logs have more than at the last call.
@@ -143,7 +71,3 @@ class JobMetrics:
                         for metric, value in known.finder.find(line.text):
                             known.values.setdefault(metric, []).append(MetricValue(line.time / 1000, value, host))
             return {metric: list(values) for metric, values in known.values.items()}
-
-
-def _invalid(message: str) -> ApiError:
-    return ApiError("ValidationError", message)

@@ -1,4 +1,7 @@
-"""CloudWatch Logs: the logs of the hosts of training jobs as log streams, ``<job>/<host>-<milliseconds>``."""
+"""CloudWatch Logs' operations on the logs of training jobs, which `scriptmode serve` and `FakeSageMaker` share.
+
+The log of a host is a log stream, ``<job>/<host>-<milliseconds>``. All times are milliseconds since the epoch.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ import json
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError
-from scriptmode.serve.aws_json import ApiError, NotServedError
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.log_pages import Line
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from scriptmode.serve.training_jobs import Operation
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+#: A time after those of all lines.
+EVER = 1 << 62
 #: The most streams of a page (DescribeLogStreams, API reference).
 _STREAMS = 50
 _TOKEN = re.compile(r"([fb])/(\d{1,20})")
@@ -34,21 +39,56 @@ _EVENT_BYTES = 26
 _SEARCH_SECONDS = 5.0
 
 
+class Log(Protocol):
+    """The lines of a log. Their offsets grow; those of a file are in bytes."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The times of the first and of the last line."""
+
+    def forwards(self, offset: int) -> Iterator[Line]:
+        """Yield the lines from an offset on, which is that of a line's beginning."""
+
+    def start_at(self, moment: int) -> int:
+        """Return the offset of the first line that may be as new as ``moment``."""
+
+    def start_of_page(self, end: int, limit: int) -> int:
+        """Return where a page begins whose last line ends at the offset ``end``."""
+
+    def end(self, until: int) -> int:
+        """Return the offset after the last line that is older than ``until``."""
+
+
 @dataclass(frozen=True)
-class _Stream:
-    """The log of one host; ``created`` is the time of the job's creation in milliseconds."""
+class Stream:
+    """The log of one host that has lines; ``delay`` is the time that the service took to have each."""
 
     name: str
     created: int
-    log: LogFile
+    log: Log
+    delay: int = 0
+
+    def event(self, line: Line) -> dict[str, Any]:
+        """Return a line as the service's answers have it."""
+        return {"timestamp": line.time, "message": line.text, "ingestionTime": line.time + self.delay}
+
+
+class LogSource(Protocol):
+    """The jobs that have logs."""
+
+    def jobs(self, since: float) -> Iterable[str]:
+        """Return the names of the jobs that may have lines since a time, in seconds since the epoch."""
+
+    def streams(self, job: str) -> list[Stream]:
+        """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
 
 
 class Logs:
-    """The operations of CloudWatch Logs on the log group of training jobs; other groups are another service's."""
+    """The operations of CloudWatch Logs on the log group of training jobs, whose ARN is ``group``."""
 
-    def __init__(self, platform: LocalPlatform, watch: LogWatch, clock: Callable[[], float] = time.monotonic) -> None:
-        self._platform = platform
-        self._watch = watch
+    def __init__(self, source: LogSource, group: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._source = source
+        self._group = group
         self._clock = clock
         self.operations: dict[str, Operation] = {
             "DescribeLogStreams": self._describe_streams,
@@ -57,7 +97,7 @@ class Logs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
+        check_group(arguments)
         prefix = arguments.get("logStreamNamePrefix", "")
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and prefix:
@@ -72,26 +112,26 @@ class Logs:
         end = start + _limit(arguments, _STREAMS)
         return {"logStreams": rows[start:end], **({"nextToken": str(end)} if end < len(rows) else {})}
 
-    def _describe(self, stream: _Stream) -> dict[str, Any]:
-        first, last = stream.log.times.span
-        group = f"arn:aws:logs:{self._platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
+    def _describe(self, stream: Stream) -> dict[str, Any]:
+        first, last = stream.log.span
         return {
             "logStreamName": stream.name,
             "creationTime": stream.created,
             "firstEventTimestamp": first,
             "lastEventTimestamp": last,
-            "lastIngestionTime": last,
+            "lastIngestionTime": last + stream.delay,
             "uploadSequenceToken": "0",
-            "arn": f"{group}:log-stream:{stream.name}",
+            "arn": f"{self._group}:log-stream:{stream.name}",
             "storedBytes": 0,
         }
 
     def _events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
-        log = self._stream(str(arguments.get("logStreamName", ""))).log
+        check_group(arguments)
+        stream = self._stream(str(arguments.get("logStreamName", "")))
         limit = _limit(arguments, MOST_LINES)
         since, until = _span(arguments)
-        first, last = log.start_at(since), log.end()
+        log = stream.log
+        first, last = log.start_at(since), log.end(until)
         token = arguments.get("nextToken")
         if token is None:
             is_forwards = bool(arguments.get("startFromHead"))
@@ -101,20 +141,20 @@ class Logs:
             if parsed is None:
                 raise _invalid_token()
             is_forwards, offset = parsed[1] == "f", min(int(parsed[2]), last)
-        if not is_forwards:
-            end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
-            found = [line for line in log.forwards(offset) if line.end <= end] if offset < end else []
+        if is_forwards:
+            offset = max(offset, first)
+            found = _page(takewhile(lambda line: line.end <= last, log.forwards(offset)), limit)
         else:
-            found = _page(log.forwards(max(offset, first)), limit)
-        shown = [line for line in found if since <= line.time < until]
+            end, offset = offset, max(first, log.start_of_page(offset, limit)) if offset > first else offset
+            found = list(takewhile(lambda line: line.end <= end, log.forwards(offset))) if offset < end else []
         return {
-            "events": [{"timestamp": line.time, "message": line.text, "ingestionTime": line.time} for line in shown],
+            "events": [stream.event(line) for line in found if line.time >= since],
             "nextForwardToken": f"f/{found[-1].end if found else offset:020d}",
             "nextBackwardToken": f"b/{found[0].start if found else offset:020d}",
         }
 
     def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        _check_group(arguments)
+        check_group(arguments)
         matches = parse_pattern(str(arguments.get("filterPattern", "")))
         names = arguments.get("logStreamNames")
         prefix = str(arguments.get("logStreamNamePrefix", ""))
@@ -140,23 +180,31 @@ class Logs:
         token = base64.urlsafe_b64encode(json.dumps(offsets).encode()).decode()
         return {"events": events, "searchedLogStreams": searched, **({"nextToken": token} if more else {})}
 
-    def _streams(self, prefix: str) -> list[_Stream]:
+    def _streams(self, prefix: str) -> list[Stream]:
         """Return the streams of jobs that have output, by a prefix of their names."""
         job, slash, _ = prefix.partition("/")
-        names = [job] if slash else [each["TrainingJobName"] for each in self._platform.list()]
-        found = []
-        for name in names:
-            if name.startswith(job):
-                found += [stream for stream in self._streams_of(name) if stream.name.startswith(prefix)]
-        return found
+        names = [job] if slash else [name for name in self._source.jobs(0) if name.startswith(job)]
+        return [stream for name in names for stream in self._source.streams(name) if stream.name.startswith(prefix)]
 
-    def _stream(self, name: str) -> _Stream:
-        for stream in self._streams_of(name.partition("/")[0]):
+    def _stream(self, name: str) -> Stream:
+        for stream in self._source.streams(name.partition("/")[0]):
             if stream.name == name:
                 return stream
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
 
-    def _streams_of(self, job: str) -> list[_Stream]:
+
+class JobLogs:
+    """The logs of the training jobs of a platform."""
+
+    def __init__(self, platform: LocalPlatform, watch: LogWatch) -> None:
+        self._platform = platform
+        self._watch = watch
+
+    def jobs(self, since: float) -> Iterator[str]:
+        """Yield the names of the jobs that may have lines since a time."""
+        return self._watch.jobs(since)
+
+    def streams(self, job: str) -> list[Stream]:
         """Return the streams of a job; none for a job that does not exist, and for hosts without output."""
         found = []
         try:
@@ -166,25 +214,20 @@ class Logs:
             for host, times, length in self._watch.times(job):
                 log = LogFile(times.log, times, length, description.has_ended)
                 if length:
-                    found.append(_Stream(f"{job}/{host}-{created}", created, log))
+                    found.append(Stream(f"{job}/{host}-{created}", created, log))
         except (JobNotFoundError, FileNotFoundError):
             return []
         return found
 
 
-def _tagged(stream: _Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, _Stream]]:
+def _tagged(stream: Stream, offsets: Mapping[str, int], since: int) -> Iterator[tuple[Line, Stream]]:
     start = max(offsets.get(stream.name, 0), stream.log.start_at(since))
     return ((line, stream) for line in stream.log.forwards(start))
 
 
-def _filtered_event(stream: _Stream, line: Line) -> dict[str, Any]:
-    return {
-        "logStreamName": stream.name,
-        "timestamp": line.time,
-        "message": line.text,
-        "ingestionTime": line.time,
-        "eventId": f"{stream.created:020d}{line.time:016d}{line.start:020d}",
-    }
+def _filtered_event(stream: Stream, line: Line) -> dict[str, Any]:
+    identifier = f"{stream.created:020d}{line.time:016d}{line.start:020d}"
+    return {"logStreamName": stream.name, **stream.event(line), "eventId": identifier}
 
 
 def _page(lines: Iterator[Line], limit: int) -> list[Line]:
@@ -200,14 +243,15 @@ def _page(lines: Iterator[Line], limit: int) -> list[Line]:
     return found
 
 
-def _check_group(arguments: Mapping[str, Any]) -> None:
+def check_group(arguments: Mapping[str, Any]) -> None:
+    """Raise `ApiError` for a log group that is not the one of training jobs."""
     group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
     if group != LOG_GROUP:
-        raise NotServedError
+        raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:
-    since, until = arguments.get("startTime") or 0, arguments.get("endTime") or 1 << 62
+    since, until = arguments.get("startTime") or 0, arguments.get("endTime") or EVER
     if not isinstance(since, int) or not isinstance(until, int):
         raise _invalid("startTime and endTime are milliseconds since the epoch.")
     return since, until

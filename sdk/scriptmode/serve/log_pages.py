@@ -50,6 +50,11 @@ class LogFile:
     length: int
     is_complete: bool
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The times of the first and of the last line."""
+        return self.times.span
+
     def forwards(self, offset: int) -> Iterator[Line]:
         """Yield the lines from an offset on, which is that of a line's beginning."""
         with open_regular(self.path) as file:
@@ -86,12 +91,13 @@ class LogFile:
             next_line = start + len(file.readline())
         return next_line if next_line < end else start
 
-    def end(self) -> int:
-        """Return the offset after the last line."""
-        if self.is_complete:
-            return self.length
+    def end(self, until: int = 1 << 62) -> int:
+        """Return the offset after the last line that is older than ``until``."""
+        length = min(self.length, self.times.end_before(until))
+        if self.is_complete and length == self.length:
+            return length
         with open_regular(self.path) as file:
-            return next(_line_feeds(file, 0, self.length), -1) + 1
+            return next(_line_feeds(file, 0, length), -1) + 1
 
 
 def _line_feeds(file: BinaryIO, start: int, end: int) -> Iterator[int]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.core.spec.service_values import ENDED
+from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,6 +110,13 @@ class LogWatch:
         """
         for host, location in self._platform.log_locations(job).items():
             yield host, *self._update(Path(location), self._platform.server_folder(job) / f"{host}.times")
+
+    def jobs(self, since: float) -> Iterator[str]:
+        """Yield the names of the jobs that run, or ended since a time in seconds since the epoch."""
+        for job in self._platform.list():
+            is_old = job["TrainingJobStatus"] in ENDED and job["LastModifiedTime"].timestamp() < since
+            if job["TrainingJobStatus"] != UNREADABLE and not is_old:
+                yield job["TrainingJobName"]
 
     def _update(self, log: Path, file: Path) -> tuple[LogTimes, int]:
         with self._lock:

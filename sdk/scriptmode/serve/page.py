@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from scriptmode.core.spec.service_values import JobEvent
-    from scriptmode.serve.job_metrics import MetricValue
+    from scriptmode.serve.metric_operations import MetricValue
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, StartResponse
 

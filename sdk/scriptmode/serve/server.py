@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,8 +23,9 @@ from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
-from scriptmode.serve.log_operations import Logs
+from scriptmode.serve.live_tail import log_operations
 from scriptmode.serve.log_times import LogWatch
+from scriptmode.serve.metric_operations import Metrics
 from scriptmode.serve.other_services import OtherServices, require_packages
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
@@ -132,7 +134,7 @@ class Server:
         jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
-        logs = Logs(self._platform, self._watch).operations
+        logs = log_operations(self._platform, self._watch)
         own = page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events, logs["GetLogEvents"])
         self._application = Application(
             {
@@ -140,7 +142,7 @@ class Server:
                 "Logs_20140328": logs,
                 page.TARGET: own.operations,
             },
-            CloudWatch(self._metrics, others),
+            CloudWatch(Metrics(self._metrics, time.time).operations, others),
             self._guard,
             report,
         )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Callable
 
+from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
 
-Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _OK = 200
 
 
@@ -90,13 +91,15 @@ class FakeClient:
                 if fault is not None and not fault.answer_lost:
                     raise fault.error(self.meta.endpoint_url)
                 answer = self._operations[operation](arguments)
-            except ServiceError as error:
+            except NotServedError as error:
+                raise NotImplementedError(f"the fake {self._service!r} client: {error.message}") from None
+            except (ApiError, ServiceError) as error:
                 raise self._client_error(operation, error) from None
             if fault is not None:
                 raise fault.error(self.meta.endpoint_url)
         return {**answer, "ResponseMetadata": _response_metadata(_OK)}
 
-    def _client_error(self, operation: str, error: ServiceError) -> Exception:
+    def _client_error(self, operation: str, error: ApiError | ServiceError) -> Exception:
         response = {
             "Error": {"Code": error.code, "Message": error.message},
             "ResponseMetadata": _response_metadata(error.status),
