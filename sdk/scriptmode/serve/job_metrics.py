@@ -7,7 +7,7 @@ import threading
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from scriptmode.core.spec.metric_definitions import Definition
+from scriptmode.core.spec.metric_definitions import Definition, LogPositions
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.serve.log_pages import LogFile
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.log_pages import Line
     from scriptmode.serve.log_times import LogWatch
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
@@ -35,11 +36,13 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 class MetricValue(NamedTuple):
-    """A value of a metric; ``time`` is in seconds since the epoch."""
+    """A value of a metric; ``time`` is in seconds since the epoch, other numbers are None where no line names one."""
 
     time: float
     value: float
     host: str
+    step: int | None = None
+    epoch: int | None = None
 
 
 class _JobValues:
@@ -47,8 +50,17 @@ class _JobValues:
 
     def __init__(self, job: JobRequest) -> None:
         self.definitions = [Definition(name, regex) for name, regex in job.algorithm.metric_definitions]
+        self.positions = LogPositions()
         self.offsets: dict[str, int] = {}
         self.values: dict[str, list[MetricValue]] = {each.name: [] for each in self.definitions}
+
+    def add(self, host: str, line: Line) -> None:
+        """Add the values of one line of a host's log."""
+        self.positions.read_heading(host, line.text)
+        for each in self.definitions:
+            if found := list(each.values(line.text)):
+                position = self.positions.find(host, line.text)
+                self.values[each.name] += (MetricValue(line.time / 1000, value, host, *position) for value in found)
 
 
 class JobMetrics:
@@ -86,7 +98,7 @@ class JobMetrics:
             for metric, values in finite.items()
             if values
             # Of values of the same time the last one.
-            for moment, value, _ in [max(reversed(values), key=lambda each: each.time)]
+            for moment, value, *_ in [max(reversed(values), key=lambda each: each.time)]
         ]
 
     def _result(self, query: Mapping[str, Any], span: tuple[float, float], newest_first: bool) -> dict[str, Any]:  # noqa: FBT001 - an order
@@ -100,7 +112,7 @@ class JobMetrics:
             )
         start = span[0] - span[0] % min(period, _MINUTE)
         grouped: dict[float, list[float]] = {}
-        for moment, value, _ in self._values(statistics["Metric"]):
+        for moment, value, *_ in self._values(statistics["Metric"]):
             beginning = moment - moment % period
             if start <= beginning < span[1]:
                 grouped.setdefault(beginning, []).append(value)
@@ -140,9 +152,7 @@ class JobMetrics:
                     log = LogFile(times.log, times, length, description.has_ended)
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
-                        for each in known.definitions:
-                            found = each.values(line.text)
-                            known.values[each.name] += (MetricValue(line.time / 1000, value, host) for value in found)
+                        known.add(host, line)
             return {metric: list(values) for metric, values in known.values.items()}
 
 

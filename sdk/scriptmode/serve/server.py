@@ -22,6 +22,7 @@ from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
+from scriptmode.serve.job_rows import JobRows
 from scriptmode.serve.log_operations import Logs
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.other_services import OtherServices, require_packages
@@ -118,6 +119,8 @@ class Server:
             )
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
+        self._tuning = LocalTuning(self._platform)
+        self._tags = TagOperations(self._platform, self._tuning)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
@@ -136,7 +139,7 @@ class Server:
             {
                 "SageMaker": self._sagemaker(settings, jobs),
                 "Logs_20140328": Logs(self._platform, self._watch).operations,
-                page.TARGET: page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events).operations,
+                page.TARGET: self._page_operations(jobs).operations,
             },
             CloudWatch(self._metrics, others),
             self._guard,
@@ -158,12 +161,18 @@ class Server:
             max_jobs=settings.max_jobs,
         )
 
+    def _page_operations(self, jobs: TrainingJobs) -> page.PageOperations:
+        platform = self._platform
+        rows = JobRows(platform, self._tags.of_training_job, self._metrics.final_values)
+        return page.PageOperations(
+            jobs.rerun, self._metrics.values, rows.list_jobs, events=platform.events, activity=platform.activity
+        )
+
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
-        tuning = LocalTuning(self._platform)
         return {
             **jobs.operations,
-            **TuningJobs(tuning, settings.table, Slurm, allowed=settings.allowed).operations,
-            **TagOperations(self._platform, tuning).operations,
+            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed).operations,
+            **self._tags.operations,
         }
 
     def _check_headers(self, environ: Environ) -> None:

@@ -50,6 +50,10 @@ class TagOperations:
             "DeleteTags": self._delete_tags,
         }
 
+    def of_training_job(self, name: str) -> dict[str, str]:
+        """Return the tags of a training job that its clients gave it; raise what reading the job raises."""
+        return _read(self._jobs["training-job"], name)
+
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
         refuse_own_tags(arguments["Tags"])
