@@ -31,7 +31,7 @@ LINES = {
     "scriptmode/platforms/local": 11_582,
     "scriptmode/platforms/slurm": 2_605,
     "scriptmode/results": 1_488,
-    "scriptmode/serve": 3_787,
+    "scriptmode/serve": 3_986,
     "scriptmode/testing": 2_950,
     "scriptmode/tuning": 684,
     "scriptmode/v2": 1_929,

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.access_keys import AccessKeys
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.job_metrics import MetricValue
+from scriptmode.serve.job_rows import METRIC_SECONDS, JobRows
 from scriptmode.serve.page import TARGET, PageOperations, is_for_page
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
@@ -247,7 +250,7 @@ def test_a_job_is_stopped_and_started_again(api, browser):
 
 
 @pytest.mark.slow
-def test_the_list_has_hosts_tags_and_the_last_value_of_a_metric(browser, pair):
+def test_the_list_has_hosts_tags_and_the_last_value_of_a_metric(api, browser, pair):
     browser.open("#filter=pair-&metric=loss")
     browser.until_shown("team: ")
     browser.until("document.querySelectorAll('td[data-title=loss]').length === 2")
@@ -259,6 +262,9 @@ def test_the_list_has_hosts_tags_and_the_last_value_of_a_metric(browser, pair):
     browser.fill(".tools label select", "accuracy")
     browser.until("document.querySelector('td[data-title=accuracy]')?.innerText === '0.5'")
     assert "metric=accuracy" in browser.value("location.hash")
+    arn = api.sagemaker.describe_training_job(TrainingJobName="pair-1")["TrainingJobArn"]
+    api.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "kept", "Value": ""}])
+    until(lambda: [row["Tags"] for row in browser.rows()] == ["team: vision", "kept"], SECONDS)
 
 
 @pytest.mark.slow
@@ -319,6 +325,7 @@ def test_selected_jobs_are_stopped_and_deleted_after_one_confirmation(api, brows
     browser.click("Delete")
     browser.click("Delete 3 training jobs", "#confirm")
     browser.until_shown("No job matches the filter.")
+    assert browser.value("document.activeElement.tagName") == "H1"
     assert api.sagemaker.list_training_jobs(NameContains="bulk-")["TrainingJobSummaries"] == []
     assert browser.value("location.hash") == "#filter=bulk-"
     for name in (*names, ended):
@@ -393,6 +400,19 @@ def test_the_log_is_searched_and_downloaded(browser, pair, tmp_path):
     lines = (tmp_path / "pair-1.log").read_text().splitlines()
     assert sum(line == "algo-2  step 4 loss=0.250" for line in lines) == 1
     assert sum(line.startswith("algo-1  ") for line in lines) == len(lines) / 2
+
+
+@pytest.mark.slow
+def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
+    browser.open("#job=pair-1")
+    browser.until_shown("Total: 100%")
+    for _ in range(3):
+        browser.value("poll()")
+    lines = "document.querySelector('[role=log]').innerText"
+    assert "algo-1" in browser.value(lines)
+    browser.fill("[aria-label=Host]", "algo-2")
+    browser.until(f"{lines}.includes('Epoch 1/2') && !{lines}.includes('algo-')")
+    assert browser.value("location.hash") == "#job=pair-1&host=algo-2"
 
 
 @pytest.mark.slow
@@ -583,6 +603,44 @@ BROWSER = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_ACCEPT": "text/html,
 )
 def test_other_clients_get_no_page(changes, is_page):
     assert is_for_page({**BROWSER, **changes}) is is_page
+
+
+class SlowMetrics:
+    """A platform with three jobs, of which the newest runs, whose metrics take longer than a request waits for them."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.read = []
+
+    def list(self):
+        statuses = {"new": "InProgress", "middle": "Completed", "old": "Completed"}
+        return [
+            {"TrainingJobName": name, "TrainingJobArn": name, "CreationTime": name, "TrainingJobStatus": status}
+            for name, status in statuses.items()
+        ]
+
+    def describe(self, name):
+        raise JobNotFoundError(name)
+
+    def metrics(self, name):
+        self.now += METRIC_SECONDS + 1
+        self.read.append(name)
+        return [{"MetricName": "loss", "Value": self.now}]
+
+
+def test_each_request_reads_some_metrics_and_those_of_ended_jobs_once():
+    platform = SlowMetrics()
+    rows = JobRows(platform, lambda _: None, platform.metrics, lambda: platform.now)
+    unread = [sum(row["Metrics"] is None for row in rows.list_jobs({})["Jobs"]) for _ in range(6)]
+    assert platform.read == ["new", "middle", "old", "new", "new", "new"]
+    assert unread == [2, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("most", [0, 5001, "all"])
+def test_the_number_of_rows_is_limited(most):
+    platform = SlowMetrics()
+    with pytest.raises(ApiError, match="from 1 to 5000"):
+        JobRows(platform, lambda _: None, platform.metrics).list_jobs({"Most": most})
 
 
 @given(st.lists(st.floats(width=32), max_size=2000))

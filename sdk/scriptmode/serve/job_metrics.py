@@ -57,9 +57,10 @@ class _JobValues:
     def add(self, host: str, line: Line) -> None:
         """Add the values of one line of a host's log."""
         self.positions.read_heading(host, line.text)
+        position = None
         for each in self.definitions:
             if found := list(each.values(line.text)):
-                position = self.positions.find(host, line.text)
+                position = position or self.positions.find(host, line.text)
                 self.values[each.name] += (MetricValue(line.time / 1000, value, host, *position) for value in found)
 
 

@@ -31,7 +31,7 @@ _FIELDS = (
     "QueuePosition",
 )
 #: Seconds in which a request reads logs for metrics. The next requests read the others.
-_METRIC_SECONDS = 0.5
+METRIC_SECONDS = 0.5
 #: The most rows of an answer, and their number if the request does not say.
 _MOST, _USUAL = 5000, 100
 
@@ -41,21 +41,24 @@ class JobRows:
 
     Args:
         platform: The platform that has the jobs.
-        tags: Returns the tags of a job that its clients gave it.
+        changed_tags: Returns the tags of a job; None while they are those of its request.
         metrics: Returns the last value of each metric of a job, as DescribeTrainingJob has them.
     """
 
     def __init__(
         self,
         platform: LocalPlatform,
-        tags: Callable[[str], Mapping[str, str]],
+        changed_tags: Callable[[str], Mapping[str, str] | None],
         metrics: Callable[[str], list[dict[str, Any]]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._platform = platform
-        self._tags_of = tags
+        self._changed_tags = changed_tags
         self._metrics_of = metrics
+        self._clock = clock
         self._lock = threading.Lock()
-        self._hosts: dict[_Key, list[dict[str, Any]]] = {}
+        #: The hosts and the tags of the request.
+        self._settings: dict[_Key, tuple[list[dict[str, Any]], Mapping[str, str]]] = {}
         #: When the metrics were read, whether the job had ended, and their values by name.
         self._metrics: dict[_Key, tuple[float, bool, dict[str, float]]] = {}
 
@@ -82,46 +85,49 @@ class JobRows:
     def _row(self, job: _Summary) -> dict[str, Any]:
         row = {field: job[field] for field in _FIELDS if field in job}
         metrics = self._metrics.get(_key(job))
-        return {**row, "Hosts": self._describe_hosts(job), "Tags": self._tags(job), "Metrics": metrics and metrics[2]}
+        return {**row, "Hosts": self._find_settings(job)[0], "Tags": self._tags(job), "Metrics": metrics and metrics[2]}
 
     def _has_words(self, job: _Summary, words: Sequence[str]) -> bool:
-        texts = [job["TrainingJobName"], *(each["InstanceType"] for each in self._describe_hosts(job))]
+        texts = [job["TrainingJobName"], *(each["InstanceType"] for each in self._find_settings(job)[0])]
         texts += (f"{key}={value}" for key, value in self._tags(job).items())
         text = "\n".join(texts).lower()
         return all(word in text for word in words)
 
-    def _describe_hosts(self, job: _Summary) -> list[dict[str, Any]]:
-        """Return the number of hosts of each instance type; none for a job that is damaged or deleted meanwhile."""
+    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+        """Return the hosts and the tags of a job's request; neither of a job that is damaged or deleted meanwhile."""
         key = _key(job)
-        if key not in self._hosts:
+        if key not in self._settings:
             resources: dict[str, Any] = {}
+            tags: dict[str, str] = {}
             with suppress(ScriptmodeError, OSError):
                 description = self._platform.describe(job["TrainingJobName"])
-                tags = self._platform.tags(description)
+                tags = dict(description.job.tags)
                 resources = request_mapping.to_described(description.response, tags)["ResourceConfig"]
             groups = resources.get("InstanceGroups") or ([resources] if resources else [])
-            self._hosts[key] = [{name: each[name] for name in ("InstanceType", "InstanceCount")} for each in groups]
-        return self._hosts[key]
+            hosts = [{name: each[name] for name in ("InstanceType", "InstanceCount")} for each in groups]
+            self._settings[key] = hosts, request_mapping.without_own_tags(tags)
+        return self._settings[key]
 
     def _tags(self, job: _Summary) -> Mapping[str, str]:
+        changed = None
         with suppress(ScriptmodeError, OSError, ValueError):
-            return self._tags_of(job["TrainingJobName"])
-        return {}
+            changed = self._changed_tags(job["TrainingJobName"])
+        return self._find_settings(job)[1] if changed is None else changed
 
     def _read_metrics(self, jobs: Sequence[_Summary]) -> None:
         """Read the metrics of jobs that have new ones: first those never read, then those read longest ago."""
         read = {key: (moment, is_complete) for key, (moment, is_complete, _) in self._metrics.items()}
         due = [job for job in jobs if not read.get(_key(job), (0.0, False))[1]]
-        deadline = time.monotonic() + _METRIC_SECONDS
+        deadline = self._clock() + METRIC_SECONDS
         for job in sorted(due, key=lambda each: read.get(_key(each), (0.0, False))[0]):
-            if time.monotonic() > deadline:
+            if self._clock() > deadline:
                 return
             values = {each["MetricName"]: each["Value"] for each in self._metrics_of(job["TrainingJobName"])}
-            self._metrics[_key(job)] = (time.monotonic(), job["TrainingJobStatus"] in ENDED, values)
+            self._metrics[_key(job)] = (self._clock(), job["TrainingJobStatus"] in ENDED, values)
 
     def _forget(self, present: set[_Key]) -> None:
         """Forget jobs that were deleted."""
-        self._hosts = {key: each for key, each in self._hosts.items() if key in present}
+        self._settings = {key: each for key, each in self._settings.items() if key in present}
         self._metrics = {key: each for key, each in self._metrics.items() if key in present}
 
 

@@ -163,7 +163,7 @@ class Server:
 
     def _page_operations(self, jobs: TrainingJobs) -> page.PageOperations:
         platform = self._platform
-        rows = JobRows(platform, self._tags.of_training_job, self._metrics.final_values)
+        rows = JobRows(platform, self._tags.changed_tags, self._metrics.final_values)
         return page.PageOperations(
             jobs.rerun, self._metrics.values, rows.list_jobs, events=platform.events, activity=platform.activity
         )
