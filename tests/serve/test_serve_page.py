@@ -4,6 +4,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+from importlib.resources import files
 
 import pytest
 from fakes.processes import until
@@ -13,8 +14,11 @@ from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
 from scriptmode.core.spec.metric_definitions import PRESETS
+from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.access_keys import AccessKeys
+from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.job_metrics import MetricValue
+from scriptmode.serve.job_rows import METRIC_SECONDS, JobRows
 from scriptmode.serve.page import TARGET, PageOperations, is_for_page
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
@@ -25,9 +29,27 @@ for step in range(5):
 print("loss=nan")
 """
 METRICS = [{"Name": f"loss {HOSTILE}"[:255], "Regex": "loss=([0-9.]+|nan)"}]
+#: Two epochs of two steps on each host, with values that `--rate` scales.
+EPOCHS = """
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float, default=1)
+rate = parser.parse_known_args()[0].rate
+for epoch in (1, 2):
+    print(f"Epoch {epoch}/2")
+    for step in (1, 2):
+        print(f"step {2 * epoch + step - 2} loss={rate / (epoch * step):.3f}")
+    print(f"accuracy={epoch / 4}")
+print("Total: 100%")
+"""
+EPOCH_METRICS = [
+    {"Name": "loss", "Regex": "loss=([0-9.]+)"},
+    {"Name": "accuracy", "Regex": "accuracy=([0-9.]+)"},
+]
 ALGORITHM = {"TrainingInputMode": "File", "TrainingImage": TENSORFLOW, "MetricDefinitions": METRICS}
 NAME = "page-test-1"
 SECONDS = 60
+ONE_HOST, TWO_HOSTS = (f"{count} \N{MULTIPLICATION SIGN} ml.m5.xlarge" for count in (1, 2))
 
 
 class Browser:
@@ -57,9 +79,48 @@ class Browser:
         self.until(f"!!{found} && !{found}.disabled")
         self.value(f"{found}.click()")
 
+    def rows(self):
+        """The cells of the list, by columns' titles."""
+        return self.value(
+            """[...document.querySelectorAll('.list tbody tr')].map(row => Object.fromEntries([...row.children].slice(1)
+            .map((cell, index) => [row.closest('table').querySelectorAll('thead button')[index].innerText, cell.innerText])))"""
+        )
+
+    def names(self):
+        return [row["Name"] for row in self.rows()]
+
+    def select(self, *names):
+        for name in names:
+            box = f"document.querySelector('[aria-label={json.dumps(f'Select {name}')}]')"
+            self.until(f"!!{box}")
+            self.value(f"{box}.click()")
+
+    def fill(self, selector, text):
+        self.value(
+            f"(box => {{ box.value = {json.dumps(text)};"
+            " for (const kind of ['input', 'change']) box.dispatchEvent(new Event(kind, { bubbles: true })) })"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+
+    def problems(self):
+        """What axe-core finds in the page, in its light and its dark colours."""
+        axe = pytest.importorskip("axe_core_python", reason="axe-core-python needs Python 3.10")
+        self.value((files(axe) / "axe.min.js").read_text() + "; null")
+        found = []
+        for scheme in ("light", "dark"):
+            self.page._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            result = self.value("axe.run().then(found => JSON.stringify(found.violations))")
+            found += [(scheme, each["id"], [node["html"] for node in each["nodes"]]) for each in json.loads(result)]
+        self.page._call("Emulation.setEmulatedMedia", features=[])
+        return found
+
+    def click_label(self, text):
+        self.value(f"[...document.querySelectorAll('label')].find(each => each.innerText.trim() === {text!r}).click()")
+
     def press(self, key):
         for kind in ("keyDown", "keyUp"):
-            self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+            typed = {"text": "\r", "windowsVirtualKeyCode": 13} if key == "Enter" else {}
+            self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **typed)
 
     def resize(self, width):
         self.page._call(
@@ -88,6 +149,49 @@ def job(api):
     api.sagemaker.create_training_job(**request)
     assert api.wait(NAME)["TrainingJobStatus"] == "Completed"
     return NAME
+
+
+@pytest.fixture(scope="module")
+def pair(api):
+    """Two jobs with the same metrics, of which only the second has tags."""
+    names = ["pair-1", "pair-2"]
+    for name, hosts, rate, tags in zip(names, (2, 1), (1, 8), ((), [{"Key": "team", "Value": "vision"}])):
+        algorithm = {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS}
+        request = api.request(EPOCHS, name=name, AlgorithmSpecification=algorithm, Tags=list(tags))
+        request["HyperParameters"]["rate"] = str(rate)
+        request["ResourceConfig"]["InstanceCount"] = hosts
+        api.sagemaker.create_training_job(**request)
+    for name in names:
+        assert api.wait(name)["TrainingJobStatus"] == "Completed"
+    return names
+
+
+@pytest.fixture(scope="module")
+def tuning(api):
+    """A tuning job with three training jobs, the second of which is the best."""
+    training = api.request(EPOCHS)
+    api.names.pop()
+    definition = {key: training[key] for key in ("RoleArn", "OutputDataConfig", "StoppingCondition", "ResourceConfig")}
+    api.sagemaker.create_hyper_parameter_tuning_job(
+        HyperParameterTuningJobName="page-tuning",
+        HyperParameterTuningJobConfig={
+            "Strategy": "Grid",
+            "HyperParameterTuningJobObjective": {"Type": "Minimize", "MetricName": "loss"},
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1},
+            "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["4", "1", "8"]}]},
+        },
+        TrainingJobDefinition={
+            **definition,
+            "AlgorithmSpecification": {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS},
+            "StaticHyperParameters": training["HyperParameters"],
+        },
+    )
+
+    def described():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName="page-tuning")
+        return found["HyperParameterTuningJobStatus"] == "Completed" and found
+
+    return until(described)
 
 
 @pytest.fixture
@@ -164,11 +268,11 @@ def test_a_job_is_stopped_and_started_again(api, browser):
     browser.open(f"#job={name}")
     browser.until_shown("begun")
     browser.click("Stop")
-    browser.until("document.getElementById('stop').open")
-    browser.click("Cancel", "#stop")
-    assert not browser.value("document.getElementById('stop').open")
+    browser.until("document.getElementById('confirm').open")
+    browser.click("Cancel", "#confirm")
+    assert not browser.value("document.getElementById('confirm').open")
     browser.click("Stop")
-    browser.click("Stop job", "#stop")
+    browser.click("Stop job", "#confirm")
     assert api.wait(name)["TrainingJobStatus"] == "Stopped"
     browser.until_shown("Stopped")
     browser.click("Rerun")
@@ -181,16 +285,238 @@ def test_a_job_is_stopped_and_started_again(api, browser):
 
 
 @pytest.mark.slow
-def test_the_list_is_filtered_by_the_fragment(browser):
-    browser.open("#name=page-test&status=Completed")
+def test_the_list_has_hosts_tags_and_the_last_value_of_a_metric(api, browser, pair):
+    browser.open("#filter=pair-&metric=loss")
+    browser.until_shown("team: ")
+    browser.until("document.querySelectorAll('td[data-title=loss]').length === 2")
+    second, first = browser.rows()
+    assert (first["Name"], first["Hosts"], first["loss"], first["Tags"]) == ("pair-1", TWO_HOSTS, "0.25", "")
+    assert (second["Hosts"], second["loss"]) == (ONE_HOST, "2")
+    assert second["Tags"] == "team: vision"
+    assert second["Duration"].endswith(" s")
+    browser.fill(".tools label select", "accuracy")
+    browser.until("document.querySelector('td[data-title=accuracy]')?.innerText === '0.5'")
+    assert "metric=accuracy" in browser.value("location.hash")
+    arn = api.sagemaker.describe_training_job(TrainingJobName="pair-1")["TrainingJobArn"]
+    api.sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "kept", "Value": ""}])
+    until(lambda: [row["Tags"] for row in browser.rows()] == ["team: vision", "kept"], SECONDS)
+
+
+@pytest.mark.slow
+def test_heads_sort_the_list_and_the_address_keeps_order_and_filter(browser, pair):
+    browser.open("#filter=pair-")
+    browser.until_shown("pair-1")
+    assert browser.names() == ["pair-2", "pair-1"]
+    browser.value("document.querySelector('thead button').focus()")
+    browser.press("Enter")
+    browser.until("document.querySelector('thead th[aria-sort=ascending]')?.innerText === 'Name'")
+    assert browser.names() == ["pair-1", "pair-2"]
+    browser.click("Hosts")
+    assert browser.value("document.querySelectorAll('th[aria-sort]').length") == 1
+    address = browser.value("location.hash")
+    browser.click("pair-2")
+    browser.until("document.title === 'Completed: pair-2'")
+    browser.value("history.back()")
+    browser.until_shown("pair-1")
+    assert browser.value("location.hash") == address == "#filter=pair-&sort=Hosts"
+    browser.open(address)
+    browser.until("document.querySelector('th[aria-sort]')?.innerText === 'Hosts'")
+    assert browser.names() == ["pair-2", "pair-1"]
+
+
+@pytest.mark.slow
+def test_the_list_is_filtered_by_name_type_tag_and_status(browser, pair):
+    browser.open("#filter=page-test&status=Completed")
     browser.until_shown(NAME)
     assert browser.value("document.querySelector('input[type=search]').value") == "page-test"
     assert browser.value("document.querySelector('.tools select').value") == "Completed"
-    browser.value(
-        "(box => { box.value = 'other'; box.dispatchEvent(new Event('input')) })(document.querySelector('input'))"
-    )
+    browser.fill("input[type=search]", "other")
     browser.until_shown("No job matches the filter.")
-    assert browser.value("location.hash") == "#name=other&status=Completed"
+    assert browser.value("location.hash") == "#filter=other&status=Completed"
+    browser.fill("input[type=search]", "TEAM=vis M5")
+    browser.until_shown("pair-2")
+    assert browser.names() == ["pair-2"]
+    browser.fill(".tools select", "Failed")
+    browser.until_shown("No job matches the filter.")
+
+
+@pytest.mark.slow
+def test_selected_jobs_are_stopped_and_deleted_after_one_confirmation(api, browser):
+    names = [api.start("import time; time.sleep(600)", name=f"bulk-{each}") for each in (1, 2)]
+    ended = api.start("print(1)", name="bulk-3")
+    api.wait(ended)
+    browser.open("#filter=bulk-")
+    browser.select(*names, ended)
+    assert browser.value("location.hash") == f"#filter=bulk-&selected={names[0]}%2C{names[1]}%2C{ended}"
+    browser.click("Stop")
+    browser.until("document.getElementById('confirm').open")
+    shown = browser.value("[...document.querySelectorAll('#confirm li')].map(each => each.innerText)")
+    assert shown == names
+    assert "1 other selected job ended already." in browser.value("document.getElementById('confirm').innerText")
+    browser.click("Stop 2 training jobs", "#confirm")
+    assert [api.wait(name)["TrainingJobStatus"] for name in names] == ["Stopped", "Stopped"]
+    browser.until("[...document.querySelectorAll('.badge')].every(each => each.innerText !== 'Stopping')")
+    browser.click("Delete")
+    browser.click("Delete 3 training jobs", "#confirm")
+    browser.until_shown("No job matches the filter.")
+    assert browser.value("document.activeElement.tagName") == "H1"
+    assert api.sagemaker.list_training_jobs(NameContains="bulk-")["TrainingJobSummaries"] == []
+    assert browser.value("location.hash") == "#filter=bulk-"
+    for name in (*names, ended):
+        api.names.remove(name)
+
+
+@pytest.mark.slow
+def test_selected_jobs_are_compared(browser, pair):
+    browser.open("#filter=pair-&sort=Name")
+    browser.select(*pair)
+    browser.click("Compare")
+    browser.until("document.querySelectorAll('figure').length === 2")
+    # A curve for each host in the colour of its job.
+    strokes = browser.value(
+        "[...document.querySelectorAll('figure')[0].querySelectorAll('.curve')].map(each => each.style.stroke)"
+    )
+    assert len(strokes) == 3
+    assert strokes[0] == strokes[1] != strokes[2]
+    browser.until("document.querySelectorAll('.legend .badge.Completed').length === 2")
+    assert browser.value("[...document.querySelectorAll('.legend a')].map(each => each.innerText)") == pair
+    table = "Object.fromEntries([...document.querySelectorAll('.plain tbody tr')].map(row => [row.children[0].innerText, [row.children[1].innerText, row.children[2].innerText]]))"
+    found = browser.value(table)
+    assert found["rate"] == ["1", "8"]
+    assert found["Hosts"] == [TWO_HOSTS, ONE_HOST]
+    assert found["Last loss"] == ["0.25", "2"]
+    assert "Last accuracy" not in found
+    assert "Image" not in found
+    browser.click_label("Those that are the same, too")
+    assert browser.value(table)["Last accuracy"] == ["0.5", "0.5"]
+    browser.value("history.back()")
+    browser.until_shown("2 selected")
+
+
+@pytest.mark.slow
+def test_curves_have_an_axis_a_scale_and_smoothing_that_the_address_keeps(browser, pair):
+    browser.open("#job=pair-2")
+    path = "document.querySelector('path.curve')?.getAttribute('d')"
+    scale = "[...document.querySelectorAll('figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
+    browser.until("document.querySelectorAll('path.curve').length === 2")
+    assert browser.value(scale) == ["loss: 1 step, 4 values 4", "accuracy: 1 epoch, 2 values 2"]
+    # The values 8, 4, 4 and 2.
+    assert browser.value(path) == "M0.00 6.00L33.33 64.67L66.67 64.67L100.00 94.00"
+    browser.fill("#content .end select", "epoch")
+    assert browser.value(scale)[0] == "loss: 0.5 epoch, 4 values 2"
+    browser.fill("#content .end select", "number")
+    assert browser.value(scale)[0] == "loss: 1 4 values 4"
+    browser.click_label("Log scale")
+    assert browser.value(path) == "M0.00 6.00L33.33 50.00L66.67 50.00L100.00 94.00"
+    browser.fill("input[type=range]", "0.5")
+    assert browser.value("document.querySelectorAll('path.raw').length") == 2
+    assert browser.value("location.hash") == "#job=pair-2&x=number&y=log&smooth=0.5"
+    browser.open(browser.value("location.hash"))
+    browser.until("document.querySelectorAll('path.raw').length === 2")
+    assert browser.value("document.querySelector('input[type=range]').value") == "0.5"
+
+
+@pytest.mark.slow
+def test_the_log_is_searched_and_downloaded(browser, pair, tmp_path):
+    browser.page._call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.open("#job=pair-1")
+    browser.until_shown("Total: 100%")
+    browser.fill("[aria-label='Search the log']", "EPOCH 2/2")
+    browser.until_shown("2 lines")
+    found = browser.value("document.querySelector('[aria-label=\"Lines found\"]').innerText.split('\\n')")
+    assert sorted(found) == ["algo-1  Epoch 2/2", "algo-2  Epoch 2/2"]
+    browser.fill("[aria-label='Search the log']", "100%")
+    browser.until("document.querySelector('[aria-label=\"Lines found\"]').innerText.includes('Total: 100%')")
+    browser.fill("[aria-label='Search the log']", "")
+    browser.until("document.querySelector('[role=log]').offsetHeight > 0")
+    browser.click("Download")
+    until((tmp_path / "pair-1.log").is_file, SECONDS)
+    lines = (tmp_path / "pair-1.log").read_text().splitlines()
+    assert sum(line == "algo-2  step 4 loss=0.250" for line in lines) == 1
+    assert sum(line.startswith("algo-1  ") for line in lines) == len(lines) / 2
+
+
+@pytest.mark.slow
+def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
+    browser.open("#job=pair-1")
+    browser.until_shown("Total: 100%")
+    for _ in range(3):
+        browser.value("poll()")
+    lines = "document.querySelector('[role=log]').innerText"
+    assert "algo-1" in browser.value(lines)
+    browser.fill("[aria-label=Host]", "algo-2")
+    browser.until(f"{lines}.includes('Epoch 1/2') && !{lines}.includes('algo-')")
+    assert browser.value("location.hash") == "#job=pair-1&host=algo-2"
+
+
+@pytest.mark.slow
+def test_hosts_of_a_running_job_have_their_usage(api, browser):
+    name = api.start("print('begun', flush=True)\nwhile True: pass", name="busy-1")
+    browser.open(f"#job={name}")
+    browser.until("/algo-1\\s+\\d\\d+ %\\s+[\\d.]+ MiB/.test(document.querySelector('.plain')?.innerText)")
+    api.sagemaker.stop_training_job(TrainingJobName=name)
+    browser.until("document.querySelector('section[aria-labelledby=usage-title]').hidden")
+
+
+@pytest.mark.slow
+def test_a_tuning_job_has_its_training_jobs_and_the_best_of_them(browser, tuning):
+    browser.open()
+    browser.click("Tuning", "header")
+    browser.click("page-tuning")
+    browser.until_shown("(best)")
+    rows = browser.rows()
+    assert sorted((row["rate"], row["loss"]) for row in rows) == [("1", "0.25 (best)"), ("4", "1"), ("8", "2")]
+    assert browser.value("document.querySelector('dd a').innerText") == tuning["BestTrainingJob"]["TrainingJobName"]
+    assert browser.value("document.querySelectorAll('path.curve').length") == 2
+    browser.click("loss")
+    assert [row["loss"] for row in browser.rows()] == ["0.25 (best)", "1", "2"]
+    browser.select(*(row["Name"] for row in rows[:2]))
+    browser.click("Compare")
+    browser.until("document.querySelectorAll('figure').length === 2")
+
+
+@pytest.mark.slow
+def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser, pair):
+    browser.open("#filter=pair-")
+    browser.until_shown("pair-1")
+    browser.value(
+        "window.sent = 0; window.real = fetch; window.fetch = (...all) => { sent++; return real(...all); }; null"
+    )
+    for _ in range(3):
+        browser.value("dispatchEvent(new Event('x')); poll()")
+    browser.until("sent >= 3")
+    elements = browser.value("document.querySelectorAll('*').length")
+    for _ in range(20):
+        browser.value("poll()")
+    assert browser.value("document.querySelectorAll('*').length") == elements
+    hide = "Object.defineProperty(document, 'hidden', { value: %s, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))"
+    browser.value(hide % "true")
+    browser.value("poll()")
+    sent = browser.value("new Promise(end => setTimeout(() => { sent = 0; setTimeout(() => end(sent), 6000); }, 500))")
+    assert sent == 0
+    browser.value(hide % "false")
+    browser.until("sent > 0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 1200])
+@pytest.mark.parametrize(
+    ("fragment", "shown"),
+    [
+        ("", NAME),
+        (f"#job={NAME}&search=loss", "6 lines"),
+        ("#compare=pair-1,pair-2", "rate"),
+        ("#list=tuning", "page-tuning"),
+        ("#tuning=page-tuning", "best so far"),
+    ],
+)
+def test_axe_finds_nothing_and_phones_have_room(browser, pair, tuning, fragment, shown, width):
+    browser.resize(width)
+    browser.open(fragment)
+    browser.until_shown(shown)
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    assert browser.problems() == []
+    browser.resize(1200)
 
 
 @pytest.mark.slow
@@ -248,7 +574,7 @@ def test_with_access_keys_the_page_signs_its_requests(tmp_path, chromium):
 
 @pytest.mark.slow
 def test_pages_of_other_sites_use_none_of_its_operations(api, job):
-    for operation in ("RerunTrainingJob", "GetTrainingJobMetrics"):
+    for operation in ("RerunTrainingJob", "GetTrainingJobMetrics", "GetTrainingJobActivity"):
         target = f"{TARGET}.{operation}"
         assert call(api, target, {"TrainingJobName": job}, "http://other") == (403, "AccessDeniedException")
         assert call(api, target, {"TrainingJobName": job}, "null") == (403, "AccessDeniedException")
@@ -311,6 +637,44 @@ BROWSER = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_ACCEPT": "text/html,
 )
 def test_other_clients_get_no_page(changes, is_page):
     assert is_for_page({**BROWSER, **changes}) is is_page
+
+
+class SlowMetrics:
+    """A platform with three jobs, of which the newest runs, whose metrics take longer than a request waits for them."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.read = []
+
+    def list(self):
+        statuses = {"new": "InProgress", "middle": "Completed", "old": "Completed"}
+        return [
+            {"TrainingJobName": name, "TrainingJobArn": name, "CreationTime": name, "TrainingJobStatus": status}
+            for name, status in statuses.items()
+        ]
+
+    def describe(self, name):
+        raise JobNotFoundError(name)
+
+    def metrics(self, name):
+        self.now += METRIC_SECONDS + 1
+        self.read.append(name)
+        return [{"MetricName": "loss", "Value": self.now}]
+
+
+def test_each_request_reads_some_metrics_and_those_of_ended_jobs_once():
+    platform = SlowMetrics()
+    rows = JobRows(platform, lambda _: None, platform.metrics, lambda: platform.now)
+    unread = [sum(row["Metrics"] is None for row in rows.list_jobs({})["Jobs"]) for _ in range(6)]
+    assert platform.read == ["new", "middle", "old", "new", "new", "new"]
+    assert unread == [2, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("most", [0, 5001, "all"])
+def test_the_number_of_rows_is_limited(most):
+    platform = SlowMetrics()
+    with pytest.raises(ApiError, match="from 1 to 5000"):
+        JobRows(platform, lambda _: None, platform.metrics).list_jobs({"Most": most})
 
 
 @given(st.lists(st.floats(width=32), max_size=2000))

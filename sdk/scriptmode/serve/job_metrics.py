@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.metric_definitions import Definition, MetricFinder
+from scriptmode.core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.metric_operations import MetricValue, last_values
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.serve.log_pages import Line
     from scriptmode.serve.log_times import LogWatch
 
 #: Jobs whose values are kept in memory.
@@ -27,8 +28,17 @@ class _JobValues:
 
     def __init__(self, job: JobRequest) -> None:
         self.finder = MetricFinder([Definition(name, regex) for name, regex in job.algorithm.metric_definitions])
+        self.positions = LogPositions()
         self.offsets: dict[str, int] = {}
         self.values: dict[str, list[MetricValue]] = {}
+
+    def add(self, host: str, line: Line) -> None:
+        """Add the values of one line of a host's log."""
+        self.positions.read_heading(host, line.text)
+        if found := list(self.finder.find(line.text)):
+            position = self.positions.find(host, line.text)
+            for metric, value in found:
+                self.values.setdefault(metric, []).append(MetricValue(line.time / 1000, value, host, *position))
 
 
 class JobMetrics:
@@ -68,6 +78,5 @@ class JobMetrics:
                     log = LogFile(times.log, times, length, description.has_ended)
                     for line in log.forwards(known.offsets.get(host, 0)):
                         known.offsets[host] = line.end
-                        for metric, value in known.finder.find(line.text):
-                            known.values.setdefault(metric, []).append(MetricValue(line.time / 1000, value, host))
+                        known.add(host, line)
             return {metric: list(values) for metric, values in known.values.items()}

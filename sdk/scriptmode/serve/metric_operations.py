@@ -37,11 +37,13 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 class MetricValue(NamedTuple):
-    """A value of a metric; ``time`` is in seconds since the epoch."""
+    """A value of a metric; ``time`` is in seconds since the epoch, other numbers are None where no line names one."""
 
     time: float
     value: float
     host: str = ""
+    step: int | None = None
+    epoch: int | None = None
 
 
 class MetricSource(Protocol):
@@ -156,7 +158,7 @@ class Metrics:
         start -= start % min(period, kept)
         first = max(start, now - _LONGEST) if self._expires else start
         grouped: dict[float, list[float]] = {}
-        for moment, value, _ in self._values(metric):
+        for moment, value, *_ in self._values(metric):
             stamp = moment - moment % min(period, _MINUTE)
             if first <= stamp < end and math.isfinite(value):
                 # Periods begin at StartTime, as in the examples of `aws cloudwatch get-metric-statistics help`.
@@ -187,7 +189,7 @@ def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, A
         for metric, found in finite.items()
         if found
         # Of values of the same time the last one.
-        for moment, value, _ in [max(reversed(found), key=lambda each: each.time)]
+        for moment, value, *_ in [max(reversed(found), key=lambda each: each.time)]
     ]
 
 

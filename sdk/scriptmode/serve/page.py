@@ -12,7 +12,7 @@ import hashlib
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.errors import JobNotFoundError
@@ -22,7 +22,7 @@ from scriptmode.serve.log_pages import MOST_LINES
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from scriptmode.core.spec.service_values import JobEvent
+    from scriptmode.core.spec.service_values import HostActivity, JobEvent
     from scriptmode.serve.metric_operations import MetricValue
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, StartResponse
@@ -36,58 +36,95 @@ _MOST_POINTS = 600
 _MOST_LOG_PAGES = 16
 
 
+class _Point(NamedTuple):
+    """A point of a curve, as the page gets it; ``time`` is in seconds since the epoch, ``number`` counts from 1."""
+
+    time: float
+    number: int
+    value: float | None
+    step: int | None
+    epoch: int | None
+
+
 class PageOperations:
     """Operations that Amazon SageMaker does not have.
 
     Args:
         rerun: Starts a job again, and returns the new job's name.
         values: Returns the values of a job's metrics by their names.
+        list_jobs: Lists jobs with their hosts, tags and metrics.
+        logs: The operations of CloudWatch Logs.
         events: Returns what a job lost and did again.
-        log_events: The operation of CloudWatch Logs.
+        activity: Returns what each host of a running job does now.
     """
 
     def __init__(
         self,
         rerun: Callable[[str], str],
         values: Callable[[str], Mapping[str, list[MetricValue]]],
+        list_jobs: Operation = lambda _: {},
+        logs: Mapping[str, Operation] | None = None,
+        *,
         events: Callable[[str], Sequence[JobEvent]] = lambda _: (),
-        log_events: Operation = lambda _: {"events": []},
+        activity: Callable[[str], Mapping[str, HostActivity]] = lambda _: {},
     ) -> None:
         self._rerun = rerun
-        self._events = events
         self._values = values
-        self._log_events = log_events
+        self._logs = logs or {}
+        self._events = events
+        self._activity = activity
         self.operations: dict[str, Operation] = {
+            "ListJobs": list_jobs,
             "RerunTrainingJob": self._rerun_job,
             "GetTrainingJobMetrics": self._metrics,
-            "GetTrainingJobEvents": self._list_events,
-            "GetLogEvents": self._shown_log_events,
+            "GetTrainingJobActivity": self._describe_activity,
+            "GetLogEvents": self._get_log_events,
+            "FilterLogEvents": self._filter_log_events,
         }
 
     def _rerun_job(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"TrainingJobName": self._rerun(_name(arguments))}
 
-    def _list_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _describe_activity(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = _name(arguments)
         try:
-            return {"Events": [str(each) for each in self._events(_name(arguments))]}
-        except JobNotFoundError as error:
+            events, hosts = self._events(name), self._activity(name)
+        except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
+        return {
+            "Events": [str(each) for each in events],
+            "Hosts": [
+                {
+                    "Host": host,
+                    "CpuPercent": each.cpu_percent,
+                    "MemoryBytes": each.memory_bytes,
+                    "GpuPercent": each.gpu_percent,
+                    "GpuMemoryBytes": each.gpu_memory_bytes,
+                    "SilentSeconds": each.silent_seconds,
+                }
+                for host, each in hosts.items()
+            ],
+        }
 
-    def _shown_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _filter_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what CloudWatch Logs returns, with the text of each line that a terminal would show."""
+        return _as_shown(self._logs["FilterLogEvents"](arguments))
+
+    def _get_log_events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what CloudWatch Logs returns, with the text of each line that a terminal would show.
 
         Without a token these are the last lines, up to the ``limit``.
         """
-        answer = before = self._log_events(arguments)
+        get = self._logs["GetLogEvents"]
+        answer = before = get(arguments)
         events, limit = answer["events"], arguments.get("limit", MOST_LINES)
         for _ in range(0 if arguments.get("startFromHead") else _MOST_LOG_PAGES):
             token = before["nextBackwardToken"]
-            before = self._log_events({**arguments, "nextToken": token})
+            before = get({**arguments, "nextToken": token})
             if before["nextBackwardToken"] == token or len(events) >= limit:
                 break
             events = [*before["events"], *events]
-        shown = [{**each, "message": render_line(each["message"])} for each in events[-limit:]]
-        return {**answer, "events": shown}
+        return _as_shown({**answer, "events": events[-limit:]})
 
     def _metrics(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
@@ -141,6 +178,11 @@ def _hash(content: bytes, tag: bytes) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
 
 
+def _as_shown(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an answer of CloudWatch Logs with lines as a terminal shows them."""
+    return {**answer, "events": [{**each, "message": render_line(each["message"])} for each in answer["events"]]}
+
+
 def _name(arguments: Mapping[str, Any]) -> str:
     name = arguments.get("TrainingJobName")
     if not isinstance(name, str):
@@ -149,26 +191,29 @@ def _name(arguments: Mapping[str, Any]) -> str:
 
 
 def _curves(values: Sequence[MetricValue]) -> list[dict[str, Any]]:
-    """Return the curve of each host: points of time, number and value, which is None where it is not finite."""
-    hosts: dict[str, list[tuple[float, int, float]]] = {}
+    """Return the curve of each host: points of time, number, value, step and epoch.
+
+    The value of a point is None where it is not finite, a step or an epoch where the log names none.
+    """
+    hosts: dict[str, list[_Point]] = {}
     for each in values:
         points = hosts.setdefault(each.host, [])
-        points.append((each.time, len(points) + 1, each.value))
+        points.append(_Point(each.time, len(points) + 1, each.value, each.step, each.epoch))
     ordered = sorted(hosts.items(), key=lambda each: (len(each[0]), each[0]))
     return [{"Host": host, "Count": len(points), "Points": _thinned(points)} for host, points in ordered]
 
 
-def _thinned(points: list[tuple[float, int, float]]) -> list[tuple[float, int, float | None]]:
+def _thinned(points: list[_Point]) -> list[_Point]:
     """Return at most `_MOST_POINTS` points and the last one: of each part of the curve the lowest and the highest."""
     kept = points
     if len(points) > _MOST_POINTS:
         size = math.ceil(len(points) / (_MOST_POINTS // 2))
         parts = [points[start : start + size] for start in range(0, len(points), size)]
-        found = {each for part in parts for each in (min(part, key=_height), max(part, key=_height))}
-        kept = sorted(found | {points[-1]}, key=lambda each: each[1])
-    return [(time, number, value if math.isfinite(value) else None) for time, number, value in kept]
+        found = {each.number: each for part in parts for each in (min(part, key=_height), max(part, key=_height))}
+        kept = [each for _, each in sorted({**found, points[-1].number: points[-1]}.items())]
+    return [each._replace(value=None) if not math.isfinite(each.value or 0.0) else each for each in kept]
 
 
-def _height(point: tuple[float, int, float]) -> float:
+def _height(point: _Point) -> float:
     # Nothing is less or greater than NaN, which would hide the other values of its part.
-    return -math.inf if math.isnan(point[2]) else point[2]
+    return -math.inf if point.value is None or math.isnan(point.value) else point.value

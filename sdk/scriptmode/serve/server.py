@@ -23,6 +23,7 @@ from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
+from scriptmode.serve.job_rows import JobRows
 from scriptmode.serve.live_tail import log_operations
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.metric_operations import Metrics
@@ -120,6 +121,8 @@ class Server:
             )
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
+        self._tuning = LocalTuning(self._platform)
+        self._tags = TagOperations(self._platform, self._tuning)
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
@@ -135,12 +138,11 @@ class Server:
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
         logs = log_operations(self._platform, self._watch)
-        own = page.PageOperations(jobs.rerun, self._metrics.values, self._platform.events, logs["GetLogEvents"])
         self._application = Application(
             {
                 "SageMaker": self._sagemaker(settings, jobs),
                 "Logs_20140328": logs,
-                page.TARGET: own.operations,
+                page.TARGET: self._page_operations(jobs, logs).operations,
             },
             CloudWatch(Metrics(self._metrics, time.time).operations, others),
             self._guard,
@@ -162,12 +164,23 @@ class Server:
             max_jobs=settings.max_jobs,
         )
 
+    def _page_operations(self, jobs: TrainingJobs, logs: Mapping[str, Operation]) -> page.PageOperations:
+        platform = self._platform
+        rows = JobRows(platform, self._tags.changed_tags, self._metrics.final_values)
+        return page.PageOperations(
+            jobs.rerun,
+            self._metrics.values,
+            rows.list_jobs,
+            logs,
+            events=platform.events,
+            activity=platform.activity,
+        )
+
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
-        tuning = LocalTuning(self._platform)
         return {
             **jobs.operations,
-            **TuningJobs(tuning, settings.table, Slurm, allowed=settings.allowed).operations,
-            **TagOperations(self._platform, tuning).operations,
+            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed).operations,
+            **self._tags.operations,
         }
 
     def _check_headers(self, environ: Environ) -> None:

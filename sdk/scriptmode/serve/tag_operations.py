@@ -51,6 +51,10 @@ class TagOperations:
             "DeleteTags": self._delete_tags,
         }
 
+    def changed_tags(self, name: str) -> dict[str, str] | None:
+        """Return the tags of a training job; None while they are those of its request."""
+        return _read_changed(self._jobs["training-job"][0](name))
+
     def _add_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("AddTagsInput", arguments)
         check_tags(arguments["Tags"])
@@ -95,11 +99,16 @@ class TagOperations:
 
 def _read(jobs: TaggedJobs, name: str) -> dict[str, str]:
     find_folder, first_tags = jobs
+    changed = _read_changed(find_folder(name))
+    return without_own_tags(first_tags(name)) if changed is None else changed
+
+
+def _read_changed(folder: Path) -> dict[str, str] | None:
     try:
-        content = regular_files.read_json(find_folder(name) / _FILE)
-        return {str(key): str(value) for key, value in content.items()}
+        content = regular_files.read_json(folder / _FILE)
     except FileNotFoundError:
-        return without_own_tags(first_tags(name))
+        return None
+    return {str(key): str(value) for key, value in content.items()}
 
 
 def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:

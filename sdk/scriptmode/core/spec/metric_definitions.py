@@ -24,6 +24,15 @@ _EXAMPLE = "loss=([0-9.]+)"
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _REPEAT = re.compile(r"[*+{]")
 _OPTIONS = 4
+#: ``step 7``, ``global_step=7``, ``"iteration": 7``, ``Epoch 3/12``, ``epoch: [3]``; not ``steps=7``, ``step=0.5``.
+_POSITION = re.compile(
+    r"(?<![A-Za-z])(?:global_)?(?P<unit>step|iteration|iter|epoch)[\"']?\s{0,2}[=:#]?\s{0,2}[\[(]?(?P<number>\d{1,15})\b(?!\.\d)",
+    re.IGNORECASE,
+)
+#: What Keras prints alone on a line, before the values of that epoch.
+_HEADING = re.compile(r"Epoch (\d{1,15})/\d+\s*$")
+#: Characters of a line in which a step and an epoch are looked for.
+_SEARCHED = 4096
 
 #: Metrics that a name stands for. Keras prints ``loss: 0.31 - accuracy: 0.91 - val_loss: 0.35``, in any order.
 PRESETS = {
@@ -131,6 +140,25 @@ class MetricFinder:
             for item in map(_KERAS_ITEM.fullmatch, text.split(" - ")):
                 if item and item[1] not in self._names:
                     yield item[1], float(item[2])
+
+
+class LogPositions:
+    """The steps and the epochs that lines name; without an epoch, that of Keras's last heading above on that host."""
+
+    def __init__(self) -> None:
+        self._headings: dict[str, int] = {}
+
+    def read_heading(self, host: str, line: str) -> None:
+        """Keep the epoch of a line that is a heading."""
+        if heading := _HEADING.match(line):
+            self._headings[host] = int(heading[1])
+
+    def find(self, host: str, line: str) -> tuple[int | None, int | None]:
+        """Return the step and the epoch of the values in a line."""
+        named: dict[bool, int] = {}
+        for match in _POSITION.finditer(last_frame(line)[:_SEARCHED]):
+            named.setdefault(match["unit"].lower() == "epoch", int(match["number"]))
+        return named.get(False), named.get(True, self._headings.get(host))
 
 
 def metric_problem(name: str, regex: str) -> Problem | None:

@@ -1,0 +1,135 @@
+"""Rows of the page's list of jobs: what ListTrainingJobs returns of each, and its hosts, tags and last metrics."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.spec.service_values import ENDED
+from scriptmode.errors import ScriptmodeError
+from scriptmode.serve import request_mapping
+from scriptmode.serve.aws_json import validation_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from scriptmode.platforms.local import LocalPlatform
+
+    _Summary = Mapping[str, Any]
+    _Key = tuple[str, datetime]
+
+_FIELDS = (
+    "TrainingJobName",
+    "CreationTime",
+    "TrainingEndTime",
+    "LastModifiedTime",
+    "TrainingJobStatus",
+    "SecondaryStatus",
+    "QueuePosition",
+)
+#: Seconds in which a request reads logs for metrics. The next requests read the others.
+METRIC_SECONDS = 0.5
+#: The most rows of an answer, and their number if the request does not say.
+_MOST, _USUAL = 5000, 100
+
+
+class JobRows:
+    """The rows of the jobs of a platform, of which what cannot change any more is kept in memory.
+
+    Args:
+        platform: The platform that has the jobs.
+        changed_tags: Returns the tags of a job; None while they are those of its request.
+        metrics: Returns the last value of each metric of a job, as DescribeTrainingJob has them.
+    """
+
+    def __init__(
+        self,
+        platform: LocalPlatform,
+        changed_tags: Callable[[str], Mapping[str, str] | None],
+        metrics: Callable[[str], list[dict[str, Any]]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._platform = platform
+        self._changed_tags = changed_tags
+        self._metrics_of = metrics
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: The hosts and the tags of the request.
+        self._settings: dict[_Key, tuple[list[dict[str, Any]], Mapping[str, str]]] = {}
+        #: When the metrics were read, whether the job had ended, and their values by name.
+        self._metrics: dict[_Key, tuple[float, bool, dict[str, float]]] = {}
+
+    def list_jobs(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return rows of the newest jobs that meet the filters, and the number of all that do.
+
+        Args:
+            arguments: ``Text``, whose words a job's name, instance types and tags must contain; ``Status``; ``Most``,
+                the most rows.
+        """
+        words, status = str(arguments.get("Text") or "").lower().split(), arguments.get("Status")
+        most = arguments.get("Most", _USUAL)
+        if not isinstance(most, int) or not 1 <= most <= _MOST:
+            raise validation_error(f"Most is {most!r}; it must be from 1 to {_MOST}.")
+        with self._lock:
+            known = [job for job in self._platform.list() if job["TrainingJobArn"]]
+            self._forget({_key(job) for job in known})
+            found = [job for job in known if status in (None, "", job["TrainingJobStatus"])]
+            if words:
+                found = [job for job in found if self._has_words(job, words)]
+            self._read_metrics(found[:most])
+            return {"Jobs": [self._row(job) for job in found[:most]], "Count": len(found)}
+
+    def _row(self, job: _Summary) -> dict[str, Any]:
+        row = {field: job[field] for field in _FIELDS if field in job}
+        metrics = self._metrics.get(_key(job))
+        return {**row, "Hosts": self._find_settings(job)[0], "Tags": self._tags(job), "Metrics": metrics and metrics[2]}
+
+    def _has_words(self, job: _Summary, words: Sequence[str]) -> bool:
+        texts = [job["TrainingJobName"], *(each["InstanceType"] for each in self._find_settings(job)[0])]
+        texts += (f"{key}={value}" for key, value in self._tags(job).items())
+        text = "\n".join(texts).lower()
+        return all(word in text for word in words)
+
+    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+        """Return the hosts and the tags of a job's request; neither of a job that is damaged or deleted meanwhile."""
+        key = _key(job)
+        if key not in self._settings:
+            resources: dict[str, Any] = {}
+            tags: dict[str, str] = {}
+            with suppress(ScriptmodeError, OSError):
+                description = self._platform.describe(job["TrainingJobName"])
+                tags = dict(description.job.tags)
+                resources = request_mapping.to_described(description.response, tags)["ResourceConfig"]
+            groups = resources.get("InstanceGroups") or ([resources] if resources else [])
+            hosts = [{name: each[name] for name in ("InstanceType", "InstanceCount")} for each in groups]
+            self._settings[key] = hosts, request_mapping.without_own_tags(tags)
+        return self._settings[key]
+
+    def _tags(self, job: _Summary) -> Mapping[str, str]:
+        changed = None
+        with suppress(ScriptmodeError, OSError, ValueError):
+            changed = self._changed_tags(job["TrainingJobName"])
+        return self._find_settings(job)[1] if changed is None else changed
+
+    def _read_metrics(self, jobs: Sequence[_Summary]) -> None:
+        """Read the metrics of jobs that have new ones: first those never read, then those read longest ago."""
+        read = {key: (moment, is_complete) for key, (moment, is_complete, _) in self._metrics.items()}
+        due = [job for job in jobs if not read.get(_key(job), (0.0, False))[1]]
+        deadline = self._clock() + METRIC_SECONDS
+        for job in sorted(due, key=lambda each: read.get(_key(each), (0.0, False))[0]):
+            if self._clock() > deadline:
+                return
+            values = {each["MetricName"]: each["Value"] for each in self._metrics_of(job["TrainingJobName"])}
+            self._metrics[_key(job)] = (self._clock(), job["TrainingJobStatus"] in ENDED, values)
+
+    def _forget(self, present: set[_Key]) -> None:
+        """Forget jobs that were deleted."""
+        self._settings = {key: each for key, each in self._settings.items() if key in present}
+        self._metrics = {key: each for key, each in self._metrics.items() if key in present}
+
+
+def _key(job: _Summary) -> _Key:
+    return job["TrainingJobName"], job["CreationTime"]
