@@ -13,6 +13,7 @@ from fakes.processes import until
 
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
+from scriptmode.platforms.local.hosts import local_agent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.processes import process_tree
 
@@ -199,6 +200,13 @@ job = Job(parse_request(json.loads(sys.argv[2])), "arn", "us-east-1", sys.execut
 with JobStore(pathlib.Path(sys.argv[1])).create(job, starting_state(job.request.name, "arn", time.time())):
     os.kill(os.getpid(), 9)
 """
+
+
+def test_a_job_whose_agent_cannot_be_imported_fails_with_its_log(jobs, monkeypatch):
+    monkeypatch.setattr(local_agent, "AGENT_MODULE", "scriptmode.absent")
+    reason = jobs.wait(jobs.start("print('ran')"))["FailureReason"]
+    assert reason.startswith("InternalServerError: the job's agent never started; nothing of the script has run")
+    assert reason.endswith("ModuleNotFoundError: No module named 'scriptmode.absent'")
 
 
 @pytest.mark.parametrize("is_described", [False, True])

@@ -10,7 +10,7 @@ from fakes.host_folders import write_files, write_host
 
 from scriptmode_runtime import environment, report
 from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
-from scriptmode_runtime.failure import Failure, excerpt, last_error
+from scriptmode_runtime.failure import Failure, excerpt, last_error, last_traceback
 from scriptmode_runtime.peers.connection import _LONGEST_LINE
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report import describe
@@ -114,7 +114,7 @@ def test_a_long_last_message_shows_its_beginning_with_its_frame_and_its_end():
     assert len(text) <= 600
 
 
-#: What Keras 2 writes after each state of a progress bar but the last.
+#: What Keras 2 writes before each state of a progress bar but the first.
 BACKSPACES = "\b" * 60
 
 
@@ -126,8 +126,9 @@ def test_what_a_library_logs_after_the_error_does_not_push_it_out_and_colours_ar
     assert len(text) <= 900
     assert excerpt("\x1b]0;title\x07\x1b[31m1/9\r2/9\r9/9 done\x1b[0m\r\nend\x00\r\n", 100) == "9/9 done\nend"
     keras = " 31/128 [======>......] - ETA: 0s - loss: 0.6949"
-    shown = excerpt(f"\r{keras}{BACKSPACES}\r{keras}{BACKSPACES}Traceback (most recent call last):\nE: no\n", 100)
-    assert shown == "Traceback (most recent call last):\nE: no"
+    output = f"\r{keras}{BACKSPACES}\r{keras}Traceback (most recent call last):\nE: no\n"
+    assert excerpt(output[last_traceback(output) :], 100) == "Traceback (most recent call last):\nE: no"
+    assert excerpt(f"\r{keras}{BACKSPACES}\r{keras}", 100) == keras
 
 
 @pytest.mark.parametrize("room", [0, 1, 6, 50, 199, 230])

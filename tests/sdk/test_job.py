@@ -353,6 +353,13 @@ def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, va
     assert ("\x1b" in stream.getvalue()) == coloured
 
 
+def test_a_pipe_gets_tabs_and_colours_as_they_are_also_before_a_carriage_return():
+    stream = io.StringIO()
+    lines = ("a\t1\r", "\x1b[31mred\x1b[0m\r", "1/9\r9/9 done")
+    show([LogEvent("algo-1", line) for line in lines], stream)
+    assert stream.getvalue() == "algo-1 | a\t1\r\nalgo-1 | \x1b[31mred\x1b[0m\r\nalgo-1 | 9/9 done\n"
+
+
 def summary(name, status="Completed", **fields):
     created = datetime.now(timezone.utc) - timedelta(hours=3, seconds=30)
     return {"TrainingJobName": name, "TrainingJobStatus": status, "CreationTime": created, **fields}

@@ -16,7 +16,7 @@ from scriptmode.core.spec.metric_definitions import PRESETS, Definition, may_be_
 from scriptmode.core.spec.service_values import LogEvent, Metric
 from scriptmode.display.collector import Collector
 from scriptmode.platforms.local.outputs.log_metrics import last_value, parse_metrics
-from scriptmode.platforms.local.store.host_logs import LogReader
+from scriptmode.platforms.local.store.host_logs import LogReader, last_lines
 from scriptmode.results.metrics import Metrics
 
 KERAS_LINES = {
@@ -111,6 +111,36 @@ def test_a_progress_bar_has_values_when_it_has_reached_its_end(tmp_path, bar, en
     assert found_in(log) == {"loss": [0.5], "f 1": [1e-05]}
     # Only with the preset a metric has another name than its definition.
     assert found_in(log, [("loss", "loss: ([0-9.]+)")]) == {"loss": [0.5]}
+
+
+#: Keras 2 draws the last batch, a callback prints at the end of the epoch, and Keras draws the end below.
+CALLBACK = (
+    "\r80/80 [======] - ETA: 0s - loss: 0.15val_f1: 0.60\n" + BACK + "\r80/80 [======] - 5s 60ms/step - loss: 0.15\n"
+)
+
+
+def test_what_a_callback_prints_behind_a_bar_is_found_and_the_bar_is_not(tmp_path):
+    (tmp_path / "log").write_text(CALLBACK)
+    own = [*PRESETS["keras"], ("f1", "val_f1: ([0-9.]+)")]
+    assert found_in(tmp_path / "log", own) == {"loss": [0.15], "f1": [0.6]}
+    assert found_in(tmp_path / "log", own[-1:]) == {"f1": [0.6]}
+
+
+def test_a_bar_that_was_interrupted_has_no_value_in_the_list_of_jobs(tmp_path):
+    (tmp_path / "log").write_text(BARS["keras 2"][0])
+    end = last_lines(tmp_path / "log", 200, 8192)
+    assert "loss: 0.9" in end
+    assert last_value(end, PRESETS["keras"]) is None
+
+
+def test_text_before_the_line_of_keras_is_not_a_metric(tmp_path):
+    (tmp_path / "log").write_text("INFO - rank: 3 - 10/10 - 2s - loss: 0.5 - f1: 0.4\n")
+    assert found_in(tmp_path / "log") == {"loss": [0.5], "f1": [0.4]}
+
+
+def test_a_log_adds_few_names(tmp_path):
+    (tmp_path / "log").write_text("".join(f"1/1 - 0s - x{number}: 1 - {'y' * 300}: 1\n" for number in range(1000)))
+    assert list(found_in(tmp_path / "log")) == [f"x{number}" for number in range(100)]
 
 
 @pytest.mark.parametrize("line", ["3/10 - loss: 0.5", "epoch 3/10 - 2s - loss: 0.5 - f1: 0.5", "\r3/10 loss: 0.5"])

@@ -18,6 +18,7 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
+from scriptmode.cli.commands.serve import serve
 from scriptmode.platforms.local import LocalPlatform
 
 pytestmark = pytest.mark.slow
@@ -241,18 +242,8 @@ def test_jobs_wait_for_others_in_the_order_of_their_creation(tmp_path):
         assert statuses()[2]["SecondaryStatus"] == "Pending"
 
 
-def test_a_server_has_a_queue_by_default(tmp_path):
-    done = subprocess.run([PROGRAM, "serve", "--help"], capture_output=True, text=True, timeout=60, check=True)
-    assert "processors, at least 4]" in " ".join(done.stdout.split())
-    with serving(tmp_path, "--s3", "memory") as api:
-        count = max(4, os.cpu_count()) + 1
-        names = [api.start(SLEEPS) for _ in range(count)]
-
-        def waiting():
-            found = [api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] for name in names]
-            return found if found.count("Training") == count - 1 else None
-
-        assert until(waiting)[-1] == "Pending"
+def test_a_server_has_a_queue_by_default():
+    assert {each.name: each.default for each in serve.params}["queue"] == max(4, os.cpu_count())
 
 
 @pytest.mark.parametrize("file", ["job.json", "state.json"])

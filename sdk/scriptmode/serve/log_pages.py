@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: The most lines and bytes of a page (GetLogEvents, CloudWatch Logs API reference).
 MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
 #: Bytes of one event (PutLogEvents, 256 KB less 26 bytes for each event). A longer line is several events, or the last
-#: frame of a progress bar.
+#: frames of a progress bar.
 _LONGEST_LINE = 256 * 1024 - 26
 _CHUNK = 64 * 1024
 

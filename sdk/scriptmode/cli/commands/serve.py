@@ -96,9 +96,10 @@ class _ServeGroup(Group):
 def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) -> None:
     """Serve SageMaker's training API, whose jobs run on this machine.
 
-    Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. A command that sets it, a
-    Region and a key is printed. A training job is a program of the client's choice: it runs as the user who started the
-    server. Jobs do not depend on the server; started again, it has them all.
+    Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. A command that sets it,
+    a Region and, for a server without access keys, any key is printed. A training job is a program of the client's
+    choice: it runs as the user who started the server. Jobs do not depend on the server; started again, it has them
+    all.
 
     \b
     Example:

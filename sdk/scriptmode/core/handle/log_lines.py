@@ -146,7 +146,7 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     try:
         for event in events:
             message = event.message
-            if is_terminal or terminal_text.is_redrawn(message):
+            if is_terminal or terminal_text.is_redrawn(message.rstrip("\r")):
                 message = terminal_text.render_line(message, colours=has_colours)
             if event.host != open_host:
                 message = prefixed(event, turns, message)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.text.messages import Problem, problem_of
-from scriptmode.core.text.terminal_text import is_redrawn, last_frame, plain_text
+from scriptmode.core.text.terminal_text import last_frame, plain_text
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -42,11 +42,14 @@ PRESETS = {
         for name in ("loss", "accuracy", "mae", "mse", "auc", "precision", "recall")
     )
 }
-#: A progress bar of Keras that has not reached its end: ``31/128 [===>...]``, ``31/128 ━━━`` or ``31/Unknown``.
-_RUNNING = re.compile(r"\b(\d+)/(?:Unknown |(?!\1 )\d+ +(?:\[[=>.]+\]|━))")
+#: A progress bar of Keras before its end: ``31/128 [===>...]``, ``31/128 ━━━``, ``31/Unknown``, ``- ETA: 0s``.
+_RUNNING = re.compile(r"\b(\d+)/(?:Unknown |(?!\1 )\d+ +(?:\[[=>.]+\]|━))|- ETA: ")
 #: How the line begins that Keras prints for an epoch or an evaluation, with and without a progress bar; and its items.
 _KERAS_LINE = re.compile(r"(?<![\w./])(\d+)/\1 (?:\[=+\] |━+ )?(?:- )?[\d:]+s? ")
 _KERAS_ITEM = re.compile(r"([^\s:][^:]*): (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|inf|nan)) *")
+
+#: Names of metrics that a log may add, and the characters of one (the most of a service's MetricDefinitions).
+_MOST_NAMES, _LONGEST_NAME = 100, 255
 
 _LOG = logging.getLogger("scriptmode")
 
@@ -115,31 +118,46 @@ class Definition:
 class MetricFinder:
     """All definitions of a job's metrics: what they find in a line of its log.
 
-    Values are found in the last frame of a line, and not in a progress bar of Keras that was interrupted: each epoch
-    has one value. Beside the definitions of Keras's preset, every other metric that Keras prints has its printed name.
+    Values are found in the last frame of a line. The definitions of Keras's preset find none in a progress bar that was
+    interrupted: each epoch has one value. Beside them every other metric that Keras prints has its printed name.
     """
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.definitions = definitions
         self._names = {each.name for each in definitions}
+        self._own = [each for each in definitions if (each.name, each.regex) not in PRESETS["keras"]]
+        self._added: set[str] = set()
         # One of them may be the objective of a tuning job, which is looked for alone.
-        self._is_keras = sum((each.name, each.regex) in PRESETS["keras"] for each in definitions) > 1
+        self._is_keras = len(definitions) - len(self._own) > 1
 
     def find(self, line: str) -> Iterator[tuple[str, float]]:
         """Yield the names and values of metrics in a line that has ended."""
         frame = last_frame(line)
-        if not (is_redrawn(line) and _RUNNING.search(plain_text(frame))):
+        if _RUNNING.search(plain_text(frame)):
+            # Behind the bar is what a callback of the user printed.
+            yield from _values(self._own, frame)
+        else:
             yield from self.find_in_frame(frame)
 
     def find_in_frame(self, frame: str) -> Iterator[tuple[str, float]]:
         """Yield the names and values of metrics in a frame of a line, which may be written still."""
-        for each in self.definitions:
-            for value in each.values(frame):
-                yield each.name, value
-        if self._is_keras and _KERAS_LINE.search(text := plain_text(frame)):
-            for item in map(_KERAS_ITEM.fullmatch, text.split(" - ")):
-                if item and item[1] not in self._names:
+        yield from _values(self.definitions, frame)
+        if self._is_keras and (found := _KERAS_LINE.search(text := plain_text(frame))):
+            for item in map(_KERAS_ITEM.fullmatch, text[found.end() :].removeprefix("- ").split(" - ")):
+                if item and item[1] not in self._names and self._admits(item[1]):
                     yield item[1], float(item[2])
+
+    def _admits(self, name: str) -> bool:
+        """Return whether a name that the log has is that of a metric: any line of a script may have one."""
+        if len(self._added) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+            self._added.add(name)
+        return name in self._added
+
+
+def _values(definitions: Iterable[Definition], frame: str) -> Iterator[tuple[str, float]]:
+    for each in definitions:
+        for value in each.values(frame):
+            yield each.name, value
 
 
 class LogPositions:

@@ -296,9 +296,10 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
     if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
+        why = ", because the process that created the job was killed, or the machine went down, in that moment"
         return (
-            "the job's agent never started, because the process that created the job was killed, or the machine went "
-            f"down, in that moment; nothing of the script has run, start it again: scriptmode rerun {folder.name}"
+            f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run, "
+            f"start it again: scriptmode rerun {folder.name}"
         )
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""

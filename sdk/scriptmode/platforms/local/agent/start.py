@@ -1,4 +1,4 @@
-"""The start of a job: its folder and its agent, both or neither."""
+"""The start of a job: its folder and its agent's process, both or neither."""
 
 from __future__ import annotations
 

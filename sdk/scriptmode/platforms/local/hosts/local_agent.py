@@ -89,8 +89,10 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
         if done.returncode:
             raise ChildProcessError(f"it ended with exit code {done.returncode}")
     except (OSError, subprocess.TimeoutExpired) as error:
+        is_late = isinstance(error, subprocess.TimeoutExpired)
+        why = f"it was not ready after {_START_SECONDS:.0f} s" if is_late else error
         tail = host_logs.last_lines(log, 5, 1000)
         raise PlatformError(
-            f"the job's agent did not start: {error}",
+            f"the job's agent did not start: {why}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
