@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from datetime import datetime, timezone
 from urllib.parse import urlsplit
 
@@ -285,6 +286,17 @@ def test_each_client_has_a_rate_of_its_own():
     guard.check(environ(REMOTE_ADDR="127.0.0.2"))
     now[0] += 0.5
     guard.check(environ())
+
+
+def test_a_client_that_asks_too_often_gets_the_rate():
+    now, answered = [0.0], 0
+    guard = Guard("127.0.0.1", rate=2, clock=lambda: now[0])
+    for _ in range(1000):
+        now[0] += 0.1
+        with suppress(ApiError):
+            guard.check(environ())
+            answered += 1
+    assert answered == pytest.approx(2 * 100 + 10, abs=2)
 
 
 def test_a_configuration_names_hosts_and_images():

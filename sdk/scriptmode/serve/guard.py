@@ -98,7 +98,8 @@ class Guard:
         with self._lock:
             left, then = self._left.pop(client, (most, now))
             left = min(most, left + (now - then) * self._rate)
-            self._left[client] = (max(0.0, left - 1), now)
+            # A refused request takes nothing: a client that asks a little too often gets the rate.
+            self._left[client] = (left - 1 if left >= 1 else left, now)
             while len(self._left) > _MOST_CLIENTS:
                 self._left.pop(next(iter(self._left)))
         return left >= 1

@@ -63,7 +63,9 @@ class S3Proxy:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise invalid(
-                "s3", f"is {url!r}", "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'memory'"
+                "s3",
+                f"is {url!r}",
+                "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'",
             )
         self._is_tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port

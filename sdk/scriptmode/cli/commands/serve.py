@@ -104,7 +104,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     \b
     Example:
       scriptmode serve &
-      export AWS_ENDPOINT_URL=http://127.0.0.1:4580 AWS_DEFAULT_REGION=us-east-1
+      export AWS_ENDPOINT_URL=http://127.0.0.1:4580 AWS_DEFAULT_REGION=us-east-1 \\
+        AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any
       aws sagemaker list-training-jobs
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if ctx.invoked_subcommand is not None:
