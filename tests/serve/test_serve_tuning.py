@@ -202,7 +202,36 @@ REFUSED = {
     "ends in the wrong order": (CONFIG, with_numbers(), "the range of 'layers' is .*; exchange its ends"),
     "an end that is no number": (CONFIG, with_numbers(MinValue="a"), "'layers' is .*; give a whole number for each"),
     "a logarithm of 0": (CONFIG, with_numbers(MinValue="0", ScalingType="Logarithmic"), "give ends above 0"),
-    "too few combinations": (CONFIG, with_numbers(MinValue="4"), "is 2, but the ranges have 1 combinations"),
+    "an integer scaled in reverse": (
+        CONFIG,
+        with_numbers(MinValue="4", ScalingType="ReverseLogarithmic"),
+        "with the scale ReverseLogarithmic; use Auto, Linear or Logarithmic",
+    ),
+    "too few combinations": (
+        f"{CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs",
+        4,
+        "is 4, but the grid has 3 combinations",
+    ),
+    "ranges to be chosen": (
+        f"{CONFIG}.ParameterRanges",
+        {"AutoParameters": [{"Name": "rate", "ValueHint": "0.5"}]},
+        f"{CONFIG}.ParameterRanges.AutoParameters is given without Autotune",
+    ),
+    "a name in two ranges": (
+        f"{CONFIG}.ParameterRanges.CategoricalParameterRanges",
+        [{"Name": "rate", "Values": ["0.5"]}, {"Name": "rate", "Values": ["0.6"]}],
+        "StaticHyperParameters have 'rate' more than once; keep one",
+    ),
+    "a name with a fixed value": (
+        f"{DEFINITION}.StaticHyperParameters.rate",
+        "0.5",
+        "StaticHyperParameters have 'rate' more than once; keep one",
+    ),
+    "equal values": (
+        f"{CONFIG}.ParameterRanges.CategoricalParameterRanges.0.Values",
+        ["0.5", "0.5"],
+        "the range of 'rate' has a value more than once",
+    ),
     "no ranges": (f"{CONFIG}.ParameterRanges", {}, f"{CONFIG}.ParameterRanges has no range; add one"),
     "no objective": (f"{CONFIG}.HyperParameterTuningJobObjective", None, "HyperParameterTuningJobObjective is missing"),
     "no limit": (f"{CONFIG}.Strategy", "Random", "ResourceLimits.MaxNumberOfTrainingJobs is missing; add it"),
@@ -318,6 +347,22 @@ def test_several_definitions_that_do_not_fit_are_refused(api, tuning, path, valu
     request = changed(several(tuning[0], "refused"), path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_one_definition_in_a_list_may_stop_early_and_values_may_repeat(api, tuning):
+    request = several(tuning[0], f"listed-{time.time_ns() % 10**12}")
+    # One value, and two training jobs.
+    request["TrainingJobDefinitions"] = request["TrainingJobDefinitions"][1:]
+    request[CONFIG].update(Strategy="Random", TrainingJobEarlyStoppingType="Auto")
+    request[CONFIG]["ResourceLimits"] = {"MaxParallelTrainingJobs": 2, "MaxNumberOfTrainingJobs": 2}
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
+
+    def ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found
+
+    assert until(ended)["TrainingJobStatusCounters"]["Completed"] == 2
 
 
 def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuning):
