@@ -11,6 +11,9 @@ from botocore.exceptions import ClientError
 from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW
 
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
@@ -75,9 +78,18 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     # The service adds it, and the SDK v2 takes it out.
     assert found["TrainingJobDefinition"]["StaticHyperParameters"]["_tuning_objective_metric"] == "loss"
     assert found["TrainingJobStatusCounters"]["Completed"] == found["ObjectiveStatusCounters"]["Succeeded"] == 3
-    assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] in (0, 1)
-    assert 0 <= found["ConsumedResources"]["RuntimeInSeconds"] < 600
+    listed = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(
+        HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
+    )
+    ends = {row["TrainingJobName"]: row["TrainingEndTime"] for row in listed["TrainingJobSummaries"]}
+    later = sum(each > ends[best["TrainingJobName"]] for each in ends.values())
+    assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == later
+    seconds = (found["HyperParameterTuningEndTime"] - found["CreationTime"]).total_seconds()
+    assert found["ConsumedResources"]["RuntimeInSeconds"] == pytest.approx(seconds, abs=1)
     assert [tag["Key"] for tag in api.sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["team"]
+    # Neither the SDK nor a client sees the tags of the server.
+    service = LocalTuning(LocalPlatform(data_dir=api.folder / "data"))
+    assert "Tags" not in service.describe(request["HyperParameterTuningJobName"])["TrainingJobDefinition"]
     name = request["HyperParameterTuningJobName"]
     rows = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=name, StatusEquals="Completed")
     assert [row["HyperParameterTuningJobName"] for row in rows["HyperParameterTuningJobSummaries"]] == [name]
@@ -270,6 +282,22 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
     request = changed(tuning[0], path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_a_tuning_job_has_room_for_the_tags_of_the_server(api, tuning):
+    tags = [{"Key": f"k{each}", "Value": "v"} for each in range(49)]
+    name = f"tags-{time.time_ns() % 10**12}"
+    request = {**tuning[0], "HyperParameterTuningJobName": name, "Tags": tags}
+    create = api.sagemaker.create_hyper_parameter_tuning_job
+    with pytest.raises(ClientError, match="ValidationException.* has 49 tags. .* has at most 48: .* have 2 of the"):
+        create(**request)
+    create(**{**request, "Tags": tags[:48]})
+
+    def counters():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found["TrainingJobStatusCounters"]
+
+    assert until(counters)["Completed"] == 3
 
 
 def several(request, name):

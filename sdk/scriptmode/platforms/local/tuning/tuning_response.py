@@ -11,9 +11,11 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
 
-#: Fields of the request that DescribeHyperParameterTuningJob does not return.
+#: Fields of the request, or of a recorded definition, that DescribeHyperParameterTuningJob does not return.
 _NOT_DESCRIBED = frozenset({"Tags"})
 #: A training job improves the objective if it is better than those before it by more than this share of it.
 _IMPROVEMENT = 0.01
@@ -34,9 +36,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     """Render DescribeHyperParameterTuningJobResponse."""
     statuses = Counter(each.status for each in state.trials)
     objectives = Counter(each.objective_status for each in state.trials)
-    request = tuning.with_objectives(record.request)
+    request = tuning.change_definitions(tuning.with_objectives(record.request), _described)
     response = {
-        **{field: value for field, value in request.items() if field not in _NOT_DESCRIBED},
+        **_described(request),
         "HyperParameterTuningJobArn": record.arn,
         "HyperParameterTuningJobStatus": state.status,
         "CreationTime": _time(state.created),
@@ -139,6 +141,10 @@ def meets_criteria(record: TuningRecord, state: TuningState) -> bool:
         return False
     is_maximized = tuning.objective_of(record.request)["Type"] == "Maximize"
     return bool(best.objective >= target if is_maximized else best.objective <= target)
+
+
+def _described(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in given.items() if field not in _NOT_DESCRIBED}
 
 
 def _time(seconds: float) -> datetime:

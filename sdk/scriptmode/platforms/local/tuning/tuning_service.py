@@ -155,6 +155,12 @@ class LocalTuning:
         request = self._store.find(name).read_record().request
         return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
+    def definition_tags(self, name: str) -> dict[str, list[dict[str, str]]]:
+        """Return the tags of a tuning job's training jobs that it does not have, as `create` takes them."""
+        request = self._store.find(name).read_record().request
+        definitions = tuning.definitions_of(request)
+        return {each.get("DefinitionName", ""): each.get("Tags", []) for each in definitions}
+
     def server_folder(self, name: str) -> Path:
         """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
         return self._store.find(name).path / "server"
