@@ -17,6 +17,7 @@ from scriptmode import (
     ContinuousParameter,
     DataError,
     Estimator,
+    InstanceConfig,
     IntegerParameter,
     JobExistsError,
     JobNotFoundError,
@@ -132,6 +133,14 @@ def check_shapes(service):
         assert set(answer) <= set(shape.members)
         report = ParamValidator().validate(answer, shape)
         assert not report.has_errors(), report.generate_report()
+
+
+def test_the_first_of_several_hosts_is_used(make, jobs):
+    tuner = make(max_jobs=1)
+    tuner.override_resource_config([InstanceConfig(2, "local_process"), InstanceConfig(1, "local")])
+    tuner.fit(logs=False)
+    (job,) = tuner.latest_tuning_job.training_jobs()
+    assert jobs.platform.describe(job.name).response["ResourceConfig"]["InstanceCount"] == 2
 
 
 def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
