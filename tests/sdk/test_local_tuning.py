@@ -17,6 +17,7 @@ from scriptmode import (
     ContinuousParameter,
     DataError,
     Estimator,
+    InstanceConfig,
     IntegerParameter,
     JobExistsError,
     JobNotFoundError,
@@ -134,6 +135,14 @@ def check_shapes(service):
         assert not report.has_errors(), report.generate_report()
 
 
+def test_the_first_of_several_hosts_is_used(make, jobs):
+    tuner = make(max_jobs=1)
+    tuner.override_resource_config([InstanceConfig(2, "local_process"), InstanceConfig(1, "local")])
+    tuner.fit(logs=False)
+    (job,) = tuner.latest_tuning_job.training_jobs()
+    assert jobs.platform.describe(job.name).response["ResourceConfig"]["InstanceCount"] == 2
+
+
 def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
     gate = jobs.folder / "gate"
     tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(gate)})
@@ -247,6 +256,47 @@ def test_a_tuning_job_is_complete_once_a_criterion_is_met(make, jobs, criteria, 
     assert details["NumberOfTrainingJobsObjectiveNotImproving"] == not_improving
 
 
+LATE = """
+import sys, time
+score = sys.argv[-1]
+print("score=" + score, flush=True)
+time.sleep(60 if score == "0.95" else 0)
+"""
+
+
+def test_a_met_criterion_stays_met_whatever_a_stopped_training_job_logged(make):
+    # 0.4, 0.3 and 0.2 are not better than 0.5; 0.95 is, and is stopped.
+    tuner = Tuner(
+        make(LATE).estimator,
+        "score",
+        {"score": CategoricalParameter(["0.95", "0.5", "0.4", "0.3", "0.2"])},
+        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
+        "Grid",
+        max_parallel_jobs=2,
+        completion_criteria_config=TuningJobCompletionCriteriaConfig(max_number_of_training_jobs_not_improving=3),
+    )
+    description = tuner.fit(logs=False).describe()
+    assert description["HyperParameterTuningJobStatus"] == "Completed"
+    counters = description["TrainingJobStatusCounters"]
+    assert (counters["Completed"], counters["Stopped"]) == (4, 1)
+    assert description["BestTrainingJob"]["TunedHyperParameters"] == {"score": '"0.95"'}
+
+
+def test_training_jobs_that_fail_do_not_improve_the_objective(make, jobs):
+    tuner = Tuner(
+        make("import sys\nprint('score=' + sys.argv[-1])\nsys.exit(sys.argv[-1] < '0.5')").estimator,
+        "score",
+        {"score": CategoricalParameter(["0.1", "0.5", "0.2", "0.3", "0.4", "0.9"])},
+        [{"Name": "score", "Regex": r"score=([0-9.]+)"}],
+        "Grid",
+        completion_criteria_config=TuningJobCompletionCriteriaConfig(max_number_of_training_jobs_not_improving=3),
+    )
+    description = tuner.fit(logs=False).describe()
+    assert description["HyperParameterTuningJobStatus"] == "Completed"
+    assert len(jobs.platform.list()) == 5
+    assert description["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == 3
+
+
 def test_several_estimators_take_turns_and_an_interrupted_tuning_job_goes_on(make, jobs):
     gate = jobs.folder / "gate"
     good, bad = (make(hyperparameters={"wait": str(gate), "optimizer": each}).estimator for each in ("adam", "bad"))
@@ -284,6 +334,21 @@ def test_a_tuning_job_without_values_names_the_expression(make):
     with pytest.raises(TuningJobFailed, match="after running 1 training job: the Regex 'accuracy=") as raised:
         tuner.fit(logs=False)
     assert raised.value.description["TrainingJobStatusCounters"]["Completed"] == 1
+
+
+def test_the_expression_is_that_of_a_training_job_that_completed(make):
+    script = "import sys\nsys.exit('bad' if 'fails' in sys.argv else 0)"
+    made = {name: make(script, hyperparameters={"kind": kind}).estimator for name, kind in (("a", "fails"), ("b", ""))}
+    tuner = Tuner.create(
+        made,
+        {"a": "first", "b": "second"},
+        dict.fromkeys(made, RANGES),
+        {name: [{"Name": metric, "Regex": f"{metric}=(x)"}] for name, metric in (("a", "first"), ("b", "second"))},
+        max_jobs=2,
+        strategy="Random",
+    )
+    with pytest.raises(TuningJobFailed, match="the Regex 'second=.x.' of metric 'second' found no number"):
+        tuner.fit(logs=False)
 
 
 def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):

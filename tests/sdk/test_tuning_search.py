@@ -84,6 +84,16 @@ def test_a_grid_has_each_combination_once():
     assert search.is_exhausted
 
 
+def test_a_grid_of_any_size_starts_at_once_and_goes_on_where_it_was():
+    given = config("Grid", jobs=2, ranges={f"p{each}": CategoricalParameter(range(30)) for each in range(30)})
+    search = Search("search", given, 1)
+    first = search.suggest(0)
+    again = Search("search", given, 1)
+    again.restore(0, first)
+    assert not again.is_exhausted
+    assert search.suggest(1) == again.suggest(1) == {**first, "p29": '"1"'}
+
+
 def test_hyperband_stops_the_worse_training_jobs_early():
     limits = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
     search = Search("search", config("Hyperband", StrategyConfig=limits, jobs=30), 1)

@@ -11,6 +11,9 @@ from botocore.exceptions import ClientError
 from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW
 
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
@@ -75,9 +78,18 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     # The service adds it, and the SDK v2 takes it out.
     assert found["TrainingJobDefinition"]["StaticHyperParameters"]["_tuning_objective_metric"] == "loss"
     assert found["TrainingJobStatusCounters"]["Completed"] == found["ObjectiveStatusCounters"]["Succeeded"] == 3
-    assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] in (0, 1)
-    assert 0 <= found["ConsumedResources"]["RuntimeInSeconds"] < 600
+    listed = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(
+        HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
+    )
+    ends = {row["TrainingJobName"]: row["TrainingEndTime"] for row in listed["TrainingJobSummaries"]}
+    later = sum(each > ends[best["TrainingJobName"]] for each in ends.values())
+    assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == later
+    seconds = (found["HyperParameterTuningEndTime"] - found["CreationTime"]).total_seconds()
+    assert found["ConsumedResources"]["RuntimeInSeconds"] == pytest.approx(seconds, abs=1)
     assert [tag["Key"] for tag in api.sagemaker.list_tags(ResourceArn=arn)["Tags"]] == ["team"]
+    # Neither the SDK nor a client sees the tags of the server.
+    service = LocalTuning(LocalPlatform(data_dir=api.folder / "data"))
+    assert "Tags" not in service.describe(request["HyperParameterTuningJobName"])["TrainingJobDefinition"]
     name = request["HyperParameterTuningJobName"]
     rows = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=name, StatusEquals="Completed")
     assert [row["HyperParameterTuningJobName"] for row in rows["HyperParameterTuningJobSummaries"]] == [name]
@@ -202,7 +214,36 @@ REFUSED = {
     "ends in the wrong order": (CONFIG, with_numbers(), "the range of 'layers' is .*; exchange its ends"),
     "an end that is no number": (CONFIG, with_numbers(MinValue="a"), "'layers' is .*; give a whole number for each"),
     "a logarithm of 0": (CONFIG, with_numbers(MinValue="0", ScalingType="Logarithmic"), "give ends above 0"),
-    "too few combinations": (CONFIG, with_numbers(MinValue="4"), "is 2, but the ranges have 1 combinations"),
+    "an integer scaled in reverse": (
+        CONFIG,
+        with_numbers(MinValue="4", ScalingType="ReverseLogarithmic"),
+        "with the scale ReverseLogarithmic; use Auto, Linear or Logarithmic",
+    ),
+    "too few combinations": (
+        f"{CONFIG}.ResourceLimits.MaxNumberOfTrainingJobs",
+        4,
+        "is 4, but the grid has 3 combinations",
+    ),
+    "ranges to be chosen": (
+        f"{CONFIG}.ParameterRanges",
+        {"AutoParameters": [{"Name": "rate", "ValueHint": "0.5"}]},
+        f"{CONFIG}.ParameterRanges.AutoParameters is given without Autotune",
+    ),
+    "a name in two ranges": (
+        f"{CONFIG}.ParameterRanges.CategoricalParameterRanges",
+        [{"Name": "rate", "Values": ["0.5"]}, {"Name": "rate", "Values": ["0.6"]}],
+        "StaticHyperParameters have 'rate' more than once; keep one",
+    ),
+    "a name with a fixed value": (
+        f"{DEFINITION}.StaticHyperParameters.rate",
+        "0.5",
+        "StaticHyperParameters have 'rate' more than once; keep one",
+    ),
+    "equal values": (
+        f"{CONFIG}.ParameterRanges.CategoricalParameterRanges.0.Values",
+        ["0.5", "0.5"],
+        "the range of 'rate' has a value more than once",
+    ),
     "no ranges": (f"{CONFIG}.ParameterRanges", {}, f"{CONFIG}.ParameterRanges has no range; add one"),
     "no objective": (f"{CONFIG}.HyperParameterTuningJobObjective", None, "HyperParameterTuningJobObjective is missing"),
     "no limit": (f"{CONFIG}.Strategy", "Random", "ResourceLimits.MaxNumberOfTrainingJobs is missing; add it"),
@@ -241,6 +282,22 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
     request = changed(tuning[0], path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_a_tuning_job_has_room_for_the_tags_of_the_server(api, tuning):
+    tags = [{"Key": f"k{each}", "Value": "v"} for each in range(49)]
+    name = f"tags-{time.time_ns() % 10**12}"
+    request = {**tuning[0], "HyperParameterTuningJobName": name, "Tags": tags}
+    create = api.sagemaker.create_hyper_parameter_tuning_job
+    with pytest.raises(ClientError, match="ValidationException.* has 49 tags. .* has at most 48: .* have 2 of the"):
+        create(**request)
+    create(**{**request, "Tags": tags[:48]})
+
+    def counters():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found["TrainingJobStatusCounters"]
+
+    assert until(counters)["Completed"] == 3
 
 
 def several(request, name):
@@ -318,6 +375,22 @@ def test_several_definitions_that_do_not_fit_are_refused(api, tuning, path, valu
     request = changed(several(tuning[0], "refused"), path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_one_definition_in_a_list_may_stop_early_and_values_may_repeat(api, tuning):
+    request = several(tuning[0], f"listed-{time.time_ns() % 10**12}")
+    # One value, and two training jobs.
+    request["TrainingJobDefinitions"] = request["TrainingJobDefinitions"][1:]
+    request[CONFIG].update(Strategy="Random", TrainingJobEarlyStoppingType="Auto")
+    request[CONFIG]["ResourceLimits"] = {"MaxParallelTrainingJobs": 2, "MaxNumberOfTrainingJobs": 2}
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
+
+    def ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found
+
+    assert until(ended)["TrainingJobStatusCounters"]["Completed"] == 2
 
 
 def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuning):

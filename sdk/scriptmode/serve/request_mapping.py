@@ -1,6 +1,6 @@
 """The hosts of this machine that stand for SageMaker's instance types, and the images that stand for others.
 
-A request is changed to one that the local platform runs. What was asked is kept in two tags of the job, so that it is
+A request is changed to one that the local platform runs. What was asked is kept in three tags of the job, so that it is
 created together with the job, and is described again.
 """
 
@@ -30,8 +30,8 @@ PREFIX = "scriptmode:"
 _TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
 #: The name of the tuning job of a training job.
 _TUNING_JOB = f"{PREFIX}tuning-job"
-#: The most characters of a tag's value (Tag, API reference).
-_LONGEST_TAG = 256
+#: The most characters of a tag's value, and the most tags of a job (Tag and CreateTrainingJob, API reference).
+_LONGEST_TAG, _MOST_TAGS = 256, 50
 #: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
 _SCRIPT_IMAGES = (
     "*.dkr.ecr.*.amazonaws.com*/tensorflow-training:*",
@@ -128,20 +128,33 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
         found = mapped[definition.get("DefinitionName", "")] = to_local(definition, table)
         return {key: value for key, value in found.request.items() if key != "Tags"}
 
+    changed = tuning.change_definitions(request, change)
+    tags = {name: [tuning_job, *each.request.get("Tags", ())] for name, each in mapped.items()}
+    given, most = len(request.get("Tags", ())), _MOST_TAGS - max(map(len, tags.values()), default=0)
+    if given > most:
+        raise validation_error(
+            f"The request has {given} tags. A tuning job of this server has at most {most}: its training jobs have "
+            f"{_MOST_TAGS - most} of the server beside them."
+        )
     return MappedRequest(
-        tuning.change_definitions(request, change),
+        changed,
         next((each.failure for each in mapped.values() if each.failure), ""),
         any(each.is_scheduled for each in mapped.values()),
-        {name: [tuning_job, *each.request.get("Tags", ())] for name, each in mapped.items()},
+        tags,
     )
 
 
-def tuning_to_described(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description of a tuning job with the instance types and the images that were asked for."""
+def tuning_to_described(
+    description: Mapping[str, Any], server_tags: Mapping[str, Sequence[Mapping[str, str]]]
+) -> dict[str, Any]:
+    """Return the description of a tuning job with the instance types and the images that were asked for.
+
+    ``server_tags`` are those that `tuning_to_local` returned.
+    """
 
     def change(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        tags = {tag["Key"]: tag["Value"] for tag in definition.get("Tags", ())}
-        found = to_described({key: value for key, value in definition.items() if key != "Tags"}, tags)
+        tags = server_tags.get(definition.get("DefinitionName", ""), ())
+        found = to_described(definition, {tag["Key"]: tag["Value"] for tag in tags})
         # The SDK v2 sends one kind of hosts there, and reads it in ResourceConfig.
         has_one = "InstanceConfigs" not in found.get(tuning.RESOURCES, {})
         return tuning.with_resource_config(found) if has_one else found

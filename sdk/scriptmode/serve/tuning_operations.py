@@ -62,7 +62,7 @@ class TuningJobs:
         validate("DescribeHyperParameterTuningJobRequest", arguments)
         name = arguments[_NAME]
         with translated_errors(_not_found):
-            return request_mapping.tuning_to_described(self._tuning.describe(name))
+            return request_mapping.tuning_to_described(self._tuning.describe(name), self._tuning.definition_tags(name))
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListHyperParameterTuningJobsRequest", arguments)

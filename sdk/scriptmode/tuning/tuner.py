@@ -337,7 +337,9 @@ class Tuner:
         return {name: each.ranges() for name, each in self._restored().items() if name} or None
 
     def override_resource_config(self, instance_configs: Any) -> None:
-        """Set the hosts that training jobs on Amazon SageMaker may have, in place of the estimator's.
+        """Set the hosts that training jobs may have, in place of the estimator's.
+
+        Amazon SageMaker chooses among them; this machine uses the first and ignores the others.
 
         Args:
             instance_configs: A list of up to six `InstanceConfig` in the order of preference, a dict of such lists by

@@ -88,9 +88,9 @@ class Search:
         self._seed = config.get("RandomSeed", seed)
         self._ranges = [_Range(kind, each) for kind, found in config["ParameterRanges"].items() for each in found]
         self._is_grid = self._strategy == "Grid"
-        self._grid = list(itertools.product(*(each.values for each in self._ranges))) if self._is_grid else []
+        self._grid_size = math.prod(len(each.values) for each in self._ranges) if self._is_grid else 0
         limits = config["ResourceLimits"]
-        self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or len(self._grid)
+        self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or self._grid_size
         self._sign = 1 if config["HyperParameterTuningJobObjective"]["Type"] == "Maximize" else -1
         pruner = self._create_pruner(config)
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
@@ -113,7 +113,7 @@ class Search:
     @property
     def is_exhausted(self) -> bool:
         """Whether a grid has no more values."""
-        return self._is_grid and self.count >= len(self._grid)
+        return self._is_grid and self.count >= self._grid_size
 
     def _create_pruner(self, config: Mapping[str, Any]) -> Any:
         pruners = self._optuna.pruners
@@ -139,7 +139,10 @@ class Search:
     def suggest(self, number: int) -> dict[str, str]:
         """Return the hyperparameters of the next training job, by name, as the request has them."""
         if self._is_grid:
-            return self.restore(number, dict(zip((each.name for each in self._ranges), self._grid[self.count])))
+            # A list of all combinations may exceed any memory.
+            combinations = itertools.product(*(each.values for each in self._ranges))
+            values = next(itertools.islice(combinations, self.count, None))
+            return self.restore(number, dict(zip((each.name for each in self._ranges), values)))
         self._study.sampler = self._create_sampler(number)
         return self._ask(number)
 

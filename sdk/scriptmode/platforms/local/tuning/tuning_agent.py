@@ -229,6 +229,7 @@ class TuningAgent:
             reason = "a stop was requested, or the time limit passed"
         elif tuning_response.meets_criteria(self._record, self._state):
             reason = "a completion criterion is met"
+            self._state.is_criterion_met = True
         elif ended >= _FRUITLESS_JOBS and not self._has_any_objective():
             reason = self._describe_fruitless()
         else:
@@ -251,10 +252,10 @@ class TuningAgent:
         # Those that were running then are stopped.
         if failed and all(each.status != COMPLETED for each in ended):
             return f"All training jobs failed. {failed.name}: {failed.failure}"
-        count, first = pluralize(len(ended), "training job"), next(iter(self._definitions.values()))
+        first = self._definition(next((each for each in ended if each.status == COMPLETED), ended[0]))
         return (
-            f"No objective metrics found after running {count}: the Regex {first.regex!r} of metric "
-            f"{first.objective!r} found no number in their logs"
+            f"No objective metrics found after running {pluralize(len(ended), 'training job')}: the Regex "
+            f"{first.regex!r} of metric {first.objective!r} found no number in their logs"
         )
 
     def _stop_jobs(self) -> None:
@@ -318,9 +319,8 @@ class TuningAgent:
 
     def _end(self) -> None:
         if self._has_any_objective() or self._is_limited():
-            is_cut_short = self._state.status == "Stopping" and (
-                self._is_limited() or not tuning_response.meets_criteria(self._record, self._state)
-            )
+            # What came after that, such as the value of a training job that was stopped, does not change it.
+            is_cut_short = self._state.status == "Stopping" and not self._state.is_criterion_met
             self._state.status = STOPPED if is_cut_short else COMPLETED
         else:
             self._state.status, self._state.failure = FAILED, self._describe_fruitless()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,11 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
 
-#: Fields of the request that DescribeHyperParameterTuningJob does not return.
+#: Fields of the request, or of a recorded definition, that DescribeHyperParameterTuningJob does not return.
 _NOT_DESCRIBED = frozenset({"Tags"})
 #: A training job improves the objective if it is better than those before it by more than this share of it.
 _IMPROVEMENT = 0.01
@@ -35,9 +36,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     """Render DescribeHyperParameterTuningJobResponse."""
     statuses = Counter(each.status for each in state.trials)
     objectives = Counter(each.objective_status for each in state.trials)
-    request = tuning.with_objectives(record.request)
+    request = tuning.change_definitions(tuning.with_objectives(record.request), _described)
     response = {
-        **{field: value for field, value in request.items() if field not in _NOT_DESCRIBED},
+        **_described(request),
         "HyperParameterTuningJobArn": record.arn,
         "HyperParameterTuningJobStatus": state.status,
         "CreationTime": _time(state.created),
@@ -104,27 +105,29 @@ def render_training_job(record: TuningRecord, trial: Trial) -> dict[str, Any]:
 
 def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
     """Return the training job with the best objective, a failed one never; None while there is none."""
-    _, best = max(_values(record, state), key=lambda each: each[0], default=(0.0, None))
-    return best
+    found = [(value, trial) for value, trial in _ended(record, state) if value is not None]
+    return max(found, key=lambda each: each[0])[1] if found else None
 
 
 def count_not_improving(record: TuningRecord, state: TuningState) -> int:
-    """Return how many training jobs ended since one improved the objective."""
-    best, count = -math.inf, 0
-    for value, _ in _values(record, state):
-        is_better = math.isinf(best) or value - best > _IMPROVEMENT * abs(best)
-        best, count = (value, 0) if is_better else (best, count + 1)
+    """Return how many training jobs ended since one improved the objective; 0 before the first that has one."""
+    best, count = None, 0
+    for value, _ in _ended(record, state):
+        if value is not None and (best is None or value - best > _IMPROVEMENT * abs(best)):
+            best, count = value, 0
+        elif best is not None:
+            count += 1
     return count
 
 
-def _values(record: TuningRecord, state: TuningState) -> list[tuple[float, Trial]]:
-    """Return the objectives, of which more is better, in the order in which their training jobs ended.
+def _ended(record: TuningRecord, state: TuningState) -> list[tuple[float | None, Trial]]:
+    """Return the training jobs that ended, in that order, with their objectives, of which more is better.
 
-    All definitions have the same type of objective.
+    All definitions have the same type of objective. It is None for a training job that failed or has none.
     """
     sign = 1 if tuning.objective_of(record.request)["Type"] == "Maximize" else -1
-    ended = sorted(state.trials, key=lambda each: each.ended)
-    return [(sign * (each.objective or 0.0), each) for each in ended if each.objective_status == "Succeeded"]
+    ended = sorted((each for each in state.trials if each.has_ended), key=lambda each: each.ended)
+    return [(None if each.objective_status == "Failed" else sign * (each.objective or 0.0), each) for each in ended]
 
 
 def meets_criteria(record: TuningRecord, state: TuningState) -> bool:
@@ -138,6 +141,10 @@ def meets_criteria(record: TuningRecord, state: TuningState) -> bool:
         return False
     is_maximized = tuning.objective_of(record.request)["Type"] == "Maximize"
     return bool(best.objective >= target if is_maximized else best.objective <= target)
+
+
+def _described(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in given.items() if field not in _NOT_DESCRIBED}
 
 
 def _time(seconds: float) -> datetime:

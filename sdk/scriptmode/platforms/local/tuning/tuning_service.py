@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,7 @@ class LocalTuning:
         Raises `MissingPackageError` without Optuna.
         """
         search.require_optuna()
-        found = service_model.problems(request, is_extension, tuning.REQUEST_SHAPE)
+        found = service_model.problems(request, _is_extension, tuning.REQUEST_SHAPE)
         service_model.raise_problems("the request is not valid", found)
         # Those that come later rely on those before.
         for rules in (_whole_request, _definitions, _limits):
@@ -154,6 +155,12 @@ class LocalTuning:
         request = self._store.find(name).read_record().request
         return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
+    def definition_tags(self, name: str) -> dict[str, list[dict[str, str]]]:
+        """Return the tags of a tuning job's training jobs that it does not have, as `create` takes them."""
+        request = self._store.find(name).read_record().request
+        definitions = tuning.definitions_of(request)
+        return {each.get("DefinitionName", ""): each.get("Tags", []) for each in definitions}
+
     def server_folder(self, name: str) -> Path:
         """Return a tuning job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
         return self._store.find(name).path / "server"
@@ -185,24 +192,25 @@ class LocalTuning:
                 start_agent(_AGENT, folder.path, lock, folder.agent_log)
 
 
-def is_extension(field: str, value: object) -> bool:
+def _is_extension(field: str, value: object) -> bool:
     """Return whether a value of a request's field, without indices, is one of this machine that the service refuses."""
     return validation.is_extension(tuning.field_of_training_job(field), value)
 
 
 def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
     config = request[_CONFIG]
-    criteria, is_several = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
+    criteria, has_list = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
     given = [(field, argument) for field, argument in _CLOUD_ONLY.items() if field in request]
     if criteria.get("ConvergenceDetected", {}).get("CompleteOnConvergence") == "Enabled":
         given.append(("ConvergenceDetected", "completion_criteria_config"))
     for field, argument in given:
         text = f"{argument} ({field}) is given, but tuning jobs on this machine do not have it"
         yield Problem(text, "leave it out, or run the tuning job on Amazon SageMaker", argument)
-    if is_several and tuning.DEFINITION in request:
+    if has_list and tuning.DEFINITION in request:
         yield Problem("TrainingJobDefinition and TrainingJobDefinitions are both given", "keep one")
-    elif not is_several and tuning.DEFINITION not in request:
+    elif not has_list and tuning.DEFINITION not in request:
         yield Problem("TrainingJobDefinition is missing", "add it, or TrainingJobDefinitions")
+    is_several = len(tuning.definitions_of(request)) > 1
     if config.get("TrainingJobEarlyStoppingType") == "Auto" and (is_several or config["Strategy"] == "Hyperband"):
         # HyperParameterTuningJobConfig, API reference; Tune Multiple Algorithms, developer guide.
         text = f"TrainingJobEarlyStoppingType is 'Auto' with {'several definitions' if is_several else 'Hyperband'}"
@@ -232,21 +240,37 @@ def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
         yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
+    names = ("HyperParameterTuningJobObjective", "ParameterRanges")
+    objective_field, ranges_field = (f"{_CONFIG}.{name}" for name in names)
+    if tuning.DEFINITIONS in field:
+        objective_field, ranges_field = f"{field}.TuningObjective", f"{field}.HyperParameterRanges"
     if "HyperParameterTuningJobObjective" not in config:
-        place = (
-            f"{field}.TuningObjective" if tuning.DEFINITIONS in field else f"{_CONFIG}.HyperParameterTuningJobObjective"
-        )
-        yield Problem(f"{place} is missing", "add it")
+        yield Problem(f"{objective_field} is missing", "add it")
     elif tuning.objective_of(request)["MetricName"] not in [each["Name"] for each in metrics]:
         text = f"the objective {tuning.objective_of(request)['MetricName']!r} is not one of the MetricDefinitions"
         yield Problem(f"{text} of {field}.AlgorithmSpecification", "add it", "metric_definitions")
     ranges = config.get("ParameterRanges", {})
     if not any(ranges.values()):
-        place = f"{field}.HyperParameterRanges" if tuning.DEFINITIONS in field else f"{_CONFIG}.ParameterRanges"
-        yield Problem(f"{place} has no range", "add one")
-    if config["Strategy"] == "Grid" and any(kind[:4] != "Cate" for kind in ranges if ranges[kind]):
+        yield Problem(f"{ranges_field} has no range", "add one")
+    if ranges.get("AutoParameters"):
+        # With Autotune the request was refused before.
+        yield Problem(f"{ranges_field}.AutoParameters is given without Autotune", "give ranges in their place")
+    is_numeric = any(kind != "CategoricalParameterRanges" for kind in ranges if ranges[kind])
+    if config["Strategy"] == "Grid" and is_numeric:
         yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
+    yield from _repeated(ranges, definition.get("StaticHyperParameters", {}))
     yield from _ranges(ranges)
+
+
+def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[Problem]:
+    names = Counter([*static, *(each["Name"] for found in ranges.values() for each in found)])
+    if repeated := [name for name, count in names.items() if count > 1]:
+        yield Problem(
+            f"ranges and StaticHyperParameters have {', '.join(map(repr, repeated))} more than once", "keep one"
+        )
+    for each in ranges.get("CategoricalParameterRanges", ()):
+        if len({*each["Values"]}) < len(each["Values"]):
+            yield Problem(f"the range of {each['Name']!r} has a value more than once: {each['Values']}", "keep one")
 
 
 def _ranges(ranges: Mapping[str, Any]) -> Iterator[Problem]:
@@ -266,17 +290,20 @@ def _ranges(ranges: Mapping[str, Any]) -> Iterator[Problem]:
             elif each.get("ScalingType") == "Logarithmic" and low <= 0:
                 yield Problem(f"{subject} with the scale Logarithmic", "give ends above 0")
             elif each.get("ScalingType") == "ReverseLogarithmic" and (kind == "Integer" or low < 0 or high >= 1):
-                yield Problem(f"{subject} with the scale ReverseLogarithmic", "give ends from 0 to below 1")
+                step = "use Auto, Linear or Logarithmic" if kind == "Integer" else "give ends from 0 to below 1"
+                yield Problem(f"{subject} with the scale ReverseLogarithmic", step)
 
 
 def _limits(request: Mapping[str, Any]) -> Iterator[Problem]:
     config = request[_CONFIG]
     most, combinations = config["ResourceLimits"].get("MaxNumberOfTrainingJobs"), tuning.count_combinations(request)
-    if most is None and config["Strategy"] != "Grid":
+    is_grid = config["Strategy"] == "Grid"
+    if most is None and not is_grid:
         yield Problem("ResourceLimits.MaxNumberOfTrainingJobs is missing", "add it", "max_jobs")
-    elif most is not None and most > combinations:
+    # The other strategies repeat values.
+    elif most is not None and is_grid and most > combinations:
         yield Problem(
-            f"MaxNumberOfTrainingJobs is {most}, but the ranges have {combinations:.0f} combinations of values",
+            f"MaxNumberOfTrainingJobs is {most}, but the grid has {combinations:.0f} combinations of values",
             "add ranges, or lower it",
             "max_jobs",
         )

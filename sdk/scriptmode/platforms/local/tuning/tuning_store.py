@@ -82,6 +82,8 @@ class TuningState:
     status: str = "InProgress"
     failure: str = ""
     ended: float = 0.0
+    #: Whether it is stopping because a completion criterion is met.
+    is_criterion_met: bool = False
     trials: list[Trial] = field(default_factory=list)
 
     @property
