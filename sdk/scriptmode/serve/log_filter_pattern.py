@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import regex
-
 from scriptmode.serve.aws_json import ApiError
 
 if TYPE_CHECKING:
@@ -44,6 +42,9 @@ def parse_pattern(pattern: str) -> Callable[[str], bool]:
 
 def _term(found: re.Match[str]) -> Callable[[str], bool]:
     if found[3] is not None:
+        # Few patterns have one.
+        import regex
+
         try:
             expression = regex.compile(found[3])
         except regex.error as error:

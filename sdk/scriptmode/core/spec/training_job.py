@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.core.spec.hosts import HostGroup, HostKind, host_kind
@@ -308,7 +308,8 @@ class Monitoring:
         return replace(self, debug_rules=debug, profiler_rules=profiler)
 
 
-class PretrainedModel(NamedTuple):
+@dataclass(frozen=True)
+class PretrainedModel:
     """A pretrained model: the archive ``uri``, an input channel of the job."""
 
     uri: str

@@ -37,7 +37,7 @@ def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
             checkpoint_uri=_resolve(output.checkpoint_uri),
         ),
         script=replace(script, source_dir=_resolve(script.source_dir)) if script else None,
-        model=model._replace(uri=_to_file_uri(model.uri)) if model else None,
+        model=replace(model, uri=_to_file_uri(model.uri)) if model else None,
         model_dir=_to_file_uri(spec.model_dir) if isinstance(spec.model_dir, str) else spec.model_dir,
     )
 
