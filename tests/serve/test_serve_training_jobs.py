@@ -271,6 +271,10 @@ def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tm
         streams = api.logs.describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
         assert [each["logStreamName"].partition("/")[0] for each in streams] == api.names
         assert api.client("cloudwatch").list_metrics()["Metrics"] == []
+        named = {"Dimensions": [{"Name": "TrainingJobName", "Value": name}]}
+        assert api.client("cloudwatch").list_metrics(**named)["Metrics"] == []
+        named_log = {"logGroupName": LOGS, "logStreamNamePrefix": f"{name}/"}
+        assert api.logs.describe_log_streams(**named_log)["logStreams"] == []
         api.sagemaker.delete_training_job(**job)
         assert not path.parent.exists()
 
