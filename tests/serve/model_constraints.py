@@ -189,8 +189,8 @@ def application(platform):
 
 
 def call(app, operation, request):
-    """Return status and content of the answer to a request."""
-    body, answer = json.dumps(request).encode(), []
+    """Return status and content of the answer to a request, which may be the bytes of a body."""
+    body, answer = request if isinstance(request, bytes) else json.dumps(request).encode(), []
     environ = {
         "REQUEST_METHOD": "POST", "PATH_INFO": "/", "QUERY_STRING": "", "HTTP_HOST": "127.0.0.1", "REMOTE_ADDR": "127.0.0.1",
         "HTTP_X_AMZ_TARGET": f"SageMaker.{operation}", "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body),

@@ -2,19 +2,24 @@
 
 import itertools
 import os
+import threading
 import time
 from contextlib import ExitStack, closing, suppress
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
+from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ClientError
 from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
+from serve.conftest import serving
 
 from scriptmode.core.request.parse import parse_description
+from scriptmode.serve.application import EVENTS
 from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.live_tail import LiveTail
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_operations import JobLogs, Logs
 from scriptmode.serve.log_pages import LogFile
@@ -123,13 +128,15 @@ def test_lines_are_filtered_over_streams(api, job):
     assert len({event["eventId"] for event in found}) == len(found)
 
 
+GROUP_ARN = f"arn:aws:logs:us-east-1:000000000000:log-group:{GROUP}"
+
+
 @pytest.fixture
 def tail(api, monkeypatch):
     """StartLiveTail of a client that does not put a prefix before the server's name."""
     monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
     client = api.client("logs")
-    group = f"arn:aws:logs:us-east-1:000000000000:log-group:{GROUP}"
-    return lambda **arguments: client.start_live_tail(logGroupIdentifiers=[group], **arguments)["responseStream"]
+    return lambda **arguments: client.start_live_tail(logGroupIdentifiers=[GROUP_ARN], **arguments)["responseStream"]
 
 
 @pytest.mark.slow
@@ -163,6 +170,52 @@ def test_sessions_of_live_tail_are_few_and_end_with_their_connections(tail):
         with pytest.raises(ClientError, match="LimitExceededException"):
             tail()
     until(opened).close()
+
+
+@pytest.mark.slow
+@pytest.mark.prompt
+def test_a_server_stops_at_once_and_ends_its_sessions_of_live_tail(tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
+    with serving(tmp_path, "--s3", "memory") as api:
+        tails = [api.client("logs").start_live_tail(logGroupIdentifiers=[GROUP_ARN]) for _ in range(4)]
+        began = time.monotonic()
+        api.server.process.terminate()
+        api.server.process.wait()
+        assert time.monotonic() - began < 4
+        # The end of each stream is whole.
+        assert all("sessionStart" in next(iter(list(each[EVENTS]))) for each in tails)
+
+
+def test_a_session_of_live_tail_ends_after_three_hours():
+    source, seconds = SimpleNamespace(jobs=lambda _: ()), iter([0.0, 10_799.0, 10_800.0])
+    tail = LiveTail(source, threading.Event(), lambda: next(seconds))
+    buffer = EventStreamBuffer()
+    for message in tail.start({"logGroupIdentifiers": [GROUP_ARN]})[EVENTS]:
+        buffer.add_data(message)
+    kinds = [event.headers.get(":event-type") or event.headers[":exception-type"] for event in buffer]
+    assert kinds == ["initial-response", "sessionStart", "sessionUpdate", "SessionTimeoutException"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"logGroupIdentifiers": 5},
+        {"logGroupIdentifiers": [5]},
+        {"logGroupIdentifiers": GROUP_ARN},
+        {"logGroupIdentifiers": [GROUP_ARN], "logStreamNamePrefixes": 5},
+        {"logGroupIdentifiers": [GROUP_ARN], "logStreamNames": [5]},
+    ],
+)
+def test_arguments_of_live_tail_that_are_not_lists_of_texts_are_refused(arguments):
+    with pytest.raises(ApiError, match="InvalidParameterException: .* is not a list of texts"):
+        LiveTail(SimpleNamespace(jobs=lambda _: ()), threading.Event()).start(arguments)
+
+
+def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
+    logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
+    with pytest.raises(ApiError, match="InvalidParameterException: logStreamNames is not a list of texts"):
+        logs["FilterLogEvents"]({"logGroupName": GROUP, "logStreamNames": 5})
+    assert logs["DescribeLogStreams"]({"logGroupName": GROUP, "logStreamNamePrefix": 5})["logStreams"] == []
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 import io
 import time
+from collections import Counter
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 
 import cbor2
 import pytest
@@ -13,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 
-from scriptmode.serve import cloudwatch
+from scriptmode.core.request.parse import parse_description
+from scriptmode.serve import cloudwatch, metric_operations
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.cloudwatch import CloudWatch
+from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.metric_operations import Metrics, MetricValue
 from scriptmode.serve.s3_requests import FORM
 
@@ -128,6 +132,9 @@ class Values:
     def values(self, name):
         return {f"loss-{number}": self._values for number in range(self._metrics)}
 
+    def last_times(self, name):
+        return metric_operations.last_times(self.values(name))
+
 
 NOON = 1_700_049_600
 DAY = 86400
@@ -200,6 +207,41 @@ def test_a_list_has_pages_and_no_metric_without_a_value_in_two_weeks():
     assert [len(each["Metrics"]) for each in pages] == [480, 480, 240]
     assert len({str(metric) for each in pages for metric in each["Metrics"]}) == 1200
     assert Metrics(source, lambda: NOON + 14 * DAY + 1).operations["ListMetrics"]({}) == {"Metrics": []}
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        ([(NOON, 1.0), (NOON - 20 * DAY, 2.0)], 1),
+        ([(NOON, 1.0), (NOON, float("nan"))], 1),
+        ([(NOON, float("nan"))], 0),
+    ],
+    ids=["of another host", "followed by nan", "nan alone"],
+)
+def test_a_metric_is_listed_for_any_new_value(values, count):
+    listed = Metrics(Values(values), lambda: NOON).operations["ListMetrics"]({})["Metrics"]
+    assert len(listed) == count
+
+
+def test_logs_of_jobs_that_have_ended_are_read_once_for_lists_of_metrics():
+    definitions = {"TrainingInputMode": "File", "MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.*)"}]}
+    ended = {"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"}
+    description, reads = parse_description({**ended, "AlgorithmSpecification": definitions}), Counter()
+    watch = SimpleNamespace(
+        jobs=lambda _since: map("job-{:03}".format, range(201)), times=lambda job: reads.update([job]) or ()
+    )
+    read = Metrics(JobMetrics(SimpleNamespace(describe=lambda _: description), watch), time.time).operations
+    for _ in range(2):
+        read["ListMetrics"]({})
+    assert (len(reads), sum(reads.values())) == (201, 201)
+
+
+def test_an_answer_of_no_values_is_refused():
+    span = {"StartTime": NOON - 3600, "EndTime": NOON, "MaxDatapoints": 0}
+    with pytest.raises(ApiError, match="ValidationError: MaxDatapoints is 0; it must be at least 1"):
+        Metrics(Values([(NOON - 60, 1.0)]), lambda: NOON).operations["GetMetricData"](
+            {"MetricDataQueries": [query("job-0", "loss-0")], **span}
+        )
 
 
 @pytest.mark.slow

@@ -1,16 +1,23 @@
 """What Amazon SageMaker refuses is refused, in its words: by the service's model and by its documentation."""
 
+import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 from fakes.local_jobs import channel, request_for
+from hypothesis import given
+from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 from tests.house.offenders import expect_none
 from tests.serve import model_constraints
 from tests.serve.model_constraints import OPERATIONS, SCALARS, SHAPES, call, cases, places, problem, root_of, valid
 
+from scriptmode.core.request.service_model import compiled
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.request_errors import validate
 
 REQUEST = "CreateTrainingJobRequest"
 GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "serve.md"
@@ -210,6 +217,7 @@ def test_a_request_with_an_optional_member_is_accepted_or_refused_with_the_reaso
             {"TrainingJobNames": "x"},
             "'trainingJobNames' is not a member of the request; did you mean 'TrainingJobName'?",
         ),
+        ({"": 1}, "1 validation error detected: Value at '' is not a member of the request"),
         ({"TrainingJobName": None, "RoleArn": None}, "2 validation errors detected: Value null at 'trainingJobName'"),
     ],
 )
@@ -225,9 +233,42 @@ def test_an_error_has_no_value_that_may_be_secret(app):
     assert "hunter2" not in error
 
 
+@pytest.mark.parametrize("field", ["StaticHyperParameters", "Environment"])
+def test_an_error_has_no_value_that_may_be_secret_in_a_list_around_it(field):
+    definitions = [{"DefinitionName": "a", field: {"password": "hunter2"}}] * 11
+    with pytest.raises(ApiError, match=f"Value .*{field}=.* less than or equal to 10") as raised:
+        validate("CreateHyperParameterTuningJobRequest", {"TrainingJobDefinitions": definitions})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_texts_that_are_too_long_are_refused_at_once(app):
+    uri = "s3://{}/b\nc"
+    channels = [channel(f"a{number}", uri.format("a" * 4000)) for number in range(200)]
+    began = time.process_time()
+    changes = {"OutputDataConfig.S3OutputPath": uri.format("a" * 80_000), "InputDataConfig": channels}
+    error = answer(app, base_request(**changes))
+    assert time.process_time() - began < 5
+    assert "at 'outputDataConfig.s3OutputPath' failed to satisfy constraint: Member must have length less than" in error
+    assert (
+        "at 'inputDataConfig.1.member.dataSource.s3DataSource.s3Uri' failed to satisfy constraint: Member must s"
+        in error
+    )
+
+
+@given(st.text("a/\n", max_size=8))
+def test_the_pattern_of_uris_is_matched_as_it_is_written(text):
+    pattern = SHAPES["S3Uri"]["pattern"]
+    found, expected = (each.fullmatch(f"s3://{text}") for each in (compiled(pattern), re.compile(pattern)))
+    assert bool(found) == bool(expected)
+
+
 def test_a_text_that_no_encoding_has_is_refused(app):
     assert answer(app, base_request(Environment={"a": "\ud83d\ude00"})) == ""
-    assert "surrogates not allowed" in answer(app, base_request(Environment={"a": "\ud800"}))
+    request = base_request(Environment={"a": "\ud800"})
+    assert "surrogates not allowed" in answer(app, request)
+    written = json.dumps(request, ensure_ascii=False)
+    for encoding in ("utf-8", "utf-16"):
+        assert "SerializationException" in answer(app, written.encode(encoding, "surrogatepass"))
 
 
 def test_the_longest_times_are_accepted(app):

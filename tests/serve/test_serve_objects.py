@@ -72,6 +72,24 @@ def test_the_encryption_that_a_client_asked_for_is_described(tmp_path):
         answers.append(s3.get_object(Bucket="data", Key="a"))
         assert [{name: answer.get(name) for name in encryption} for answer in answers] == [encryption] * 4
         assert answers[1]["Metadata"] == {"who": "me"}
+        copy = {"Bucket": "data", "Key": "copy", **encryption}
+        for source, directive, expected in (
+            ("plain", "COPY", None),
+            ("a", "COPY", "aws:kms"),
+            ("plain", "REPLACE", "aws:kms"),
+        ):
+            answer = s3.copy_object(CopySource=f"data/{source}", MetadataDirective=directive, **copy)
+            assert s3.head_object(Bucket="data", Key="copy").get("ServerSideEncryption") == expected
+            assert answer.get("ServerSideEncryption") == (expected if directive == "REPLACE" else None)
+
+
+def test_metadata_of_any_name_is_that_of_the_client(tmp_path):
+    with serving(tmp_path) as api:
+        s3 = api.client("s3")
+        s3.create_bucket(Bucket="data")
+        s3.put_object(Bucket="data", Key="a", Body=b"hello", Metadata={"scriptmode-content-length": "1"})
+        found = s3.get_object(Bucket="data", Key="a")
+        assert (found["Body"].read(), found["Metadata"]) == (b"hello", {"scriptmode-content-length": "1"})
 
 
 def test_a_server_leaves_nothing_in_directories_for_temporary_files(tmp_path):
@@ -127,5 +145,8 @@ def test_another_s3_server_checks_the_signatures_of_the_clients(tmp_path, s3_ser
         client.create_bucket(Bucket="forwarded")
         client.put_object(Bucket="forwarded", Key="a b+c/ü", Body=b"1")
         assert s3_server.client.get_object(Bucket="forwarded", Key="a b+c/ü")["Body"].read() == b"1"
+        own = {"scriptmode-x-amz-server-side-encryption": "mine"}
+        client.put_object(Bucket="forwarded", Key="own", Body=b"1", Metadata=own)
+        assert client.head_object(Bucket="forwarded", Key="own")["Metadata"] == own
         with pytest.raises(client.exceptions.ClientError, match="403|InvalidAccessKeyId"):
             api.client("s3").list_objects_v2(Bucket="forwarded")

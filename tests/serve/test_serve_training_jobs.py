@@ -271,6 +271,10 @@ def test_a_damaged_job_has_an_answer_is_deleted_and_does_not_count_as_running(tm
         streams = api.logs.describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs")["logStreams"]
         assert [each["logStreamName"].partition("/")[0] for each in streams] == api.names
         assert api.client("cloudwatch").list_metrics()["Metrics"] == []
+        named = {"Dimensions": [{"Name": "TrainingJobName", "Value": name}]}
+        assert api.client("cloudwatch").list_metrics(**named)["Metrics"] == []
+        named_log = {"logGroupName": LOGS, "logStreamNamePrefix": f"{name}/"}
+        assert api.logs.describe_log_streams(**named_log)["logStreams"] == []
         api.sagemaker.delete_training_job(**job)
         assert not path.parent.exists()
 
@@ -345,7 +349,10 @@ def test_a_job_is_in_the_region_of_its_client(api):
     assert listed == []
     assert code_of(api.sagemaker.describe_training_job, **job) == missing
     assert code_of(api.sagemaker.stop_training_job, **job) == missing
-    assert code_of(api.sagemaker.list_tags, ResourceArn=arn) == missing
+    for written in (arn, arn.replace("eu-west-1", "us-east-1")):
+        assert code_of(api.sagemaker.list_tags, ResourceArn=written) == missing
+        assert code_of(api.sagemaker.add_tags, ResourceArn=written, Tags=[{"Key": "a", "Value": "1"}]) == missing
+        assert code_of(api.sagemaker.delete_tags, ResourceArn=written, TagKeys=["a"]) == missing
     assert code_of(api.sagemaker.update_training_job, **job)[0] == "ResourceNotFound"
     assert code_of(api.sagemaker.delete_training_job, **job)[0] == "ResourceNotFound"
     assert arn in [row["TrainingJobArn"] for row in LocalPlatform(data_dir=api.server.data_dir).list()]

@@ -39,7 +39,7 @@ def not_found_error() -> ApiError:
 def parse_request(body: bytes) -> dict[str, Any]:
     """Parse the body of a request; raise `ApiError` for anything but a JSON object."""
     try:
-        content = json.loads(body or b"{}", parse_constant=_refuse_constant)
+        content = json.loads(body.decode() or "{}", parse_constant=_refuse_constant)
         if b"\\u" in body:
             # A text with half of a surrogate pair has no encoding: a job's record could not be read again.
             json.dumps(content, ensure_ascii=False).encode()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.spec.metric_definitions import Definition, LogPositions, MetricFinder
 from scriptmode.errors import JobNotFoundError
 from scriptmode.serve.log_pages import LogFile
-from scriptmode.serve.metric_operations import MetricValue, last_values
+from scriptmode.serve.metric_operations import MetricValue, last_times, last_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +49,8 @@ class JobMetrics:
         self._watch = watch
         self._lock = threading.Lock()
         self._known: dict[tuple[str, datetime | None], _JobValues] = {}
+        #: Of jobs that have ended.
+        self._last_times: dict[tuple[str, datetime | None], dict[str, float]] = {}
 
     def final_values(self, name: str) -> list[dict[str, Any]]:
         """Return the last value of each metric of a job, as DescribeTrainingJob has them."""
@@ -61,10 +63,22 @@ class JobMetrics:
         """Yield the names of the jobs that may have values since a time."""
         return self._watch.jobs(since)
 
+    def last_times(self, name: str) -> dict[str, float]:
+        """Return the time of the newest finite value of each metric that has one; raise what `values` raises."""
+        # Before the logs are read: what a job that has ended wrote is complete.
+        description = self._platform.describe(name)
+        key = name, description.created
+        found = self._last_times.get(key)
+        if found is None:
+            found = last_times(self.values(name))
+            if description.has_ended:
+                self._last_times[key] = found
+        return found
+
     def values(self, name: str) -> dict[str, list[MetricValue]]:
         """Return the values of a job's metrics by their names; read what its logs have more than at the last call.
 
-        Raises `JobNotFoundError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
+        Raises `JobNotFoundError`, `UnreadableJobError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
         """
         description = self._platform.describe(name)
         with self._lock:

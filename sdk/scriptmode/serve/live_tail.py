@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
+from scriptmode.serve.application import EVENTS
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
-from scriptmode.serve.log_operations import EVER, LOG_GROUP, JobLogs, Logs, check_group
+from scriptmode.serve.log_operations import EVER, LOG_GROUP, JobLogs, Logs, check_group, parse_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,22 +29,27 @@ if TYPE_CHECKING:
 _MOST_SESSIONS = 4
 #: The most lines of an update, and the seconds until the next one (StartLiveTail, API reference).
 _MOST_EVENTS, _UPDATE_SECONDS = 500, 1.0
+#: The seconds after which a session ends (StartLiveTail, API reference).
+_SESSION_SECONDS = 3 * 3600
 _TEXT = 7
 
 
 class LiveTail:
-    """The operation, whose answer has an iterator of messages."""
+    """The operation, whose answer has an iterator of messages; all sessions end when ``ended`` is set."""
 
-    def __init__(self, source: LogSource) -> None:
+    def __init__(self, source: LogSource, ended: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
         self._source = source
+        self._ended = ended
+        self._clock = clock
         self._free = threading.Semaphore(_MOST_SESSIONS)
 
     def start(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer with the messages of a new session; raise `ApiError`."""
-        for group in arguments.get("logGroupIdentifiers") or ("",):
+        for group in parse_texts(arguments, "logGroupIdentifiers") or ("",):
             check_group({"logGroupIdentifier": group})
         matches = parse_pattern(str(arguments.get("logEventFilterPattern", "")))
-        names, prefixes = arguments.get("logStreamNames"), tuple(arguments.get("logStreamNamePrefixes") or ("",))
+        names = parse_texts(arguments, "logStreamNames")
+        prefixes = tuple(parse_texts(arguments, "logStreamNamePrefixes")) or ("",)
         since = time.time()
 
         def streams() -> list[Stream]:
@@ -52,7 +58,7 @@ class LiveTail:
 
         session = self._run(arguments, streams, matches)
         next(session)
-        return {"responseStream": session}
+        return {EVENTS: session}
 
     def _run(
         self, arguments: Mapping[str, Any], streams: Callable[[], list[Stream]], matches: Callable[[str], bool]
@@ -66,10 +72,14 @@ class LiveTail:
             yield _message(
                 "sessionStart", {**arguments, **dict.fromkeys(("requestId", "sessionId"), str(uuid.uuid4()))}
             )
-            while True:
+            deadline, pause = self._clock() + _SESSION_SECONDS, 0.0
+            while not self._ended.wait(pause):
+                if self._clock() >= deadline:
+                    yield _message("SessionTimeoutException", {"message": "The session has timed out."}, "exception")
+                    return
                 events = _new_events(streams(), offsets, matches)
                 yield _message("sessionUpdate", {"sessionMetadata": {"sampled": False}, "sessionResults": events})
-                time.sleep(0 if len(events) == _MOST_EVENTS else _UPDATE_SECONDS)
+                pause = 0.0 if len(events) == _MOST_EVENTS else _UPDATE_SECONDS
         finally:
             self._free.release()
 
@@ -78,7 +88,7 @@ def log_operations(platform: LocalPlatform, watch: LogWatch) -> dict[str, Operat
     """Return the operations of CloudWatch Logs on the jobs of a platform by their names, with that of this module."""
     source = JobLogs(platform, watch)
     group = f"arn:aws:logs:{platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
-    return {**Logs(source, group).operations, "StartLiveTail": LiveTail(source).start}
+    return {**Logs(source, group).operations, "StartLiveTail": LiveTail(source, watch.ended).start}
 
 
 def _new_events(streams: list[Stream], offsets: dict[str, int], matches: Callable[[str], bool]) -> list[dict[str, Any]]:
@@ -95,9 +105,9 @@ def _new_events(streams: list[Stream], offsets: dict[str, int], matches: Callabl
     return sorted(events, key=lambda event: int(event["timestamp"]))
 
 
-def _message(name: str, content: Mapping[str, Any]) -> bytes:
+def _message(name: str, content: Mapping[str, Any], kind: str = "event") -> bytes:
     """Return a message of an event stream (Smithy, "Amazon Event Stream Specification")."""
-    texts = {":message-type": "event", ":event-type": name, ":content-type": "application/json"}
+    texts = {":message-type": kind, f":{kind}-type": name, ":content-type": "application/json"}
     headers = b"".join(
         struct.pack("!B", len(key)) + key.encode() + struct.pack("!BH", _TEXT, len(text)) + text.encode()
         for key, text in texts.items()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
@@ -98,7 +98,7 @@ class Logs:
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         check_group(arguments)
-        prefix = arguments.get("logStreamNamePrefix", "")
+        prefix = str(arguments.get("logStreamNamePrefix", ""))
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and prefix:
             raise _invalid("Cannot order by LastEventTime with a logStreamNamePrefix.")
@@ -156,7 +156,7 @@ class Logs:
     def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         check_group(arguments)
         matches = parse_pattern(str(arguments.get("filterPattern", "")))
-        names = arguments.get("logStreamNames")
+        names = parse_texts(arguments, "logStreamNames")
         prefix = str(arguments.get("logStreamNamePrefix", ""))
         streams = [self._stream(name) for name in names] if names else self._streams(prefix)
         since, until = _span(arguments)
@@ -215,7 +215,7 @@ class JobLogs:
                 log = LogFile(times.log, times, length, description.has_ended)
                 if length:
                     found.append(Stream(f"{job}/{host}-{created}", created, log))
-        except (JobNotFoundError, FileNotFoundError):
+        except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
             return []
         return found
 
@@ -248,6 +248,14 @@ def check_group(arguments: Mapping[str, Any]) -> None:
     group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
     if group != LOG_GROUP:
         raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
+
+
+def parse_texts(arguments: Mapping[str, Any], name: str) -> list[str]:
+    """Return the argument ``name``, [] where it is missing; raise `ApiError` for anything but a list of texts."""
+    found = arguments.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise _invalid(f"{name} is not a list of texts.")
+    return found
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:

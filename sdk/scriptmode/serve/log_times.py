@@ -100,7 +100,7 @@ class LogWatch:
         self._platform = platform
         self._lock = threading.Lock()
         self._found: dict[Path, tuple[threading.Lock, LogTimes]] = {}
-        self._is_ended = threading.Event()
+        self.ended = threading.Event()
         self._running: tuple[str, ...] = ()
 
     def times(self, job: str) -> Iterator[tuple[str, LogTimes, int]]:
@@ -136,11 +136,11 @@ class LogWatch:
 
     def stop(self) -> None:
         """Stop the thread."""
-        self._is_ended.set()
+        self.ended.set()
 
     def _watch(self) -> None:
         next_list = 0.0
-        while not self._is_ended.wait(_LOG_SECONDS):
+        while not self.ended.wait(_LOG_SECONDS):
             if time.monotonic() >= next_list:
                 next_list = time.monotonic() + _JOB_SECONDS
                 with suppress(Exception):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol, TypeVar
 
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode.serve.aws_json import ApiError, NotServedError
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     Points = list[tuple[datetime, list[float]]]
 
+_Read = TypeVar("_Read")
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 _DIMENSION = "TrainingJobName"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -55,8 +56,11 @@ class MetricSource(Protocol):
     def values(self, name: str) -> Mapping[str, Sequence[MetricValue]]:
         """Return the values of a job's metrics by their names.
 
-        Raises `JobNotFoundError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
+        Raises `JobNotFoundError`, `UnreadableJobError`, and ``FileNotFoundError`` for a job that is deleted meanwhile.
         """
+
+    def last_times(self, name: str) -> Mapping[str, float]:
+        """Return the time of the newest finite value of each metric that has one; raise what `values` raises."""
 
 
 class Metrics:
@@ -84,6 +88,8 @@ class Metrics:
         if not token.isdecimal():
             raise ApiError("InvalidNextToken", "The next token specified is invalid.")
         start, most = int(token), int(arguments.get("MaxDatapoints", _MOST_VALUES))
+        if most < 1:
+            raise ApiError("ValidationError", f"MaxDatapoints is {most}; it must be at least 1.")
         position, left, results = 0, most, []
         for query in arguments["MetricDataQueries"]:
             found = sorted(self._query(query, arguments), reverse=newest_first)
@@ -136,8 +142,8 @@ class Metrics:
                 continue
             metrics = [
                 {"Namespace": NAMESPACE, "MetricName": metric, "Dimensions": [{"Name": _DIMENSION, "Value": job}]}
-                for metric, values in self._values_of(job).items()
-                if metric == arguments.get("MetricName", metric) and any(each.time >= since for each in values[-1:])
+                for metric, last in _read_job(self._source.last_times, job).items()
+                if metric == arguments.get("MetricName", metric) and last >= since
             ]
             if found and len(found) + len(metrics) > _MOST_METRICS:
                 return {"Metrics": found, "NextToken": job}
@@ -171,13 +177,21 @@ class Metrics:
             raise NotServedError("Metrics of instances, by the dimension Host, are not served; those of logs are.")
         if set(dimensions) != {_DIMENSION} or metric["Namespace"] != NAMESPACE or metric.get("Unit", "None") != "None":
             return ()
-        return self._values_of(dimensions[_DIMENSION]).get(metric["MetricName"], ())
+        return _read_job(self._source.values, dimensions[_DIMENSION]).get(metric["MetricName"], ())
 
-    def _values_of(self, job: str) -> Mapping[str, Sequence[MetricValue]]:
-        try:
-            return self._source.values(job)
-        except (JobNotFoundError, FileNotFoundError):
-            return {}
+
+def _read_job(read: Callable[[str], Mapping[str, _Read]], job: str) -> Mapping[str, _Read]:
+    """Return what ``read`` returns for a job, and nothing for a job without a readable record."""
+    try:
+        return read(job)
+    except (JobNotFoundError, UnreadableJobError, FileNotFoundError):
+        return {}
+
+
+def last_times(values: Mapping[str, Sequence[MetricValue]]) -> dict[str, float]:
+    """Return the time of the newest finite value of each metric that has one."""
+    times = {metric: [each.time for each in found if math.isfinite(each.value)] for metric, found in values.items()}
+    return {metric: max(found) for metric, found in times.items() if found}
 
 
 def last_values(values: Mapping[str, Sequence[MetricValue]]) -> list[dict[str, Any]]:

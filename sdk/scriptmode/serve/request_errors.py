@@ -136,7 +136,7 @@ def _locate(violation: Violation, root: str) -> tuple[str, str]:
     for part in violation.path:
         kind = shape["type"]
         if kind == "structure":
-            names.append(f"{part}"[0].lower() + f"{part}"[1:])
+            names.append(f"{part}"[:1].lower() + f"{part}"[1:])
             name = shape["members"].get(part, {"shape": root})["shape"]
         else:
             within = "member" if kind == "list" else "key" if isinstance(part, MapKey) else "value"
@@ -165,7 +165,8 @@ def _constraint(shape: Mapping[str, Any], name: str) -> str:
 def _show(value: object) -> str:
     """Return a value as Java writes it, not more than the beginning of a long one."""
     if isinstance(value, dict):
-        text = "{" + ", ".join(f"{key}={_show(each)}" for key, each in value.items()) + "}"
+        shown = {key: "..." if key in service_model.SECRETS else _show(each) for key, each in value.items()}
+        text = "{" + ", ".join(f"{key}={each}" for key, each in shown.items()) + "}"
     elif isinstance(value, list):
         text = f"[{', '.join(map(_show, value))}]"
     else:

@@ -34,6 +34,7 @@ _SIGNED_URL = frozenset(
 _SIGNATURE = frozenset({"authorization", "date", "x-amz-date", "x-amz-security-token", "origin", "referer"})
 #: The beginning of the metadata that has the headers which are recorded.
 _METADATA = "x-amz-meta-scriptmode-"
+_DIRECTIVE = "HTTP_X_AMZ_METADATA_DIRECTIVE"
 _LONGEST_LINE, _SHOWN_BYTES = 1024, 40
 _HEXADECIMAL = re.compile(rb"[0-9a-fA-F]{1,16}")
 
@@ -97,10 +98,12 @@ class S3Proxy:
 
     def _answer_headers(self, environ: Environ, answer: http.client.HTTPResponse) -> list[tuple[str, str]]:
         found = [(name, value) for name, value in answer.getheaders() if name.lower() not in _OF_CONNECTION]
-        found = [
-            (name[len(_METADATA) :] if name.lower().startswith(_METADATA) else name, value) for name, value in found
-        ]
-        if environ["REQUEST_METHOD"] in ("PUT", "POST") and answer.status == http.HTTPStatus.OK:
+        names = {_METADATA + name: name for name in self._recorded}
+        found = [(names.get(name.lower(), name), value) for name, value in found]
+        # Without this directive a copy has the metadata of its source.
+        is_copy = environ.get("HTTP_X_AMZ_COPY_SOURCE") and environ.get(_DIRECTIVE) != "REPLACE"
+        is_written = environ["REQUEST_METHOD"] in ("PUT", "POST") and answer.status == http.HTTPStatus.OK
+        if is_written and not is_copy:
             found += [(name, value) for name, value in request_headers(environ).items() if name in self._recorded]
         return found
 

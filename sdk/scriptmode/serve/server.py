@@ -6,6 +6,7 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -222,6 +223,8 @@ class Server:
             self._objects.watch(self._report)
         if self._tls:
             self._tls.start()
+        dispatcher = self._http.task_dispatcher
+        dispatcher.shutdown = partial(self._stop_threads, dispatcher.shutdown)
         try:
             self._http.run()
         finally:
@@ -229,6 +232,11 @@ class Server:
             self._http.close()
             self._stop_objects()
             os.close(self._lock)
+
+    def _stop_threads(self, shutdown: Callable[[], object]) -> None:
+        """Stop the threads of the HTTP server; a session of Live Tail has one until the watch is stopped."""
+        self._watch.stop()
+        shutdown()
 
     def _stop_objects(self) -> None:
         if self._objects is None:

@@ -44,6 +44,7 @@ class TagOperations:
             _TRAINING: (platform.server_folder, platform.tags_of),
             "hyper-parameter-tuning-job": (tuning.server_folder, tuning.tags),
         }
+        self._arn_of = platform.arn_of
         self._lock = threading.Lock()
         self.operations: dict[str, Operation] = {
             "AddTags": self._add_tags,
@@ -92,7 +93,7 @@ class TagOperations:
         found = _ARN.fullmatch(arn)
         if found is None or found[1] not in self._jobs:
             raise validation_error(f"'{arn}' is not the ARN of a {' or '.join(self._jobs)}.")
-        if found[1] == _TRAINING and not is_in_region(arn):
+        if found[1] == _TRAINING and not (is_in_region(arn) and is_in_region(self._arn_of(found[2]))):
             raise JobNotFoundError(f"there is no training job {found[2]!r} in this Region")
         return self._jobs[found[1]], found[2]
 

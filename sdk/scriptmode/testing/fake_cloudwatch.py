@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from scriptmode.serve.metric_operations import Metrics, MetricValue
+from scriptmode.serve.metric_operations import Metrics, MetricValue, last_times
 from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import Operation
@@ -41,6 +41,10 @@ class FakeMetrics:
             metric: [MetricValue(created + point.second, point.value) for point in points]
             for metric, points in job.points(self._account.clock.now()).items()
         }
+
+    def last_times(self, name: str) -> Mapping[str, float]:
+        """Return the time of the newest finite value of each metric that has one."""
+        return last_times(self.values(name))
 
 
 def _call(method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,13 +32,15 @@ DESCRIBED_DEFAULTS: dict[str, Any] = {
     "EnableInterContainerTrafficEncryption": False,
     "EnableManagedSpotTraining": False,
 }
-#: Java's character classes in the terms of Python's. ``\p{L}`` and ``\p{N}`` stand side by side with ``_`` wherever
+#: Java's patterns in the terms of Python's. ``\p{L}`` and ``\p{N}`` stand side by side with ``_`` wherever
 #: the model has them, and the three together are exactly ``\w``.
-_JAVA_CLASSES = {
+_JAVA_PATTERNS = {
     r"\p{L}": r"\w",
     r"\p{N}": r"\w",
     r"\p{Z}": " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000",
     r"\p{Alnum}": "a-zA-Z0-9",
+    # That of S3Uri, whose time grows with the square of a text's length, and the same without that.
+    "([^/]+)/?(.*)": "([^/]+)(/.*)?",
 }
 _TYPES: dict[str, tuple[type, ...]] = {
     "structure": (dict,),
@@ -54,6 +56,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 #: The largest numbers of the types; the smallest is less by one.
 _LARGEST = {"integer": 2**31 - 1, "long": 2**63 - 1}
+#: Characters up to which a text that is too long is matched with its pattern.
+_MOST_MATCHED = 4096
 _UNITS = {"string": " characters", "list": " entries", "map": " entries"}
 #: Values of these maps may be secrets: a report says how long they are, not what they are.
 SECRETS = frozenset({"HyperParameters", "StaticHyperParameters", "Environment"})
@@ -188,7 +192,7 @@ def raise_problems(why: str, found: Sequence[Problem]) -> None:
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile one of the model's patterns, which are written for Java and match whole values."""
-    for java, python in _JAVA_CLASSES.items():
+    for java, python in _JAVA_PATTERNS.items():
         pattern = pattern.replace(java, python)
     return re.compile(pattern)
 
@@ -242,9 +246,11 @@ def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
     size = len(value) if shape["type"] in _UNITS else value
     if "min" in limit and size < limit["min"]:
         yield "min"
-    if "max" in limit and size > limit["max"]:
+    is_too_large = "max" in limit and size > limit["max"]
+    if is_too_large:
         yield "max"
-    if "pattern" in limit and not compiled(limit["pattern"]).fullmatch(value):
+    is_matched = "pattern" in limit and not (is_too_large and size > _MOST_MATCHED)
+    if is_matched and not compiled(limit["pattern"]).fullmatch(value):
         yield "pattern"
 
 

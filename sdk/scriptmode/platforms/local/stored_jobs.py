@@ -64,6 +64,10 @@ class StoredJobs:
         """Return the tags that a job was created with, also where its state is damaged."""
         return dict(self._store.find(name).read_job().request.tags)
 
+    def arn_of(self, name: str) -> str:
+        """Return a job's ARN, also where its state is damaged."""
+        return self._store.find(name).read_job().arn
+
     def server_folder(self, name: str) -> Path:
         """Return a job's directory for a server's files, or raise `JobNotFoundError`; it need not exist."""
         return self._store.find(name).server_files
