@@ -242,6 +242,14 @@ def test_jobs_wait_for_others_in_the_order_of_their_creation(tmp_path):
         assert statuses()[2]["SecondaryStatus"] == "Pending"
 
 
+def test_containers_without_docker_are_refused_with_the_reason(tmp_path):
+    absent = {"DOCKER_HOST": "unix:///absent"}
+    with serving(tmp_path, "--s3", "memory", "--hosts", "local", environment=absent) as api:
+        code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
+    assert code == "ValidationException"
+    assert "no Docker daemon" in message
+
+
 def test_a_server_has_a_queue_by_default():
     assert {each.name: each.default for each in serve.params}["queue"] == max(4, os.cpu_count())
 

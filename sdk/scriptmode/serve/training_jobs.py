@@ -16,6 +16,7 @@ from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
 from scriptmode.errors import (
+    ContainerError,
     CredentialsError,
     DataError,
     JobExistsError,
@@ -271,5 +272,5 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
         advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
         file = Path(error.path).name
         raise validation_error(f"Training job {error.job_name} cannot be read: {file} is damaged; {advice}.") from error
-    except (RequestError, SpecError, DataError, CredentialsError, MissingPackageError) as error:
+    except (RequestError, SpecError, DataError, ContainerError, CredentialsError, MissingPackageError) as error:
         raise validation_error(str(error)) from error
