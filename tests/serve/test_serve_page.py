@@ -5,6 +5,7 @@ import os
 import urllib.error
 import urllib.request
 from importlib.resources import files
+from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
@@ -14,12 +15,13 @@ from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
 from scriptmode.core.spec.metric_definitions import PRESETS
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.job_metrics import MetricValue
-from scriptmode.serve.job_rows import METRIC_SECONDS, JobRows
+from scriptmode.serve.job_rows import METRIC_SECONDS, SETTING_SECONDS, JobRows
 from scriptmode.serve.page import TARGET, PageOperations, is_for_page
+from scriptmode.serve.tag_operations import TagOperations
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 SCRIPT = f"""
@@ -668,6 +670,69 @@ def test_each_request_reads_some_metrics_and_those_of_ended_jobs_once():
     unread = [sum(row["Metrics"] is None for row in rows.list_jobs({})["Jobs"]) for _ in range(6)]
     assert platform.read == ["new", "middle", "old", "new", "new", "new"]
     assert unread == [2, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), DataError("regex"), ValueError("empty")])
+def test_a_job_whose_metrics_cannot_be_read_is_listed_and_read_again(error):
+    platform, found = SlowMetrics(), [error, [{"MetricName": "loss", "Value": 1.0}]]
+
+    def metrics(name):
+        each = found.pop(0) if name == "middle" else []
+        if isinstance(each, Exception):
+            raise each
+        return each
+
+    rows = JobRows(platform, lambda _: None, metrics)
+    assert [(row["TrainingJobName"], row["Metrics"]) for row in rows.list_jobs({})["Jobs"]] == [
+        ("new", {}),
+        ("middle", {}),
+        ("old", {}),
+    ]
+    assert rows.list_jobs({})["Jobs"][1]["Metrics"] == {"loss": 1.0}
+
+
+@pytest.mark.parametrize("content", ["[]", '"x"', "", "{"])
+def test_a_job_whose_file_of_tags_is_damaged_is_listed(tmp_path, content):
+    (tmp_path / "tags.json").write_text(content)
+    platform = SimpleNamespace(server_folder=lambda _: tmp_path, tags_of=lambda _: {}, tags=lambda _: {})
+    rows = JobRows(SlowMetrics(), TagOperations(platform, platform).changed_tags, lambda _: [])
+    assert [row["Tags"] for row in rows.list_jobs({})["Jobs"]] == [{}, {}, {}]
+
+
+class SlowSettings(SlowMetrics):
+    """The same jobs, all with a tag, whose description takes longer than a request waits for it."""
+
+    fails = False
+
+    def describe(self, name):
+        self.now += SETTING_SECONDS + 1
+        self.read.append(name)
+        if self.fails:
+            raise OSError(24, "Too many open files")
+        hosts = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30}
+        job = SimpleNamespace(tags={"team": "vision"})
+        return SimpleNamespace(job=job, response={"ResourceConfig": hosts, "TrainingJobName": name})
+
+
+def test_a_filter_describes_some_jobs_in_each_request_and_none_whose_name_has_the_words():
+    platform = SlowSettings()
+    rows = JobRows(platform, lambda _: None, lambda _: [], lambda: platform.now)
+    answers = [rows.list_jobs({"Text": "vision"}) for _ in range(3)]
+    assert platform.read == ["new", "middle", "old"]
+    assert [(each["Count"], each["IsComplete"]) for each in answers] == [(1, False), (2, False), (3, True)]
+    other = SlowSettings()
+    answer = JobRows(other, lambda _: None, lambda _: [], lambda: other.now).list_jobs({"Text": "d", "Most": 2})
+    assert [row["TrainingJobName"] for row in answer["Jobs"]] == ["middle", "old"]
+    assert "old" not in other.read
+
+
+def test_hosts_and_tags_that_could_not_be_read_are_read_again():
+    platform = SlowSettings()
+    rows = JobRows(platform, lambda _: None, lambda _: [])
+    platform.fails = True
+    assert [row["Hosts"] for row in rows.list_jobs({})["Jobs"]] == [[], [], []]
+    platform.fails = False
+    assert [row["Tags"] for row in rows.list_jobs({})["Jobs"]] == [{"team": "vision"}] * 3
 
 
 @pytest.mark.parametrize("most", [0, 5001, "all"])
