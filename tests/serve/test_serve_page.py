@@ -477,6 +477,68 @@ def test_a_tuning_job_has_its_training_jobs_and_the_best_of_them(browser, tuning
     browser.until("document.querySelectorAll('figure').length === 2")
 
 
+@pytest.fixture(scope="module")
+def tuning_of_two_definitions(api, tuning):
+    """A tuning job with two definitions, of which each has its own hyperparameter."""
+    training = {**tuning["TrainingJobDefinition"], "TuningObjective": {"Type": "Minimize", "MetricName": "loss"}}
+    definitions = [
+        {
+            **{key: each for key, each in training.items() if key != "StaticHyperParameters"},
+            "StaticHyperParameters": {**training["StaticHyperParameters"]},
+            "DefinitionName": name,
+            "HyperParameterRanges": {"CategoricalParameterRanges": [{"Name": name, "Values": ["1", "2"]}]},
+        }
+        for name in ("rate", "units")
+    ]
+    for each in definitions:
+        each["StaticHyperParameters"].pop("_tuning_objective_metric", None)
+    name = {"HyperParameterTuningJobName": "page-definitions"}
+    api.sagemaker.create_hyper_parameter_tuning_job(
+        **name,
+        HyperParameterTuningJobConfig={
+            "Strategy": "Random",
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1, "MaxNumberOfTrainingJobs": 2},
+        },
+        TrainingJobDefinitions=definitions,
+    )
+
+    def has_ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)["HyperParameterTuningJobStatus"]
+        return found == "Completed"
+
+    until(has_ended)
+    return name["HyperParameterTuningJobName"]
+
+
+#: Passes each answer of the server to `replaced`, with its operation.
+REPLACED = """
+window.real = fetch;
+window.fetch = async (url, options) => {
+  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
+  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
+};
+null
+"""
+
+
+@pytest.mark.slow
+def test_a_tuning_job_with_definitions_is_shown_and_gets_the_columns_of_later_jobs(browser, tuning_of_two_definitions):
+    browser.open("#list=tuning")
+    browser.until_shown(tuning_of_two_definitions)
+    browser.value(
+        "window.most = 1; window.replaced = (target, found) => target.startsWith('ListTrainingJobsFor')"
+        " ? { TrainingJobSummaries: found.TrainingJobSummaries.slice(0, most) } : found;" + REPLACED
+    )
+    browser.click(tuning_of_two_definitions)
+    browser.until("document.querySelectorAll('.list tbody tr').length === 1")
+    assert not {"rate", "units"} <= browser.rows()[0].keys()
+    browser.value("most = 2; poll()")
+    browser.until("document.querySelectorAll('.list tbody tr').length === 2")
+    assert {"rate", "units", "loss"} <= browser.rows()[0].keys()
+    assert browser.value("document.querySelectorAll('.list table').length") == 1
+    assert "loss (minimize)" in browser.value("document.querySelector('.facts').innerText")
+
+
 @pytest.mark.slow
 def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser, pair):
     browser.open("#filter=pair-")
