@@ -249,6 +249,10 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
     assert browser.value("document.querySelectorAll('.plot').length") == 2
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "2 values from 0.015 to 0.0167, the last 0.015" in label
+    # The search finds what is shown: coloured text, and nothing that the bar overwrote.
+    for text, note in (("60/60 ━━", "1 line"), ("59/60", "0 lines")):
+        browser.fill("[aria-label='Search the log']", text)
+        browser.until(f"document.querySelector('.tools [role=status]').innerText === '{note}'")
 
 
 @pytest.mark.slow
@@ -537,6 +541,87 @@ def test_a_tuning_job_with_definitions_is_shown_and_gets_the_columns_of_later_jo
     assert {"rate", "units", "loss"} <= browser.rows()[0].keys()
     assert browser.value("document.querySelectorAll('.list table').length") == 1
     assert "loss (minimize)" in browser.value("document.querySelector('.facts').innerText")
+
+
+@pytest.mark.slow
+def test_only_a_server_without_an_answer_is_said_not_to_answer(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value("window.replaced = () => ({});" + REPLACED)
+    browser.value("poll()")
+    browser.until("!document.getElementById('notice').hidden")
+    assert "does not answer" not in browser.value("document.getElementById('notice').innerText")
+    browser.value("window.fetch = () => Promise.reject(new TypeError('Failed to fetch')); poll()")
+    browser.until_shown("The server does not answer. The page tries again.")
+
+
+@pytest.mark.slow
+def test_typing_a_filter_is_one_request(browser, pair):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "window.texts = []; window.real = fetch; window.fetch = (url, options) => {"
+        " texts.push(JSON.parse(options.body).Text); return real(url, options); };"
+        "const box = document.querySelector('input[type=search]');"
+        "for (const letter of 'pair-') { box.value += letter; box.dispatchEvent(new Event('input')); } null"
+    )
+    browser.until("location.hash === '#filter=pair-'")
+    browser.until(f"!document.body.innerText.includes({NAME!r})")
+    assert set(browser.value("texts")) == {"pair-"}
+
+
+@pytest.mark.slow
+def test_older_jobs_are_shown_up_to_5000_and_the_address_keeps_their_number(browser):
+    browser.open("#most=4850")
+    browser.until_shown(NAME)
+    browser.value(
+        "window.replaced = (target, found) => target === 'ListJobs' ? { ...found, Count: 9999 } : found;" + REPLACED
+    )
+    browser.value("poll()")
+    for most in (4950, 5000):
+        browser.until("!document.querySelector('.more').hidden")
+        browser.click("Show older jobs")
+        assert browser.value("location.hash") == f"#most={most}"
+    browser.until("document.querySelector('.more').hidden")
+    assert browser.value("document.getElementById('notice').hidden")
+
+
+@pytest.mark.slow
+def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "addEventListener('hashchange', () => { poll(); poll(); }, { once: true }); location.hash = '#job=pair-1'; null"
+    )
+    browser.until_shown("Total: 100%")
+    browser.until("document.querySelectorAll('path.curve').length === 4")
+    browser.value("new Promise(end => setTimeout(end, 1000))")
+    assert browser.value("document.querySelector('.log').innerText").count("Total: 100%") == 2
+
+
+@pytest.mark.slow
+def test_what_ends_later_leaves_the_page_that_the_user_went_to(api, browser):
+    name = api.start("print(1)", name="page-left-1")
+    api.wait(name)
+    browser.open(f"#job={name}")
+    browser.until_shown("Rerun")
+    browser.value(
+        "window.real = fetch; window.held = new Promise(end => { window.release = end; });"
+        "window.fetch = async (url, options) => {"
+        " if (/Delete/.test(options.headers['X-Amz-Target'])) await held; return real(url, options); }; null"
+    )
+    browser.click("Delete")
+    browser.click("Delete job", "#confirm")
+    browser.value(
+        "const box = document.querySelector('[aria-label=\"Search the log\"]'); box.value = 'text';"
+        "box.dispatchEvent(new Event('input')); location.hash = '#list=tuning'; null"
+    )
+    browser.until_shown("Tuning jobs")
+    browser.value("release()")
+    browser.until("document.getElementById('said').innerText.includes('deleted')")
+    browser.value("new Promise(end => setTimeout(end, 500))")
+    assert browser.value("location.hash") == "#list=tuning"
+    api.names.remove(name)
 
 
 @pytest.mark.slow
