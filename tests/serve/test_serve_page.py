@@ -160,7 +160,7 @@ def pair(api):
     for name, hosts, rate, tags in zip(names, (2, 1), (1, 8), ((), [{"Key": "team", "Value": "vision"}])):
         algorithm = {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS}
         request = api.request(EPOCHS, name=name, AlgorithmSpecification=algorithm, Tags=list(tags))
-        request["HyperParameters"]["rate"] = str(rate)
+        request["HyperParameters"].update({"rate": str(rate), "Status": str(hosts)})
         request["ResourceConfig"]["InstanceCount"] = hosts
         api.sagemaker.create_training_job(**request)
     for name in names:
@@ -389,12 +389,14 @@ def test_selected_jobs_are_compared(browser, pair):
     table = "Object.fromEntries([...document.querySelectorAll('.plain tbody tr')].map(row => [row.children[0].innerText, [row.children[1].innerText, row.children[2].innerText]]))"
     found = browser.value(table)
     assert found["rate"] == ["1", "8"]
+    assert found["Status (Hyperparameters)"] == ["2", "1"]
     assert found["Hosts"] == [TWO_HOSTS, ONE_HOST]
     assert found["Last loss"] == ["0.25", "2"]
     assert "Last accuracy" not in found
     assert "Image" not in found
     browser.click_label("Those that are the same, too")
     assert browser.value(table)["Last accuracy"] == ["0.5", "0.5"]
+    assert browser.value(table)["Status (Settings)"] == ["Completed", "Completed"]
     browser.value("history.back()")
     browser.until_shown("2 selected")
 
@@ -622,6 +624,26 @@ def test_what_ends_later_leaves_the_page_that_the_user_went_to(api, browser):
     browser.value("new Promise(end => setTimeout(end, 500))")
     assert browser.value("location.hash") == "#list=tuning"
     api.names.remove(name)
+
+
+@pytest.mark.slow
+def test_steps_are_exact_and_other_numbers_have_four_digits(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
+
+
+@pytest.mark.slow
+def test_a_phone_has_room_for_titles_and_for_the_bar_of_selected_jobs(browser, pair):
+    browser.resize(360)
+    browser.open("#compare=pair-1,pair-2")
+    browser.until_shown("rate")
+    assert browser.value("document.querySelector('.plain tbody th').offsetWidth") >= 110
+    browser.open("#filter=pair-&selected=pair-1,pair-2")
+    browser.until_shown("2 selected")
+    edge = "document.querySelector('.picked%s').getBoundingClientRect().right"
+    assert browser.value(edge % " .end button:last-child") <= browser.value(edge % "")
+    browser.resize(1200)
 
 
 @pytest.mark.slow
