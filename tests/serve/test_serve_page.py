@@ -620,7 +620,7 @@ def test_what_ends_later_leaves_the_page_that_the_user_went_to(api, browser):
     )
     browser.until_shown("Tuning jobs")
     browser.value("release()")
-    browser.until("document.getElementById('said').innerText.includes('deleted')")
+    browser.until("document.getElementById('announcement').innerText.includes('deleted')")
     browser.value("new Promise(end => setTimeout(end, 500))")
     assert browser.value("location.hash") == "#list=tuning"
     api.names.remove(name)
@@ -708,7 +708,7 @@ def test_values_of_a_curve_are_read_by_keys(browser):
     browser.until("document.querySelector('figcaption span').innerText.startsWith('1 ')")
     browser.press("ArrowRight")
     browser.until("document.querySelector('figcaption span').innerText.startsWith('0.5 ')")
-    assert browser.value("document.getElementById('said').textContent").startswith("0.5 ")
+    assert browser.value("document.getElementById('announcement').textContent").startswith("0.5 ")
 
 
 @pytest.mark.slow
