@@ -5,6 +5,7 @@ import os
 import urllib.error
 import urllib.request
 from importlib.resources import files
+from types import SimpleNamespace
 
 import pytest
 from fakes.processes import until
@@ -14,12 +15,13 @@ from notebooks.jupyter_lab import browser_page
 from serve.conftest import TENSORFLOW, serving
 
 from scriptmode.core.spec.metric_definitions import PRESETS
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.job_metrics import MetricValue
-from scriptmode.serve.job_rows import METRIC_SECONDS, JobRows
+from scriptmode.serve.job_rows import METRIC_SECONDS, SETTING_SECONDS, JobRows
 from scriptmode.serve.page import TARGET, PageOperations, is_for_page
+from scriptmode.serve.tag_operations import TagOperations
 
 HOSTILE = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 SCRIPT = f"""
@@ -158,7 +160,7 @@ def pair(api):
     for name, hosts, rate, tags in zip(names, (2, 1), (1, 8), ((), [{"Key": "team", "Value": "vision"}])):
         algorithm = {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS}
         request = api.request(EPOCHS, name=name, AlgorithmSpecification=algorithm, Tags=list(tags))
-        request["HyperParameters"]["rate"] = str(rate)
+        request["HyperParameters"].update({"rate": str(rate), "Status": str(hosts)})
         request["ResourceConfig"]["InstanceCount"] = hosts
         api.sagemaker.create_training_job(**request)
     for name in names:
@@ -247,6 +249,10 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
     assert browser.value("document.querySelectorAll('.plot').length") == 2
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "2 values from 0.015 to 0.0167, the last 0.015" in label
+    # The search finds what is shown: coloured text, and nothing that the bar overwrote.
+    for text, note in (("60/60 ━━", "1 line"), ("59/60", "0 lines")):
+        browser.fill("[aria-label='Search the log']", text)
+        browser.until(f"document.querySelector('.tools [role=status]').innerText === '{note}'")
 
 
 @pytest.mark.slow
@@ -383,12 +389,14 @@ def test_selected_jobs_are_compared(browser, pair):
     table = "Object.fromEntries([...document.querySelectorAll('.plain tbody tr')].map(row => [row.children[0].innerText, [row.children[1].innerText, row.children[2].innerText]]))"
     found = browser.value(table)
     assert found["rate"] == ["1", "8"]
+    assert found["Status (Hyperparameters)"] == ["2", "1"]
     assert found["Hosts"] == [TWO_HOSTS, ONE_HOST]
     assert found["Last loss"] == ["0.25", "2"]
     assert "Last accuracy" not in found
     assert "Image" not in found
     browser.click_label("Those that are the same, too")
     assert browser.value(table)["Last accuracy"] == ["0.5", "0.5"]
+    assert browser.value(table)["Status (Settings)"] == ["Completed", "Completed"]
     browser.value("history.back()")
     browser.until_shown("2 selected")
 
@@ -475,6 +483,169 @@ def test_a_tuning_job_has_its_training_jobs_and_the_best_of_them(browser, tuning
     browser.until("document.querySelectorAll('figure').length === 2")
 
 
+@pytest.fixture(scope="module")
+def tuning_of_two_definitions(api, tuning):
+    """A tuning job with two definitions, of which each has its own hyperparameter."""
+    training = {**tuning["TrainingJobDefinition"], "TuningObjective": {"Type": "Minimize", "MetricName": "loss"}}
+    definitions = [
+        {
+            **{key: each for key, each in training.items() if key != "StaticHyperParameters"},
+            "StaticHyperParameters": {**training["StaticHyperParameters"]},
+            "DefinitionName": name,
+            "HyperParameterRanges": {"CategoricalParameterRanges": [{"Name": name, "Values": ["1", "2"]}]},
+        }
+        for name in ("rate", "units")
+    ]
+    for each in definitions:
+        each["StaticHyperParameters"].pop("_tuning_objective_metric", None)
+    name = {"HyperParameterTuningJobName": "page-definitions"}
+    api.sagemaker.create_hyper_parameter_tuning_job(
+        **name,
+        HyperParameterTuningJobConfig={
+            "Strategy": "Random",
+            "ResourceLimits": {"MaxParallelTrainingJobs": 1, "MaxNumberOfTrainingJobs": 2},
+        },
+        TrainingJobDefinitions=definitions,
+    )
+
+    def has_ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)["HyperParameterTuningJobStatus"]
+        return found == "Completed"
+
+    until(has_ended)
+    return name["HyperParameterTuningJobName"]
+
+
+#: Passes each answer of the server to `replaced`, with its operation.
+REPLACED = """
+window.real = fetch;
+window.fetch = async (url, options) => {
+  const answer = await real(url, options), target = options.headers["X-Amz-Target"].split(".")[1];
+  return new Response(JSON.stringify(replaced(target, await answer.json().catch(() => ({})))), answer);
+};
+null
+"""
+
+
+@pytest.mark.slow
+def test_a_tuning_job_with_definitions_is_shown_and_gets_the_columns_of_later_jobs(browser, tuning_of_two_definitions):
+    browser.open("#list=tuning")
+    browser.until_shown(tuning_of_two_definitions)
+    browser.value(
+        "window.most = 1; window.replaced = (target, found) => target.startsWith('ListTrainingJobsFor')"
+        " ? { TrainingJobSummaries: found.TrainingJobSummaries.slice(0, most) } : found;" + REPLACED
+    )
+    browser.click(tuning_of_two_definitions)
+    browser.until("document.querySelectorAll('.list tbody tr').length === 1")
+    assert not {"rate", "units"} <= browser.rows()[0].keys()
+    browser.value("most = 2; poll()")
+    browser.until("document.querySelectorAll('.list tbody tr').length === 2")
+    assert {"rate", "units", "loss"} <= browser.rows()[0].keys()
+    assert browser.value("document.querySelectorAll('.list table').length") == 1
+    assert "loss (minimize)" in browser.value("document.querySelector('.facts').innerText")
+
+
+@pytest.mark.slow
+def test_only_a_server_without_an_answer_is_said_not_to_answer(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value("window.replaced = () => ({});" + REPLACED)
+    browser.value("poll()")
+    browser.until("!document.getElementById('notice').hidden")
+    assert "does not answer" not in browser.value("document.getElementById('notice').innerText")
+    browser.value("window.fetch = () => Promise.reject(new TypeError('Failed to fetch')); poll()")
+    browser.until_shown("The server does not answer. The page tries again.")
+
+
+@pytest.mark.slow
+def test_typing_a_filter_is_one_request(browser, pair):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "window.texts = []; window.real = fetch; window.fetch = (url, options) => {"
+        " texts.push(JSON.parse(options.body).Text); return real(url, options); };"
+        "const box = document.querySelector('input[type=search]');"
+        "for (const letter of 'pair-') { box.value += letter; box.dispatchEvent(new Event('input')); } null"
+    )
+    browser.until("location.hash === '#filter=pair-'")
+    browser.until(f"!document.body.innerText.includes({NAME!r})")
+    assert set(browser.value("texts")) == {"pair-"}
+
+
+@pytest.mark.slow
+def test_older_jobs_are_shown_up_to_5000_and_the_address_keeps_their_number(browser):
+    browser.open("#most=4850")
+    browser.until_shown(NAME)
+    browser.value(
+        "window.replaced = (target, found) => target === 'ListJobs' ? { ...found, Count: 9999 } : found;" + REPLACED
+    )
+    browser.value("poll()")
+    for most in (4950, 5000):
+        browser.until("!document.querySelector('.more').hidden")
+        browser.click("Show older jobs")
+        assert browser.value("location.hash") == f"#most={most}"
+    browser.until("document.querySelector('.more').hidden")
+    assert browser.value("document.getElementById('notice').hidden")
+
+
+@pytest.mark.slow
+def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "addEventListener('hashchange', () => { poll(); poll(); }, { once: true }); location.hash = '#job=pair-1'; null"
+    )
+    browser.until_shown("Total: 100%")
+    browser.until("document.querySelectorAll('path.curve').length === 4")
+    browser.value("new Promise(end => setTimeout(end, 1000))")
+    assert browser.value("document.querySelector('.log').innerText").count("Total: 100%") == 2
+
+
+@pytest.mark.slow
+def test_what_ends_later_leaves_the_page_that_the_user_went_to(api, browser):
+    name = api.start("print(1)", name="page-left-1")
+    api.wait(name)
+    browser.open(f"#job={name}")
+    browser.until_shown("Rerun")
+    browser.value(
+        "window.real = fetch; window.held = new Promise(end => { window.release = end; });"
+        "window.fetch = async (url, options) => {"
+        " if (/Delete/.test(options.headers['X-Amz-Target'])) await held; return real(url, options); }; null"
+    )
+    browser.click("Delete")
+    browser.click("Delete job", "#confirm")
+    browser.value(
+        "const box = document.querySelector('[aria-label=\"Search the log\"]'); box.value = 'text';"
+        "box.dispatchEvent(new Event('input')); location.hash = '#list=tuning'; null"
+    )
+    browser.until_shown("Tuning jobs")
+    browser.value("release()")
+    browser.until("document.getElementById('announcement').innerText.includes('deleted')")
+    browser.value("new Promise(end => setTimeout(end, 500))")
+    assert browser.value("location.hash") == "#list=tuning"
+    api.names.remove(name)
+
+
+@pytest.mark.slow
+def test_steps_are_exact_and_other_numbers_have_four_digits(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    assert browser.value("[12345, 1234567, 0.123456, -3].map(number)") == ["12345", "1234567", "0.1235", "-3"]
+
+
+@pytest.mark.slow
+def test_a_phone_has_room_for_titles_and_for_the_bar_of_selected_jobs(browser, pair):
+    browser.resize(360)
+    browser.open("#compare=pair-1,pair-2")
+    browser.until_shown("rate")
+    assert browser.value("document.querySelector('.plain tbody th').offsetWidth") >= 110
+    browser.open("#filter=pair-&selected=pair-1,pair-2")
+    browser.until_shown("2 selected")
+    edge = "document.querySelector('.picked%s').getBoundingClientRect().right"
+    assert browser.value(edge % " .end button:last-child") <= browser.value(edge % "")
+    browser.resize(1200)
+
+
 @pytest.mark.slow
 def test_a_hidden_tab_asks_nothing_and_one_that_stays_open_does_not_grow(browser, pair):
     browser.open("#filter=pair-")
@@ -537,7 +708,7 @@ def test_values_of_a_curve_are_read_by_keys(browser):
     browser.until("document.querySelector('figcaption span').innerText.startsWith('1 ')")
     browser.press("ArrowRight")
     browser.until("document.querySelector('figcaption span').innerText.startsWith('0.5 ')")
-    assert browser.value("document.getElementById('said').textContent").startswith("0.5 ")
+    assert browser.value("document.getElementById('announcement').textContent").startswith("0.5 ")
 
 
 @pytest.mark.slow
@@ -668,6 +839,69 @@ def test_each_request_reads_some_metrics_and_those_of_ended_jobs_once():
     unread = [sum(row["Metrics"] is None for row in rows.list_jobs({})["Jobs"]) for _ in range(6)]
     assert platform.read == ["new", "middle", "old", "new", "new", "new"]
     assert unread == [2, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), DataError("regex"), ValueError("empty")])
+def test_a_job_whose_metrics_cannot_be_read_is_listed_and_read_again(error):
+    platform, found = SlowMetrics(), [error, [{"MetricName": "loss", "Value": 1.0}]]
+
+    def metrics(name):
+        each = found.pop(0) if name == "middle" else []
+        if isinstance(each, Exception):
+            raise each
+        return each
+
+    rows = JobRows(platform, lambda _: None, metrics)
+    assert [(row["TrainingJobName"], row["Metrics"]) for row in rows.list_jobs({})["Jobs"]] == [
+        ("new", {}),
+        ("middle", {}),
+        ("old", {}),
+    ]
+    assert rows.list_jobs({})["Jobs"][1]["Metrics"] == {"loss": 1.0}
+
+
+@pytest.mark.parametrize("content", ["[]", '"x"', "", "{"])
+def test_a_job_whose_file_of_tags_is_damaged_is_listed(tmp_path, content):
+    (tmp_path / "tags.json").write_text(content)
+    platform = SimpleNamespace(server_folder=lambda _: tmp_path, tags_of=lambda _: {}, tags=lambda _: {})
+    rows = JobRows(SlowMetrics(), TagOperations(platform, platform).changed_tags, lambda _: [])
+    assert [row["Tags"] for row in rows.list_jobs({})["Jobs"]] == [{}, {}, {}]
+
+
+class SlowSettings(SlowMetrics):
+    """The same jobs, all with a tag, whose description takes longer than a request waits for it."""
+
+    fails = False
+
+    def describe(self, name):
+        self.now += SETTING_SECONDS + 1
+        self.read.append(name)
+        if self.fails:
+            raise OSError(24, "Too many open files")
+        hosts = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "VolumeSizeInGB": 30}
+        job = SimpleNamespace(tags={"team": "vision"})
+        return SimpleNamespace(job=job, response={"ResourceConfig": hosts, "TrainingJobName": name})
+
+
+def test_a_filter_describes_some_jobs_in_each_request_and_none_whose_name_has_the_words():
+    platform = SlowSettings()
+    rows = JobRows(platform, lambda _: None, lambda _: [], lambda: platform.now)
+    answers = [rows.list_jobs({"Text": "vision"}) for _ in range(3)]
+    assert platform.read == ["new", "middle", "old"]
+    assert [(each["Count"], each["IsComplete"]) for each in answers] == [(1, False), (2, False), (3, True)]
+    other = SlowSettings()
+    answer = JobRows(other, lambda _: None, lambda _: [], lambda: other.now).list_jobs({"Text": "d", "Most": 2})
+    assert [row["TrainingJobName"] for row in answer["Jobs"]] == ["middle", "old"]
+    assert "old" not in other.read
+
+
+def test_hosts_and_tags_that_could_not_be_read_are_read_again():
+    platform = SlowSettings()
+    rows = JobRows(platform, lambda _: None, lambda _: [])
+    platform.fails = True
+    assert [row["Hosts"] for row in rows.list_jobs({})["Jobs"]] == [[], [], []]
+    platform.fails = False
+    assert [row["Tags"] for row in rows.list_jobs({})["Jobs"]] == [{"team": "vision"}] * 3
 
 
 @pytest.mark.parametrize("most", [0, 5001, "all"])

@@ -30,10 +30,10 @@ _FIELDS = (
     "SecondaryStatus",
     "QueuePosition",
 )
-#: Seconds in which a request reads logs for metrics. The next requests read the others.
-METRIC_SECONDS = 0.5
+#: Seconds in which a request reads jobs for their settings, and logs for metrics. The next requests read the others.
+SETTING_SECONDS = METRIC_SECONDS = 0.5
 #: The most rows of an answer, and their number if the request does not say.
-_MOST, _USUAL = 5000, 100
+_MAX_ROWS, _DEFAULT_ROWS = 5000, 100
 
 
 class JobRows:
@@ -65,22 +65,28 @@ class JobRows:
     def list_jobs(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return rows of the newest jobs that meet the filters, and the number of all that do.
 
+        ``IsComplete`` is false while there are jobs whose hosts and tags were not read yet; the next requests do it.
+
         Args:
             arguments: ``Text``, whose words a job's name, instance types and tags must contain; ``Status``; ``Most``,
                 the most rows.
         """
         words, status = str(arguments.get("Text") or "").lower().split(), arguments.get("Status")
-        most = arguments.get("Most", _USUAL)
-        if not isinstance(most, int) or not 1 <= most <= _MOST:
-            raise validation_error(f"Most is {most!r}; it must be from 1 to {_MOST}.")
+        most = arguments.get("Most", _DEFAULT_ROWS)
+        if not isinstance(most, int) or not 1 <= most <= _MAX_ROWS:
+            raise validation_error(f"Most is {most!r}; it must be from 1 to {_MAX_ROWS}.")
         with self._lock:
             known = [job for job in self._platform.list() if job["TrainingJobArn"]]
             self._forget({_key(job) for job in known})
             found = [job for job in known if status in (None, "", job["TrainingJobStatus"])]
+            is_complete = True
             if words:
+                is_complete = self._read_settings(found, words)
                 found = [job for job in found if self._has_words(job, words)]
+            is_complete = self._read_settings(found[:most]) and is_complete
             self._read_metrics(found[:most])
-            return {"Jobs": [self._row(job) for job in found[:most]], "Count": len(found)}
+            rows = [self._row(job) for job in found[:most]]
+            return {"Jobs": rows, "Count": len(found), "IsComplete": is_complete}
 
     def _row(self, job: _Summary) -> dict[str, Any]:
         row = {field: job[field] for field in _FIELDS if field in job}
@@ -93,20 +99,30 @@ class JobRows:
         text = "\n".join(texts).lower()
         return all(word in text for word in words)
 
-    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
-        """Return the hosts and the tags of a job's request; neither of a job that is damaged or deleted meanwhile."""
-        key = _key(job)
-        if key not in self._settings:
-            resources: dict[str, Any] = {}
-            tags: dict[str, str] = {}
+    def _read_settings(self, jobs: Sequence[_Summary], words: Sequence[str] = ()) -> bool:
+        """Read the hosts and the tags of jobs whose names do not have the words; return whether there was time for all.
+
+        Those of a job that cannot be read are read again by the next request.
+        """
+        deadline = self._clock() + SETTING_SECONDS
+        for job in jobs:
+            key, name = _key(job), job["TrainingJobName"]
+            if key in self._settings or (words and all(word in name.lower() for word in words)):
+                continue
+            if self._clock() > deadline:
+                return False
             with suppress(ScriptmodeError, OSError):
-                description = self._platform.describe(job["TrainingJobName"])
+                description = self._platform.describe(name)
                 tags = dict(description.job.tags)
                 resources = request_mapping.to_described(description.response, tags)["ResourceConfig"]
-            groups = resources.get("InstanceGroups") or ([resources] if resources else [])
-            hosts = [{name: each[name] for name in ("InstanceType", "InstanceCount")} for each in groups]
-            self._settings[key] = hosts, request_mapping.without_own_tags(tags)
-        return self._settings[key]
+                groups = resources.get("InstanceGroups") or ([resources] if resources else [])
+                hosts = [{field: each[field] for field in ("InstanceType", "InstanceCount")} for each in groups]
+                self._settings[key] = hosts, request_mapping.without_own_tags(tags)
+        return True
+
+    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
+        """Return the hosts and the tags of a job's request; neither of a job that was not read."""
+        return self._settings.get(_key(job), ([], {}))
 
     def _tags(self, job: _Summary) -> Mapping[str, str]:
         changed = None
@@ -115,15 +131,21 @@ class JobRows:
         return self._find_settings(job)[1] if changed is None else changed
 
     def _read_metrics(self, jobs: Sequence[_Summary]) -> None:
-        """Read the metrics of jobs that have new ones: first those never read, then those read longest ago."""
+        """Read the metrics of jobs that have new ones: first those never read, then those read longest ago.
+
+        A job whose metrics cannot be read has none, and is read again.
+        """
         read = {key: (moment, is_complete) for key, (moment, is_complete, _) in self._metrics.items()}
         due = [job for job in jobs if not read.get(_key(job), (0.0, False))[1]]
         deadline = self._clock() + METRIC_SECONDS
         for job in sorted(due, key=lambda each: read.get(_key(each), (0.0, False))[0]):
             if self._clock() > deadline:
                 return
-            values = {each["MetricName"]: each["Value"] for each in self._metrics_of(job["TrainingJobName"])}
-            self._metrics[_key(job)] = (self._clock(), job["TrainingJobStatus"] in ENDED, values)
+            values, has_ended = {}, False
+            with suppress(ScriptmodeError, OSError, ValueError):
+                values = {each["MetricName"]: each["Value"] for each in self._metrics_of(job["TrainingJobName"])}
+                has_ended = job["TrainingJobStatus"] in ENDED
+            self._metrics[_key(job)] = (self._clock(), has_ended, values)
 
     def _forget(self, present: set[_Key]) -> None:
         """Forget jobs that were deleted."""

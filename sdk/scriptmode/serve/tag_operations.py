@@ -109,6 +109,8 @@ def _read_changed(folder: Path) -> dict[str, str] | None:
         content = regular_files.read_json(folder / _FILE)
     except FileNotFoundError:
         return None
+    if not isinstance(content, dict):
+        raise ValueError(f"{folder / _FILE} is not a JSON object; delete it for the tags of the request")  # noqa: TRY004
     return {str(key): str(value) for key, value in content.items()}
 
 
