@@ -863,7 +863,9 @@ def test_a_job_whose_metrics_cannot_be_read_is_listed_and_read_again(error):
 @pytest.mark.parametrize("content", ["[]", '"x"', "", "{"])
 def test_a_job_whose_file_of_tags_is_damaged_is_listed(tmp_path, content):
     (tmp_path / "tags.json").write_text(content)
-    platform = SimpleNamespace(server_folder=lambda _: tmp_path, tags_of=lambda _: {}, tags=lambda _: {})
+    platform = SimpleNamespace(
+        server_folder=lambda _: tmp_path, tags_of=lambda _: {}, tags=lambda _: {}, arn_of=lambda _: ""
+    )
     rows = JobRows(SlowMetrics(), TagOperations(platform, platform).changed_tags, lambda _: [])
     assert [row["Tags"] for row in rows.list_jobs({})["Jobs"]] == [{}, {}, {}]
 

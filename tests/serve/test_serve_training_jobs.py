@@ -153,6 +153,10 @@ def test_tags_are_added_listed_and_removed(api):
     own = [{"Key": "scriptmode:instance-types", "Value": "x"}]
     assert code_of(api.sagemaker.add_tags, ResourceArn=arn, Tags=own)[0] == "ValidationException"
     assert code_of(api.sagemaker.list_tags, ResourceArn=arn + "x")[0] == "ValidationException"
+    folder = LocalPlatform(data_dir=api.server.data_dir).server_folder(arn.rpartition("/")[2])
+    (folder / "tags.json").write_text("[]")
+    code, message = code_of(api.sagemaker.list_tags, ResourceArn=arn)
+    assert (code, "tags.json is not a JSON object" in message) == ("ValidationException", True)
 
 
 def test_an_ended_job_is_deleted_and_a_running_one_is_not(api):

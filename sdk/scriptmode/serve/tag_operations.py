@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.request_mapping import check_tags, without_own_tags
@@ -105,12 +105,15 @@ def _read(jobs: TaggedJobs, name: str) -> dict[str, str]:
 
 
 def _read_changed(folder: Path) -> dict[str, str] | None:
+    file = folder / _FILE
     try:
-        content = regular_files.read_json(folder / _FILE)
+        content = regular_files.read_json(file)
     except FileNotFoundError:
         return None
+    except ValueError:
+        content = None
     if not isinstance(content, dict):
-        raise ValueError(f"{folder / _FILE} is not a JSON object; delete it for the tags of the request")  # noqa: TRY004
+        raise DataError(f"{file} is not a JSON object", "delete it for the tags of the request")
     return {str(key): str(value) for key, value in content.items()}
 
 
