@@ -31,7 +31,7 @@ LINES = {
     "scriptmode/platforms/local": 11_771,
     "scriptmode/platforms/slurm": 2_605,
     "scriptmode/results": 1_490,
-    "scriptmode/serve": 4_754,
+    "scriptmode/serve": 4_757,
     "scriptmode/testing": 2_813,
     "scriptmode/tuning": 686,
     "scriptmode/v2": 1_929,
@@ -46,8 +46,8 @@ LINES = {
     "scriptmode_runtime/report": 641,
     "scriptmode_runtime/requirements": 886,
     "scriptmode_runtime/strategies": 492,
-    "scriptmode_runtime/tensorflow": 591,
-    "scriptmode_runtime/tensorflow/native": 1_619,
+    "scriptmode_runtime/tensorflow": 571,
+    "scriptmode_runtime/tensorflow/native": 1_621,
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.

@@ -17,10 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
 IN_WHEEL = os.path.join(_SOURCES, "pipe_reader.so")
@@ -67,9 +63,12 @@ def compile_cached() -> str:
         if os.path.exists(path):
             return path
         compiler = find_compiler()
-        with _exclusive(path + ".lock"):
+        # One process compiles while the others of the machine wait; they see the complete file or none.
+        with open(f"{path}.lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.exists(path):
-                _compile_to(compiler, path)
+                build(compiler, f"{path}.unfinished")
+                os.replace(f"{path}.unfinished", path)
     except OSError as error:
         raise NoBinaryError(f"the pipe reader's cache cannot be written: {error}") from error
     return path
@@ -86,17 +85,6 @@ def build(compiler: str, path: str, *more_flags: str) -> None:
         _run(compiler, "-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{_TENSORFLOW}", empty, "-o", named)
         source = os.path.join(_SOURCES, "pipe_reader.cc")
         _run(compiler, *_FLAGS, *more_flags, source, "-o", path, "-Wl,--no-as-needed", named)
-
-
-def _compile_to(compiler: str, path: str) -> None:
-    # Other processes see the complete file or none.
-    unfinished = f"{path}.{os.getpid()}"
-    try:
-        build(compiler, unfinished)
-        os.replace(unfinished, path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(unfinished)
 
 
 def _run(*command: str) -> None:
@@ -163,14 +151,6 @@ def _shared_folder(*, makes: bool) -> str:
         # A binary in it runs as this user.
         raise NoBinaryError(f"{folder} belongs to another user; set XDG_CACHE_HOME to another cache directory")
     return folder
-
-
-@contextlib.contextmanager
-def _exclusive(path: str) -> Iterator[None]:
-    """Lock a file, so that one process compiles while the others of the machine wait."""
-    with open(path, "w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def main() -> int:

@@ -64,7 +64,7 @@ class Epochs {
     }
     // Of what was opened: its name may be gone by now, if the epoch is a short one.
     if (epoch_ == 0) state.first = Identity(found);
-    Write(file, {Run(), epoch_ + 1, state.first});
+    Write(file, {epoch_ + 1, state.first});
     *fifo = std::move(opened);
     return true;
   }
@@ -74,7 +74,6 @@ class Epochs {
 
  private:
   struct State {
-    std::string run;
     int64_t next = 0;
     std::string first;
   };
@@ -89,8 +88,7 @@ class Epochs {
     }
     Descriptor file(open(StateFile().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!file.is_open() || flock(file.number(), LOCK_EX) != 0) {
-      throw Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
-                                             std::strerror(errno) + "); state_dir names another folder");
+      throw Unwritable();
     }
     return file;
   }
@@ -101,16 +99,20 @@ class Epochs {
     std::string text(bytes, count > 0 ? static_cast<size_t>(count) : 0);
     size_t first = text.find('\n'), second = first == std::string::npos ? first : text.find('\n', first + 1);
     if (second == std::string::npos || text.back() != '\n' || text.substr(0, first) != Run()) return {};
-    return {Run(), std::atoll(text.c_str() + first + 1), text.substr(second + 1, text.size() - second - 2)};
+    return {std::atoll(text.c_str() + first + 1), text.substr(second + 1, text.size() - second - 2)};
   }
 
   void Write(const Descriptor& file, const State& state) const {
-    std::string text = state.run + "\n" + std::to_string(state.next) + "\n" + state.first + "\n";
+    std::string text = Run() + "\n" + std::to_string(state.next) + "\n" + state.first + "\n";
     if (pwrite(file.number(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
         ftruncate(file.number(), static_cast<off_t>(text.size())) != 0) {
-      throw Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
-                                             std::strerror(errno) + "); state_dir names another folder");
+      throw Unwritable();
     }
+  }
+
+  Problem Unwritable() const {
+    return Problem(kFailedPrecondition, StateFile() + ", which says what epoch is next, cannot be written (" +
+                                            std::strerror(errno) + "); state_dir names another folder");
   }
 
   // A job has its name, and each start of one on a host writes its configuration anew.
