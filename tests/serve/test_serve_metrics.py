@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from serve.conftest import TENSORFLOW
 
 from scriptmode.core.request.parse import parse_description
-from scriptmode.serve import cloudwatch, metric_operations
+from scriptmode.serve import cloudwatch, job_metrics, metric_operations
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.cloudwatch import CloudWatch
 from scriptmode.serve.job_metrics import JobMetrics
@@ -223,17 +223,21 @@ def test_a_metric_is_listed_for_any_new_value(values, count):
     assert len(listed) == count
 
 
-def test_logs_of_jobs_that_have_ended_are_read_once_for_lists_of_metrics():
+def test_logs_of_jobs_that_have_ended_are_read_once_for_lists_of_metrics(monkeypatch):
     definitions = {"TrainingInputMode": "File", "MetricDefinitions": [{"Name": "loss", "Regex": "loss=(.*)"}]}
     ended = {"CreationTime": datetime.now(timezone.utc), "TrainingJobStatus": "Completed"}
     description, reads = parse_description({**ended, "AlgorithmSpecification": definitions}), Counter()
     watch = SimpleNamespace(
         jobs=lambda _since: map("job-{:03}".format, range(201)), times=lambda job: reads.update([job]) or ()
     )
-    read = Metrics(JobMetrics(SimpleNamespace(describe=lambda _: description), watch), time.time).operations
+    metrics = JobMetrics(SimpleNamespace(describe=lambda _: description), watch)
+    read = Metrics(metrics, time.time).operations
     for _ in range(2):
         read["ListMetrics"]({})
     assert (len(reads), sum(reads.values())) == (201, 201)
+    monkeypatch.setattr(job_metrics, "_MOST_ENDED_JOBS", 3)
+    metrics.last_times("another")
+    assert len(metrics._last_times) == 3
 
 
 def test_an_answer_of_no_values_is_refused():

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scriptmode.serve.log_pages import Line
     from scriptmode.serve.log_times import LogWatch
 
-#: Jobs whose values are kept in memory.
-_MOST_JOBS = 200
+#: Jobs whose values are kept in memory, and jobs that have ended of which the times of the newest values are.
+_MOST_JOBS, _MOST_ENDED_JOBS = 200, 20_000
 
 
 class _JobValues:
@@ -72,7 +72,10 @@ class JobMetrics:
         if found is None:
             found = last_times(self.values(name))
             if description.has_ended:
-                self._last_times[key] = found
+                with self._lock:
+                    self._last_times[key] = found
+                    while len(self._last_times) > _MOST_ENDED_JOBS:
+                        self._last_times.pop(next(iter(self._last_times)))
         return found
 
     def values(self, name: str) -> dict[str, list[MetricValue]]:
