@@ -26,6 +26,8 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.files.beneath": EVERYWHERE,
     # One rule of what a terminal shows of a line, in views and in the reasons of failures.
     "scriptmode_runtime.terminal_line": ("sdk/scriptmode/core/text/terminal_text.py",),
+    # Jobs wait for the processors that their hosts are told of.
+    "scriptmode_runtime.host.machine": ("sdk/scriptmode/platforms/local/store/job_queue.py",),
     # A request that launchers would refuse is refused before there is a job.
     "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.

@@ -1,10 +1,15 @@
 """The queue of the jobs that wait until fewer others run."""
 
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
-from scriptmode.platforms.local.store.job_queue import JobQueue
+from scriptmode import Estimator
+from scriptmode.core.request.parse import parse_request
+from scriptmode.platforms.local.store import job_queue
+from scriptmode.platforms.local.store.job_queue import FITTING, JobQueue, count_processes
+from scriptmode.platforms.local.system.memory import Memory
 
 
 @pytest.fixture
@@ -24,31 +29,119 @@ def queue(store):
     """A queue in which the first job runs and two others wait."""
     queue = JobQueue(store)
     assert queue.positions() == {}
-    queue.enter("first", 1.0)
-    assert not queue.try_start("third", 3.0, most=1)
-    assert not queue.try_start("second", 2.0, most=1)
+    queue.enter("first", 1.0, 1)
+    assert not queue.try_start("third", 3.0, 1, most=1)
+    assert not queue.try_start("second", 2.0, 1, most=1)
     return queue
 
 
 def test_jobs_start_in_the_order_of_their_creation_and_no_more_than_the_given_number(queue):
     assert queue.positions() == {"second": 1, "third": 2}
     queue.leave("first")
-    assert not queue.try_start("third", 3.0, most=1)
-    assert queue.try_start("second", 2.0, most=1)
+    assert not queue.try_start("third", 3.0, 1, most=1)
+    assert queue.try_start("second", 2.0, 1, most=1)
     assert queue.positions() == {"third": 1}
-    assert queue.try_start("third", 3.0, most=2)
+    assert queue.try_start("third", 3.0, 1, most=2)
 
 
 def test_a_deleted_job_does_not_hold_up_the_others_nor_start(queue, store):
     store.jobs -= {"first", "second"}
     assert queue.positions() == {"third": 1}
-    assert not queue.try_start("second", 2.0, most=1)
-    assert queue.try_start("third", 3.0, most=1)
+    assert not queue.try_start("second", 2.0, 1, most=1)
+    assert queue.try_start("third", 3.0, 1, most=1)
 
 
 def test_a_job_has_one_position_also_under_a_name_used_before(queue):
-    queue.enter("second", 9.0)
+    queue.enter("second", 9.0, 1)
     assert queue.positions() == {"third": 1}
     queue.leave("second")
     queue.leave("first")
-    assert queue.try_start("third", 3.0, most=1)
+    assert queue.try_start("third", 3.0, 1, most=1)
+
+
+GIB = 1024**3
+
+
+class Machine(NamedTuple):
+    """A machine as the runtime counts it."""
+
+    cpus: int
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A function that changes what the machine has; at first eight processors and more memory than they need."""
+
+    def change(cpus=8, total=64 * GIB, free=64 * GIB):
+        monkeypatch.setattr(job_queue.machine, "inspect", lambda: Machine(cpus))
+        monkeypatch.setattr(job_queue, "read_memory", lambda: Memory(total, free, 0))
+
+    change()
+    return change
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_job_waits_until_there_are_processors_for_all_its_processes(store):
+    queue = JobQueue(store)
+    assert queue.try_start("first", 1.0, 6, most=FITTING)
+    assert not queue.try_start("second", 2.0, 3, most=FITTING)
+    assert not queue.try_start("third", 3.0, 1, most=FITTING), "a later job overtook one that waits"
+    queue.leave("first")
+    assert queue.try_start("second", 2.0, 3, most=FITTING)
+    assert queue.try_start("third", 3.0, 5, most=FITTING)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_job_that_is_larger_than_the_machine_runs_alone(store):
+    queue = JobQueue(store)
+    assert queue.try_start("first", 1.0, 1, most=FITTING)
+    assert not queue.try_start("second", 2.0, 100, most=FITTING)
+    queue.leave("first")
+    assert queue.try_start("second", 2.0, 100, most=FITTING)
+    assert not queue.try_start("third", 3.0, 1, most=FITTING)
+
+
+@pytest.mark.parametrize("memory", [{"free": GIB}, {"total": 2 * GIB}])
+def test_a_job_waits_for_the_memory_of_its_processes(store, machine, memory):
+    queue = JobQueue(store)
+    assert queue.try_start("first", 1.0, 2, most=FITTING)
+    machine(**memory)
+    assert not queue.try_start("second", 2.0, 3, most=FITTING)
+    machine()
+    assert queue.try_start("second", 2.0, 3, most=FITTING)
+
+
+def test_a_small_machine_runs_four_processes_at_once(store, machine):
+    machine(cpus=1)
+    queue = JobQueue(store)
+    assert queue.try_start("first", 1.0, 3, most=FITTING)
+    assert queue.try_start("second", 2.0, 1, most=FITTING)
+    assert not queue.try_start("third", 3.0, 1, most=FITTING)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "processes"),
+    [
+        ({}, 3),
+        ({"distribution": {"mpi": {"enabled": True, "processes_per_host": 4}}}, 12),
+        ({"distribution": {"mpi": {"enabled": True}}}, 3),
+        ({"distribution": {"parameter_server": {"enabled": True}}}, 6),
+        ({"distribution": {"multi_worker_mirrored_strategy": {"enabled": True}}}, 3),
+    ],
+)
+def test_the_processes_of_a_job_are_counted(tmp_path, distribution, processes):
+    (tmp_path / "train.py").write_text("")
+    estimator = Estimator(
+        entry_point=str(tmp_path / "train.py"), instance_type="local_process", instance_count=3, **distribution
+    )
+    assert count_processes(parse_request(estimator.request())) == processes
+
+
+def test_a_record_of_an_earlier_version_counts_as_one_process(store, machine):
+    machine(cpus=1)
+    queue = JobQueue(store)
+    queue.enter("first", 1.0, 1)
+    (entry,) = (store.data_dir / "queue").iterdir()
+    entry.write_text("runs")
+    assert queue.try_start("second", 2.0, 3, most=FITTING)
+    assert not queue.try_start("third", 3.0, 1, most=FITTING)

@@ -18,8 +18,8 @@ from fakes.processes import until
 from fakes.slurm import FakeSlurm
 from serve.conftest import TENSORFLOW, serving
 
-from scriptmode.cli.commands.serve import serve
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode_runtime.host import machine
 
 pytestmark = pytest.mark.slow
 
@@ -254,8 +254,20 @@ def test_containers_without_docker_are_refused_with_the_reason(tmp_path):
     assert "no Docker daemon" in message
 
 
-def test_a_server_has_a_queue_by_default():
-    assert {each.name: each.default for each in serve.params}["queue"] == max(4, os.cpu_count())
+def test_by_default_a_job_waits_until_the_machine_has_room_for_its_hosts(tmp_path):
+    # Two such jobs have more processes than may run at once.
+    hosts = max(4, machine.inspect().cpus) // 2 + 1
+    resources = {"InstanceType": "ml.m5.xlarge", "InstanceCount": hosts, "VolumeSizeInGB": 1}
+    with serving(tmp_path, "--s3", "memory") as api:
+        first, second = (api.start(SLEEPS, ResourceConfig=resources) for _ in range(2))
+
+        def secondary(name):
+            return api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"]
+
+        until(lambda: secondary(first) == "Training")
+        assert secondary(second) == "Pending"
+        api.sagemaker.stop_training_job(TrainingJobName=first)
+        until(lambda: secondary(second) == "Training")
 
 
 @pytest.mark.parametrize("file", ["job.json", "state.json"])

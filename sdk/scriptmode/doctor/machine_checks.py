@@ -16,12 +16,12 @@ from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import format_bytes
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
+from scriptmode.platforms.local.system.memory import Memory, read_memory
 
 #: Bytes of memory that TensorFlow itself needs on each host.
 _LEAST_MEMORY = 1024**3
 #: More than Docker's default of /dev/shm; the buffers of NCCL and Open MPI for ranks on one host are there.
 _LEAST_SHARED_MEMORY = 64 * 1024**2 + 1
-_CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 #: Bytes: the model, staged input and logs of a small job need less.
 _LOW_BYTES = 2 * 10**9
 _NAMES_SHOWN = 5
@@ -94,16 +94,14 @@ def ports() -> Iterator[Check]:
 
 def memory() -> Iterator[Check]:
     """Check the available memory, the limit of this control group, and the shared memory."""
-    sizes = _memory()
+    sizes = read_memory() or Memory(0, 0, 0)
     cores = os.cpu_count()
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
-    free = sizes.get("MemAvailable", 0)
-    found = f"{format_bytes(free)} of {format_bytes(sizes.get('MemTotal', 0))} are free, for {cores} cores"
-    with suppress(OSError, ValueError):
-        limit = int(_CONTROL_GROUP.read_text())
-        found += f", and this container or session may use {format_bytes(limit)}"
-        free = min(free, limit)
+    free = sizes.free
+    found = f"{format_bytes(free)} of {format_bytes(sizes.total)} are free, for {cores} cores"
+    if sizes.limit:
+        found += f"; {format_bytes(sizes.limit)} is the limit of this container or session"
     shared = 0
     with suppress(OSError):
         shared = shutil.disk_usage("/dev/shm").free  # noqa: S108 - the place itself is what is looked at
@@ -115,14 +113,6 @@ def memory() -> Iterator[Check]:
         yield warning(found, advice)
     else:
         yield ok(found)
-
-
-def _memory() -> dict[str, int]:
-    """Read the memory from /proc/meminfo (proc(5)), in bytes."""
-    with suppress(OSError, ValueError):
-        lines = [line.split() for line in Path("/proc/meminfo").read_text().splitlines()]
-        return {words[0].rstrip(":"): int(words[1]) * 1024 for words in lines}
-    return {}
 
 
 def disk() -> Iterator[Check]:

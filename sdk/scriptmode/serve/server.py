@@ -57,7 +57,7 @@ class Settings:
         port: Its port; 0 is one that is free.
         table: The hosts and images that stand for SageMaker's.
         max_jobs: The most jobs in progress at once; 0 is unlimited.
-        queue: The most jobs that run at once, for which the others wait; 0 is unlimited.
+        queue: The most jobs that run at once, for which the others wait; 0 is as many as the machine has room for.
         rate: The most requests of one client in a second; 0 is unlimited.
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
@@ -111,7 +111,7 @@ class Server:
     def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
         require_packages()
         self._report = report
-        self._platform = LocalPlatform(queue=settings.queue or None)
+        self._platform = LocalPlatform(queue=settings.queue or "auto")
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
         if not is_loopback(settings.host) and not self._keys.read():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from dataclasses import replace
@@ -22,9 +21,6 @@ from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
 from scriptmode.serve.tls import load_certificate
-
-#: Jobs that run at once on a small machine, where one may wait for data and another for a client.
-_FEWEST_AT_ONCE = 4
 
 
 class _ServeGroup(Group):
@@ -86,9 +82,8 @@ class _ServeGroup(Group):
 @click.option(
     "--queue",
     type=WholeNumber(min=1),
-    default=max(_FEWEST_AT_ONCE, os.cpu_count() or 1),
     metavar="N",
-    help=f"Let jobs wait while N run. [default: the number of processors, at least {_FEWEST_AT_ONCE}]",
+    help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
 )
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
 @json_option

@@ -19,6 +19,7 @@ from scriptmode.errors import (
 from scriptmode.platforms.local import job_sources, s3_locations
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.store.job_queue import FITTING
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.validation import ValidatedRequest
 
 
+#: The queue for as many jobs as this machine has processors and memory for.
+AUTOMATIC = "auto"
 _TUNING = "scriptmode.platforms.local.tuning.tuning_service:LocalTuning"
 
 
@@ -65,8 +68,9 @@ class LocalPlatform(StoredJobs):
             ``no_new_privileges``. By default memory and CPUs are unlimited, ``/dev/shm`` has half of this machine's
             memory, ``pids`` is some thousands, and no program in a container, such as sudo, gains more rights than it
             has.
-        queue: A job that is created waits until fewer than this many jobs of the data directory run, and the earlier
-            ones that wait have started. By default it starts at once.
+        queue: A job that is created waits until fewer than this many jobs of the data directory run, or with "auto"
+            until this machine has processors and memory for it, and the earlier ones that wait have started. A job
+            that is larger than the machine then runs alone. By default a job starts at once.
 
     Raises:
         SpecError: ``file_systems``, ``container_limits``, ``queue`` or one of the variables is wrong.
@@ -81,10 +85,11 @@ class LocalPlatform(StoredJobs):
         stop_grace: float = DEFAULT_STOP_GRACE,
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
         container_limits: Mapping[str, int | float | str] | None = None,
-        queue: int | None = None,
+        queue: int | str | None = None,
     ) -> None:
-        if queue is not None and (not isinstance(queue, int) or queue < 1):
-            raise invalid("queue", f"is {queue!r}", "give the number of jobs that may run at once, at least 1")
+        if queue not in (None, AUTOMATIC) and (not isinstance(queue, int) or queue < 1):
+            advice = f"give the number of jobs that may run at once, at least 1, or {AUTOMATIC!r}"
+            raise invalid("queue", f"is {queue!r}", advice)
         if (
             isinstance(stop_grace, bool)
             or not isinstance(stop_grace, (int, float))
@@ -92,7 +97,7 @@ class LocalPlatform(StoredJobs):
         ):
             advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
             raise invalid("stop_grace", f"is {stop_grace!r}", advice)
-        self._queue = queue or 0
+        self._queue = queue or None
         if container_limits is not None:
             from scriptmode.platforms.local.hosts.container_limits import parse_limits
 
@@ -133,7 +138,7 @@ class LocalPlatform(StoredJobs):
             "stop_grace": self._stop_grace,
             "file_systems": self._file_systems,
             "container_limits": limits and dict(limits),
-            "queue": self._queue or None,
+            "queue": self._queue,
         }
 
     def with_settings_of(self, name: str) -> Self:
@@ -259,7 +264,7 @@ class LocalPlatform(StoredJobs):
             engine.require_software(parsed)
         job, message = replace(self._job(parsed), fields=checked.fields), engine.pending_message
         now = time.time()
-        state = starting_state(parsed.name, job.arn, now, is_queued=job.queue > 0, pending_message=message)
+        state = starting_state(parsed.name, job.arn, now, is_queued=job.queue != 0, pending_message=message)
         state = state.with_status("Failed", now, reason=failure) if failure else state
         start.start_job(self._store, job, state)
         return job.arn
@@ -291,5 +296,5 @@ class LocalPlatform(StoredJobs):
             self._stop_grace,
             self._file_systems,
             find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
-            self._queue,
+            FITTING if self._queue == AUTOMATIC else int(self._queue or 0),
         )

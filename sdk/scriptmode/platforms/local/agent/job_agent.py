@@ -47,7 +47,7 @@ from scriptmode.platforms.local.hosts.engine import find_agent_control, find_eng
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import heartbeat, host_logs
-from scriptmode.platforms.local.store.job_queue import JobQueue
+from scriptmode.platforms.local.store.job_queue import JobQueue, count_processes
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
@@ -174,11 +174,11 @@ class Agent:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
         if self._has_waited:
             return None
-        name, created = self._state.name, self._state.created
+        place = (self._state.name, self._state.created, count_processes(self._request))
         if not self._job.queue:
             # Without the record queued jobs do not wait for this one.
             with suppress(OSError):
-                self._queue.enter(name, created)
+                self._queue.enter(*place)
             return None
         while True:
             if self._stop_requested():
@@ -186,7 +186,7 @@ class Agent:
                 return Outcome("Stopped")
             # What a full disk refuses is tried again.
             with suppress(OSError):
-                if self._queue.try_start(name, created, self._job.queue):
+                if self._queue.try_start(*place, self._job.queue):
                     break
             self._wait(_QUEUE_POLL_SECONDS)
         self._enter("Starting")

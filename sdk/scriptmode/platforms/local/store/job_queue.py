@@ -1,26 +1,57 @@
 """The queue of a data directory: which jobs run, and which wait for them to end.
 
 ``<data dir>/queue/`` has one file for each job whose agent has not ended; its name begins with the time of the job's
-creation, so that the order of the names is that of the jobs, and its content says whether the job runs or waits. Every
-reader and writer holds the lock of the directory. A file whose job has no agent any more, because it crashed or was
-killed, counts for nothing and is removed by the next writer.
+creation, so that the order of the names is that of the jobs, and its content says whether the job runs or waits, and
+how many processes it has. Every reader and writer holds the lock of the directory. A file whose job has no agent any
+more, because it crashed or was killed, counts for nothing and is removed by the next writer.
+
+A job waits for a number of jobs, or for the machine: its processes and those that run must not be more than the
+processors, and need memory that the machine has. A job that is larger than the machine runs alone.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode.platforms.local.system.memory import read_memory
+from scriptmode_runtime import contract
+from scriptmode_runtime.host import machine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobStore
 
-_RUNS, _WAITS = b"runs", b"waits"
+#: In place of a number of jobs: as many as the machine has processors and memory for.
+FITTING = -1
+#: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
+_FEWEST_PROCESSES = 4
+#: What a process with TensorFlow needs at least.
+_PROCESS_BYTES = 512 * 1024**2
+_RUNS, _WAITS = "runs", "waits"
 _NANOSECONDS = 10**9
+
+
+class _Entry(NamedTuple):
+    """A job in the queue."""
+
+    name: str
+    is_running: bool
+    processes: int
+
+
+def count_processes(request: JobRequest) -> int:
+    """Return the number of processes that the script of a job has on all hosts, as far as the request tells."""
+    each = 1
+    if contract.enabled(request.hyperparameters.get(contract.MPI_ENABLED, "")):
+        each = request.parameter(contract.MPI_PROCESSES_PER_HOST) or 1
+    elif contract.enabled(request.hyperparameters.get(contract.PARAMETER_SERVER_ENABLED, "")):
+        each = 2
+    return len(request.resources.hosts) * (each if isinstance(each, int) else 1)
 
 
 class JobQueue:
@@ -30,26 +61,29 @@ class JobQueue:
         self._store = store
         self._folder = store.data_dir / "queue"
 
-    def enter(self, job: str, created: float) -> None:
+    def enter(self, job: str, created: float, processes: int) -> None:
         """Record a job that runs without waiting for others; raise ``OSError``."""
         self._make()
         with locked_directory(self._folder):
-            self._write(job, created, _RUNS)
+            self._write(_Entry(job, is_running=True, processes=processes), created)
 
-    def try_start(self, job: str, created: float, most: int) -> bool:
-        """Record that a job runs if fewer than ``most`` jobs run and no earlier one waits, else that it waits.
+    def try_start(self, job: str, created: float, processes: int, most: int) -> bool:
+        """Record that a job runs if there is room for it and no earlier one waits, else that it waits.
 
-        Returns whether it runs. Raises ``OSError``.
+        There is room if fewer than ``most`` jobs run, or for `FITTING` if the machine is large enough for the
+        ``processes`` of the job beside those that run. Returns whether the job runs. Raises ``OSError``.
         """
         self._make()
+        entry = _Entry(job, is_running=False, processes=processes)
         with locked_directory(self._folder):
-            self._write(job, created, _WAITS)
-            jobs = self._jobs(remove=True)
+            self._write(entry, created)
+            entries = self._entries(remove=True)
             # The job itself is missing where it was deleted in this moment.
-            is_first = next((name for name, is_running in jobs if not is_running), "") == job
-            if not is_first or sum(is_running for _, is_running in jobs) >= most:
+            is_first = next((each.name for each in entries if not each.is_running), "") == job
+            running = [each.processes for each in entries if each.is_running]
+            if not is_first or not (_fits(running, processes) if most == FITTING else len(running) < most):
                 return False
-            self._write(job, created, _RUNS)
+            self._write(entry._replace(is_running=True), created)
             return True
 
     def leave(self, job: str) -> None:
@@ -60,7 +94,7 @@ class JobQueue:
     def positions(self) -> dict[str, int]:
         """Return the position of each job that waits, from 1 on; nothing where the queue cannot be read."""
         with suppress(OSError), locked_directory(self._folder, shared=True):
-            waiting = [name for name, is_running in self._jobs(remove=False) if not is_running]
+            waiting = [each.name for each in self._entries(remove=False) if not each.is_running]
             return {name: number for number, name in enumerate(waiting, 1)}
         return {}
 
@@ -68,9 +102,10 @@ class JobQueue:
         if not self._folder.is_dir():
             ChangedDirectories().make_directory(self._folder, mode=0o700)
 
-    def _write(self, job: str, created: float, content: bytes) -> None:
-        path = self._folder / f"{int(created * _NANOSECONDS):020d}-{job}"
-        self._remove(job, keep=path)
+    def _write(self, entry: _Entry, created: float) -> None:
+        path = self._folder / f"{int(created * _NANOSECONDS):020d}-{entry.name}"
+        content = f"{_RUNS if entry.is_running else _WAITS} {entry.processes}".encode()
+        self._remove(entry.name, keep=path)
         if not path.exists() or path.read_bytes() != content:
             replace_file(path, content, durable=False)
 
@@ -83,13 +118,25 @@ class JobQueue:
     def _files(self) -> list[Path]:
         return sorted(path for path in self._folder.iterdir() if path.name[0] != ".")
 
-    def _jobs(self, *, remove: bool) -> list[tuple[str, bool]]:
-        """Return the jobs that have an agent, in the order of their creation, and whether each runs."""
+    def _entries(self, *, remove: bool) -> list[_Entry]:
+        """Return the jobs that have an agent, in the order of their creation."""
         found = []
         for path in self._files():
             name = path.name.partition("-")[2]
             if self._store.exists(name) and self._store.folder(name).has_agent():
-                found.append((name, path.read_bytes() == _RUNS))
+                word, _, processes = path.read_text("ascii").partition(" ")
+                # Agents of an earlier version wrote the word alone.
+                found.append(_Entry(name, word == _RUNS, int(processes or 1)))
             elif remove:
                 path.unlink(missing_ok=True)
         return found
+
+
+def _fits(running: list[int], processes: int) -> bool:
+    """Return whether the machine is large enough for the processes of a job beside those that run."""
+    if not running:
+        return True
+    memory, together = read_memory(), sum(running) + processes
+    if memory and (together * _PROCESS_BYTES > memory.total or processes * _PROCESS_BYTES > memory.free):
+        return False
+    return together <= max(_FEWEST_PROCESSES, machine.inspect().cpus)

@@ -98,7 +98,8 @@ class Job:
     file_systems: Mapping[str, str] = field(default_factory=dict)
     #: The settings of the hosts' engine, as `Engine.settings` returned them; empty for hosts that are processes.
     engine: Mapping[str, Any] = field(default_factory=dict)
-    #: The job waits until fewer than this many jobs run; 0 for a job that does not wait.
+    #: The job waits until fewer than this many jobs run, or for `job_queue.FITTING` until the machine has room for it;
+    #: 0 for a job that does not wait.
     queue: int = 0
     #: The service's JSON of the request, where it is at hand.
     fields: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
