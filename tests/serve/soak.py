@@ -47,7 +47,7 @@ class Client(threading.Thread):
             while not self._is_over.is_set():
                 self._train(f"{self._name}-{self.jobs}")
                 self.jobs += 1
-        except Exception as error:  # noqa: BLE001 - the main thread raises it
+        except Exception as error:  # for the main thread
             self.error = error
 
     def _train(self, name: str) -> None:
