@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
 
+    from tests.foreign_suites.clients_suite import Client
+
 #: A directory with checkouts by the name of their repository, for machines that reach no git server.
 CHECKOUTS = "SCRIPTMODE_FOREIGN_SOURCES"
 
@@ -58,12 +60,13 @@ def adapt(texts: dict[str, str], adaptations: Iterable[tuple[str, str]], count: 
     return texts
 
 
-def version(suite: ModuleType) -> str:
+def version(suite: ModuleType | Client) -> str:
     """Return the version of a suite that is run: of its checkout if one is named, else the one that is fetched."""
     folder = os.environ.get(CHECKOUTS)
-    if not folder or not hasattr(suite, "REPOSITORY"):
+    repository = getattr(suite, "REPOSITORY", "")
+    if not folder or not repository:
         return suite.VERSION
-    checkout = Path(folder) / suite.REPOSITORY.rpartition("/")[2]
+    checkout = Path(folder) / repository.rpartition("/")[2]
     # Without the option, git would describe a repository around the directory.
     command = ("git", "-C", str(checkout), f"--git-dir={checkout / '.git'}", "describe", "--tags", "--always")
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown revision"
