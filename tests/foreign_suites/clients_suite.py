@@ -15,7 +15,7 @@ import sys
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,11 +59,11 @@ CHANGES = {"fail": {"diverge": "true"}, "stop": {"seconds": "300"}}
 
 @dataclass(frozen=True)
 class Start:
-    """How the program of a client is started."""
+    """How the program of a client is started: with this interpreter, more arguments, and variables."""
 
-    python: str | Path
+    interpreter: str | Path
     arguments: tuple[str, ...] = ()
-    modules: str | Path = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Client:
         folder.mkdir()
         request = folder / "request.json"
         request.write_text(json.dumps(_render(test)), encoding="utf-8")
-        command = (start.python, "-W", "ignore", PROGRAMS / self.program, request, *start.arguments)
-        settings = {**os.environ, **account.environment, "PYTHONPATH": str(start.modules), "HOME": str(folder)}
+        command = (start.interpreter, PROGRAMS / self.program, request, *start.arguments)
+        settings = {**os.environ, **account.environment, "HOME": str(folder), **start.variables}
         with (folder / "output").open("w") as output:
             process = subprocess.Popen(
                 [*map(str, command), *["--sync"] * (test == "sync")],
@@ -189,7 +189,7 @@ def _render(test: str) -> dict[str, Any]:
 
 def _start_step_functions() -> Start:
     modules = sources.sdist("stepfunctions", CLIENTS["step-functions"].VERSION) / "src"
-    return Start(environment(SAGEMAKER_V2) / "python", modules=modules)
+    return Start(environment(SAGEMAKER_V2) / "python", variables={"PYTHONPATH": str(modules)})
 
 
 def _start_flyte() -> Start:
@@ -200,13 +200,20 @@ def _start_flyte() -> Start:
 def _start_kubeflow() -> Start:
     client, directory = CLIENTS["kubeflow"], "components/aws/sagemaker"
     components = sources.repository(client.REPOSITORY, client.VERSION, (directory,)) / directory
-    return Start(environment(SAGEMAKER_V2) / "python", modules=components)
+    return Start(environment(SAGEMAKER_V2) / "python", variables={"PYTHONPATH": str(components)})
 
 
 def _start_aws() -> Start:
     if not Path(AWS).exists():
         raise sources.NotFetchedError("Debian's package awscli, which is version 2, is not installed")
     return Start(sys.executable, (AWS,))
+
+
+def _start_aws_sdk() -> Start:
+    versions = {"sagemaker": CLIENTS["aws-sdk-js"].VERSION, "cloudwatch-logs": "3.1169.0", "cloudwatch": "3.1164.0"}
+    modules = sources.node_modules(*(f"@aws-sdk/client-{name}@{version}" for name, version in versions.items()))
+    # The SDK does not read AWS_DEFAULT_REGION.
+    return Start("node", variables={"NODE_PATH": str(modules), "AWS_REGION": "us-east-1"})
 
 
 def _version_of_aws() -> str:
@@ -242,4 +249,7 @@ CLIENTS = {
         "kubeflow/pipelines",
     ),
     "aws-cli": Client("AWS CLI", _version_of_aws(), "aws_program.py", ("train", "fail"), _start_aws),
+    "aws-sdk-js": Client(
+        "AWS SDK for JavaScript", "3.1142.0", "aws_sdk_program.cjs", ("train", "fail", "tune"), _start_aws_sdk
+    ),
 }

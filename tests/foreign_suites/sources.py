@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -43,6 +45,20 @@ def sdist(name: str, version: str) -> Path:
                 # The filter exists in the last patch releases of every Python version since 3.8.
                 tar.extractall(folder, filter="data")
             (Path(folder) / found.name).rename(found)
+    return found
+
+
+def node_modules(*packages: str) -> Path:
+    """Return the directory of packages of npm, ``name@version``, from the registry that npm uses."""
+    found = _cache() / f"npm-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:16]}"
+    if not shutil.which("npm"):
+        raise NotFetchedError("npm is not installed")
+    if not found.exists():
+        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
+            failure = _failure("npm", "install", "--no-audit", "--no-fund", "--prefix", folder, *packages)
+            if failure:
+                raise NotFetchedError(failure)
+            (Path(folder) / "node_modules").rename(found)
     return found
 
 
