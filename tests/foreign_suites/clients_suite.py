@@ -89,12 +89,12 @@ class Client:
     interrupt: signal.Signals = signal.SIGTERM
 
     def run(self, folder: Path) -> dict[str, str | None]:
-        """Run the tests, two at a time; return the failure of each, None of one that passed."""
+        """Run the tests, all at once; return the failure of each, None of one that passed."""
         try:
             start = self.prepare()
         except (subprocess.CalledProcessError, RuntimeError) as error:
             raise sources.NotFetchedError(str(error)[:300]) from error
-        with server("--s3", "memory") as running, ThreadPoolExecutor(2) as pool:
+        with server("--s3", "memory") as running, ThreadPoolExecutor(len(self.tests)) as pool:
             account = _Account(running.environment)
             failures = pool.map(lambda test: self._run(test, folder / test, start, account), self.tests)
             return dict(zip(self.tests, failures, strict=True))
