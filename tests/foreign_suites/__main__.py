@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.foreign_suites import (
+    clients_suite,
     horovod_suite,
     moto_suite,
     outcomes,
@@ -28,7 +29,8 @@ from tests.foreign_suites.sources import NotFetchedError, version
 if TYPE_CHECKING:
     from types import ModuleType
 
-SUITES: dict[str, ModuleType] = {
+SUITES: dict[str, ModuleType | clients_suite.Client] = {
+    **clients_suite.CLIENTS,
     "moto": moto_suite,
     "sagemaker-v2": sagemaker_v2_suite,
     "sagemaker-integ": sagemaker_integ_suite,

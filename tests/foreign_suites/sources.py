@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import ModuleType
+
+    from tests.foreign_suites.clients_suite import Client
 
 #: A directory with checkouts by the name of their repository, for machines that reach no git server.
 CHECKOUTS = "SCRIPTMODE_FOREIGN_SOURCES"
@@ -44,6 +48,20 @@ def sdist(name: str, version: str) -> Path:
     return found
 
 
+def node_modules(*packages: str) -> Path:
+    """Return the directory of packages of npm, ``name@version``, from the registry that npm uses."""
+    found = _cache() / f"npm-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:16]}"
+    if not shutil.which("npm"):
+        raise NotFetchedError("npm is not installed")
+    if not found.exists():
+        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
+            failure = _failure("npm", "install", "--no-audit", "--no-fund", "--prefix", folder, *packages)
+            if failure:
+                raise NotFetchedError(failure)
+            (Path(folder) / "node_modules").rename(found)
+    return found
+
+
 def adapt(texts: dict[str, str], adaptations: Iterable[tuple[str, str]], count: int = 0) -> dict[str, str]:
     """Replace regular expressions in the texts of files, by name; in each file at most ``count`` times, if it is not 0.
 
@@ -58,12 +76,13 @@ def adapt(texts: dict[str, str], adaptations: Iterable[tuple[str, str]], count: 
     return texts
 
 
-def version(suite: ModuleType) -> str:
+def version(suite: ModuleType | Client) -> str:
     """Return the version of a suite that is run: of its checkout if one is named, else the one that is fetched."""
     folder = os.environ.get(CHECKOUTS)
-    if not folder or not hasattr(suite, "REPOSITORY"):
+    repository = getattr(suite, "REPOSITORY", "")
+    if not folder or not repository:
         return suite.VERSION
-    checkout = Path(folder) / suite.REPOSITORY.rpartition("/")[2]
+    checkout = Path(folder) / repository.rpartition("/")[2]
     # Without the option, git would describe a repository around the directory.
     command = ("git", "-C", str(checkout), f"--git-dir={checkout / '.git'}", "describe", "--tags", "--always")
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown revision"
