@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from importlib.resources import files
@@ -458,12 +459,20 @@ def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
 
 
 @pytest.mark.slow
-def test_hosts_of_a_running_job_have_their_usage(api, browser):
+def test_hosts_have_their_usage_and_its_curves_are_kept_when_the_job_has_ended(api, browser):
     name = api.start("print('begun', flush=True)\nwhile True: pass", name="busy-1")
     browser.open(f"#job={name}")
     browser.until("/algo-1\\s+\\d\\d+ %\\s+[\\d.]+ MiB/.test(document.querySelector('.plain')?.innerText)")
+    titles = "[...document.querySelectorAll('section[aria-labelledby=usage-title] figure:not([hidden]) b')].map(each => each.innerText).join()"
+    browser.until(f"{titles} === 'CPU,Memory'")
     api.sagemaker.stop_training_job(TrainingJobName=name)
-    browser.until("document.querySelector('section[aria-labelledby=usage-title]').hidden")
+    browser.until("!document.querySelector('.plain').offsetHeight")
+    browser.open(f"#job={name}")
+    browser.until(f"{titles} === 'CPU,Memory'")
+    shown = browser.value("document.querySelector('section[aria-labelledby=usage-title]').innerText")
+    assert re.fullmatch(
+        r"Hosts\nCPU\n\d+ %\n\d+ %\n0 %\n.+\ntime\n.+\nMemory\n[\d.]+ MiB\n[\d.]+ MiB\n0 B\n.+\ntime\n.+", shown
+    )
 
 
 @pytest.mark.slow
@@ -915,7 +924,7 @@ def test_the_number_of_rows_is_limited(most):
 
 @given(st.lists(st.floats(width=32), max_size=2000))
 def test_a_thinned_curve_keeps_its_extremes_and_its_end(values):
-    operations = PageOperations(str, lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]})
+    operations = PageOperations(None, str, lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]})
     answer = operations.operations["GetTrainingJobMetrics"]({"TrainingJobName": "job"})
     curves = answer["Metrics"][0]["Curves"]
     json.dumps(answer, allow_nan=False)
