@@ -343,6 +343,9 @@ def test_the_list_is_filtered_by_name_type_tag_and_status(browser, pair):
     browser.fill("input[type=search]", "TEAM=vis M5")
     browser.until_shown("pair-2")
     assert browser.names() == ["pair-2"]
+    browser.fill("input[type=search]", "rate=1 pair")
+    browser.until_shown("pair-1")
+    assert browser.names() == ["pair-1"]
     browser.fill(".tools select", "Failed")
     browser.until_shown("No job matches the filter.")
 
