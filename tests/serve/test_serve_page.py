@@ -123,6 +123,7 @@ class Browser:
     def press(self, key):
         for kind in ("keyDown", "keyUp"):
             typed = {"text": "\r", "windowsVirtualKeyCode": 13} if key == "Enter" else {}
+            typed = {"windowsVirtualKeyCode": 9} if key == "Tab" else typed
             self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **typed)
 
     def resize(self, width):
@@ -476,6 +477,72 @@ def test_hosts_have_their_usage_and_its_curves_are_kept_when_the_job_has_ended(a
     assert re.fullmatch(
         r"Hosts\nCPU\n\d+ %\n\d+ %\n0 %\n.+\ntime\n.+\nMemory\n[\d.]+ MiB\n[\d.]+ MiB\n0 B\n.+\ntime\n.+", shown
     )
+
+
+#: Writes a value, and another one once a file exists.
+GATED = """
+import pathlib, time
+print("step 1 loss=4", flush=True)
+while not pathlib.Path({gate!r}).exists():
+    time.sleep(0.1)
+print("step 2 loss=1", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page_again(api, browser):
+    gate = api.folder / "gate"
+    browser.open("#filter=live-")
+    browser.until_shown("No job matches the filter.")
+    browser.value("window.isSame = true")
+    algorithm = {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS}
+    name = api.start(GATED.format(gate=str(gate)), name="live-1", AlgorithmSpecification=algorithm)
+    browser.until_shown(name)
+    browser.value("document.querySelector('h1').focus()")
+    until(lambda: browser.press("Tab") or browser.value("document.activeElement.innerText") == name, SECONDS)
+    browser.press("Enter")
+    browser.until(f"document.activeElement.tagName === 'H1' && document.activeElement.innerText === '{name}'")
+    label = "document.querySelector('.plot')?.getAttribute('aria-label') || ''"
+    browser.until(f"({label}).startsWith('loss: 1 values from 4 to 4,')")
+    phases = "[...document.querySelectorAll('.phases li')].map(each => each.innerText.split('\\n').join(' '))"
+    before = browser.value(phases)[-1]
+    assert re.fullmatch(r"Training [\d.]+ s", before)
+    browser.until(f"{phases}.at(-1).startsWith('Training') && {phases}.at(-1) !== '{before}'")
+    gate.touch()
+    browser.until(f"({label}).startsWith('loss: 2 values from 1 to 4, the last 1.')")
+    browser.until("document.querySelector('.log').innerText.includes('step 2 loss=1')")
+    browser.until(f"document.title === 'Completed: {name}'")
+    shown = browser.value(phases)
+    assert [each.split()[0] for each in shown][-4:] == ["Starting", "Downloading", "Training", "Uploading"]
+    assert all(re.fullmatch(r"\w+ (< )?[\d.]+ s", each) for each in shown)
+    widths = browser.value("[...document.querySelectorAll('.bar span')].map(each => each.offsetWidth)")
+    assert len(widths) == len(shown)
+    assert min(widths) > 0
+    assert browser.value("document.getElementById('announcement').textContent") == f"{name}: Completed"
+    assert browser.value("window.isSame")
+
+
+@pytest.mark.slow
+def test_warnings_of_a_job_are_shown(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "window.replaced = (target, found) => target === 'GetTrainingJobActivity'"
+        " ? { ...found, Events: ['the log is not complete'] } : found;" + REPLACED
+    )
+    browser.click(NAME)
+    browser.until_shown("warning: the log is not complete")
+
+
+@pytest.mark.slow
+def test_a_job_that_waits_has_its_position_and_its_region(tmp_path, chromium):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        for _ in range(2):
+            name = api.start("import time; time.sleep(600)")
+        browser = Browser(chromium, api.server.url)
+        browser.open(f"#job={name}")
+        browser.until("document.querySelector('.badge').innerText === 'Waits (1)'")
+        assert "Region\nus-east-1" in browser.value("document.querySelector('.facts').innerText")
 
 
 @pytest.mark.slow

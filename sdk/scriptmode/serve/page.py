@@ -58,6 +58,9 @@ class _Platform(Protocol):
     def usage_history(self, name: str) -> Mapping[str, Sequence[tuple[float, HostActivity]]]:
         """Return the times and the resources of each host."""
 
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job that waits, from 1 on; 0 for another one."""
+
 
 class PageOperations:
     """Operations that Amazon SageMaker does not have.
@@ -98,10 +101,11 @@ class PageOperations:
         name = _name(arguments)
         try:
             events, hosts = self._platform.events(name), self._platform.activity(name)
-            history = self._platform.usage_history(name)
+            history, position = self._platform.usage_history(name), self._platform.queue_position(name)
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
         return {
+            "QueuePosition": position,
             "Events": [str(each) for each in events],
             "Hosts": [
                 {"Host": host, **_usage(each), "SilentSeconds": each.silent_seconds} for host, each in hosts.items()
