@@ -214,7 +214,7 @@ def test_a_job_has_its_status_phases_metrics_and_log(browser):
     phases = browser.value("[...document.querySelectorAll('.phases li')].map(each => each.firstChild.textContent)")
     assert phases == ["Pending", "Starting", "Downloading", "Training", "Uploading"]
     assert browser.value("document.querySelectorAll('.bar span').length") == len(phases)
-    browser.until("document.querySelectorAll('path.curve').length === 1")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 1")
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "6 values from 0.2 to 1, the last 0.2" in label
 
@@ -247,8 +247,8 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
         "Epoch 2/2",
         "60/60 ━━━━━━ 4s 4ms/step - loss: 0.0150 - mae: 1.0",
     ]
-    browser.until("document.querySelectorAll('path.curve').length === 2")
-    assert browser.value("document.querySelectorAll('.plot').length") == 2
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
+    assert browser.value("document.querySelectorAll('[aria-labelledby=metrics-title] .plot').length") == 2
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "2 values from 0.015 to 0.0167, the last 0.015" in label
     # The search finds what is shown: coloured text, and nothing that the bar overwrote.
@@ -407,11 +407,57 @@ def test_selected_jobs_are_compared(browser, pair):
 
 
 @pytest.mark.slow
+def test_a_place_of_a_chart_has_the_value_of_each_job_and_the_address_keeps_which_is_large(browser, pair):
+    browser.open("#compare=pair-1,pair-2")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 6")
+    chart = "document.querySelector('figure')"
+    headline = f"{chart}.querySelector('figcaption span').innerText"
+    # The last values; pair-1 has two hosts with the same.
+    assert browser.value(headline) == "0.25 to 2"
+    browser.value(f"{chart}.querySelector('.plot').focus()")
+    browser.press("Home")
+    # The values from 8 to 0.25 at the first step.
+    browser.until(f"{headline} === '1 · pair-1 algo-1, step 1'")
+    shown = browser.value(f"[...{chart}.querySelectorAll('.values div')].map(each => each.innerText)")
+    assert shown == ["8 pair-2", "1 pair-1 algo-1", "1 pair-1 algo-2"]
+    assert browser.value(f"{chart}.querySelector('.values .near').innerText") == "1 pair-1 algo-1"
+    browser.value(f"{chart}.querySelector('button').focus()")
+    height = f"{chart}.querySelector('.plot').offsetHeight"
+    small = browser.value(height)
+    browser.press("Enter")
+    assert browser.value("location.hash") == "#compare=pair-1,pair-2&large=loss".replace(",", "%2C")
+    browser.open(browser.value("location.hash"))
+    browser.until(f"{chart} && {height} > {2 * small}")
+    browser.click("loss", "figure")
+    assert browser.value(height) == small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("0.03, 0.98, false, false", [0.2, 0.4, 0.6, 0.8]),
+        ("-3, 7, false, false", [-2, 0, 2, 4, 6]),
+        ("0, 10, false, false", [0, 2, 4, 6, 8, 10]),
+        ("5, 5, false, false", [5]),
+        ("0, 3e9, false, true", [0, 2**30, 2**31]),
+        ("Math.log10(0.11), Math.log10(2.5), true, false", [0.2, 0.5, 1, 2]),
+        ("-6, 3, true, false", [1e-6, 1e-4, 1e-2, 1, 100]),
+        ("Math.log10(3), Math.log10(4), true, false", [3, 3.2, 3.4, 3.6, 3.8, 4]),
+    ],
+)
+def test_a_scale_has_round_values(browser, arguments, expected):
+    browser.open()
+    browser.until_shown(NAME)
+    assert browser.value(f"ticks({arguments})") == pytest.approx(expected)
+
+
+@pytest.mark.slow
 def test_curves_have_an_axis_a_scale_and_smoothing_that_the_address_keeps(browser, pair):
     browser.open("#job=pair-2")
-    path = "document.querySelector('path.curve')?.getAttribute('d')"
-    scale = "[...document.querySelectorAll('figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
-    browser.until("document.querySelectorAll('path.curve').length === 2")
+    path = "document.querySelector('[aria-labelledby=metrics-title] path.curve')?.getAttribute('d')"
+    scale = "[...document.querySelectorAll('[aria-labelledby=metrics-title] figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
     assert browser.value(scale) == ["loss: 1 step, 4 values 4", "accuracy: 1 epoch, 2 values 2"]
     # The values 8, 4, 4 and 2.
     assert browser.value(path) == "M0.00 6.00L33.33 64.67L66.67 64.67L100.00 94.00"
@@ -475,7 +521,7 @@ def test_hosts_have_their_usage_and_its_curves_are_kept_when_the_job_has_ended(a
     browser.until(f"{titles} === 'CPU,Memory'")
     shown = browser.value("document.querySelector('section[aria-labelledby=usage-title]').innerText")
     assert re.fullmatch(
-        r"Hosts\nCPU\n\d+ %\n\d+ %\n0 %\n.+\ntime\n.+\nMemory\n[\d.]+ MiB\n[\d.]+ MiB\n0 B\n.+\ntime\n.+", shown
+        r"Hosts\nCPU\n\d+ %(\n\d+ %){2,}\n.+\ntime\n.+\nMemory\n[\d.]+ MiB\n0 B(\n[\d.]+ MiB)+\n.+\ntime\n.+", shown
     )
 
 
@@ -555,7 +601,7 @@ def test_a_tuning_job_has_its_training_jobs_and_the_best_of_them(browser, tuning
     assert sorted((row["rate"], row["loss"]) for row in rows) == [("1", "0.25 (best)"), ("4", "1"), ("8", "2")]
     assert browser.value("document.querySelector('dd a').innerText") == tuning["BestTrainingJob"]["TrainingJobName"]
     assert browser.value("document.querySelectorAll('path.curve').length") == 2
-    browser.click("loss")
+    browser.click("loss", ".list")
     assert [row["loss"] for row in browser.rows()] == ["0.25 (best)", "1", "2"]
     browser.select(*(row["Name"] for row in rows[:2]))
     browser.click("Compare")
@@ -675,7 +721,7 @@ def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
         "addEventListener('hashchange', () => { poll(); poll(); }, { once: true }); location.hash = '#job=pair-1'; null"
     )
     browser.until_shown("Total: 100%")
-    browser.until("document.querySelectorAll('path.curve').length === 4")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 4")
     browser.value("new Promise(end => setTimeout(end, 1000))")
     assert browser.value("document.querySelector('.log').innerText").count("Total: 100%") == 2
 
@@ -781,7 +827,7 @@ def test_a_job_that_does_not_exist_is_said(browser):
 @pytest.mark.slow
 def test_values_of_a_curve_are_read_by_keys(browser):
     browser.open(f"#job={NAME}")
-    browser.until("document.querySelectorAll('path.curve').length === 1")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 1")
     browser.value("document.querySelector('.plot').focus()")
     browser.press("Home")
     browser.until("document.querySelector('figcaption span').innerText.startsWith('1 ')")
