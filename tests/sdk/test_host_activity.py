@@ -16,6 +16,7 @@ from fakes.processes import until
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.display import formatting
+from scriptmode.platforms.local.agent.cleanup import remove_unneeded_files
 from scriptmode.platforms.local.agent.usage import UsageHistory, UsageSampler
 from scriptmode.platforms.local.store.host_activity import read_activity, read_history, write_history, write_usage
 from scriptmode.platforms.local.store.job_record import Job
@@ -176,6 +177,19 @@ def test_a_point_of_the_history_has_what_is_known_of_each_host():
     first, last = history.points[0][1], history.points[-1][1]
     assert first == {"algo-1": HostActivity(cpu_percent=1.8)}
     assert last == {"algo-1": HostActivity(cpu_percent=237.5), "algo-2": HostActivity(gpu_percent=237.5)}
+
+
+def test_an_unfinished_record_is_removed_when_the_job_has_ended_but_not_behind_a_link(folder, tmp_path):
+    usage = folder.usage_file("").parent
+    write_usage(folder.usage_file("algo-1"), {"algo-1": HostActivity(cpu_percent=1.0)})
+    (usage / ".new-1").write_text("[")
+    remove_unneeded_files(folder, failed=False)
+    assert [path.name for path in usage.iterdir()] == ["algo-1.json"]
+    other = usage.rename(tmp_path / "other")
+    usage.symlink_to(other)
+    (other / ".new-1").write_text("of others")
+    remove_unneeded_files(folder, failed=False)
+    assert (other / ".new-1").exists()
 
 
 @pytest.mark.parametrize(
