@@ -105,7 +105,8 @@ def test_agents_that_are_started_by_a_command_stage_and_train_a_host_each(jobs, 
         assert agent.process.wait(600) == 0
     assert "algo-1 ['part-0', 'part-2']" in folder.log("algo-1").read_text()
     assert "algo-2 ['part-1', 'part-3']" in folder.log("algo-2").read_text()
-    assert {path.name for path in (folder.path / "usage").iterdir()} <= {"algo-1.json", "algo-2.json"}
+    names = {f"{host}{kind}.json" for host in ("algo-1", "algo-2") for kind in ("", ".history")}
+    assert {path.name for path in (folder.path / "usage").iterdir()} <= names
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def told(platform, name):
     """What each view says of a job's losses."""
     job = TrainingJob(name, platform)
     described = json.loads(program("describe", name, "--json").stdout)
-    page = PageOperations(lambda _: "", lambda _: {}, events=platform.events).operations["GetTrainingJobActivity"]
+    page = PageOperations(platform, lambda _: "", lambda _: {}).operations["GetTrainingJobActivity"]
     return {
         "python": [str(each) for each in job.events],
         "json": [each["message"] for each in described.get("Events", ())],

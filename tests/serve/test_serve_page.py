@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import urllib.error
 import urllib.request
 from importlib.resources import files
@@ -122,6 +123,7 @@ class Browser:
     def press(self, key):
         for kind in ("keyDown", "keyUp"):
             typed = {"text": "\r", "windowsVirtualKeyCode": 13} if key == "Enter" else {}
+            typed = {"windowsVirtualKeyCode": 9} if key == "Tab" else typed
             self.page._call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **typed)
 
     def resize(self, width):
@@ -212,7 +214,7 @@ def test_a_job_has_its_status_phases_metrics_and_log(browser):
     phases = browser.value("[...document.querySelectorAll('.phases li')].map(each => each.firstChild.textContent)")
     assert phases == ["Pending", "Starting", "Downloading", "Training", "Uploading"]
     assert browser.value("document.querySelectorAll('.bar span').length") == len(phases)
-    browser.until("document.querySelectorAll('path.curve').length === 1")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 1")
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "6 values from 0.2 to 1, the last 0.2" in label
 
@@ -245,8 +247,8 @@ def test_a_progress_bar_is_shown_as_it_ended_and_its_metrics_have_a_point_for_ea
         "Epoch 2/2",
         "60/60 ━━━━━━ 4s 4ms/step - loss: 0.0150 - mae: 1.0",
     ]
-    browser.until("document.querySelectorAll('path.curve').length === 2")
-    assert browser.value("document.querySelectorAll('.plot').length") == 2
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
+    assert browser.value("document.querySelectorAll('[aria-labelledby=metrics-title] .plot').length") == 2
     label = browser.value("document.querySelector('.plot').getAttribute('aria-label')")
     assert "2 values from 0.015 to 0.0167, the last 0.015" in label
     # The search finds what is shown: coloured text, and nothing that the bar overwrote.
@@ -342,6 +344,9 @@ def test_the_list_is_filtered_by_name_type_tag_and_status(browser, pair):
     browser.fill("input[type=search]", "TEAM=vis M5")
     browser.until_shown("pair-2")
     assert browser.names() == ["pair-2"]
+    browser.fill("input[type=search]", "rate=1 pair")
+    browser.until_shown("pair-1")
+    assert browser.names() == ["pair-1"]
     browser.fill(".tools select", "Failed")
     browser.until_shown("No job matches the filter.")
 
@@ -402,11 +407,57 @@ def test_selected_jobs_are_compared(browser, pair):
 
 
 @pytest.mark.slow
+def test_a_place_of_a_chart_has_the_value_of_each_job_and_the_address_keeps_which_is_large(browser, pair):
+    browser.open("#compare=pair-1,pair-2")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 6")
+    chart = "document.querySelector('figure')"
+    headline = f"{chart}.querySelector('figcaption span').innerText"
+    # The last values; pair-1 has two hosts with the same.
+    assert browser.value(headline) == "0.25 to 2"
+    browser.value(f"{chart}.querySelector('.plot').focus()")
+    browser.press("Home")
+    # The values from 8 to 0.25 at the first step.
+    browser.until(f"{headline} === '1 · pair-1 algo-1, step 1'")
+    shown = browser.value(f"[...{chart}.querySelectorAll('.values div')].map(each => each.innerText)")
+    assert shown == ["8 pair-2", "1 pair-1 algo-1", "1 pair-1 algo-2"]
+    assert browser.value(f"{chart}.querySelector('.values .near').innerText") == "1 pair-1 algo-1"
+    browser.value(f"{chart}.querySelector('button').focus()")
+    height = f"{chart}.querySelector('.plot').offsetHeight"
+    small = browser.value(height)
+    browser.press("Enter")
+    assert browser.value("location.hash") == "#compare=pair-1,pair-2&large=loss".replace(",", "%2C")
+    browser.open(browser.value("location.hash"))
+    browser.until(f"{chart} && {height} > {2 * small}")
+    browser.click("loss", "figure")
+    assert browser.value(height) == small
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("0.03, 0.98, false, false", [0.2, 0.4, 0.6, 0.8]),
+        ("-3, 7, false, false", [-2, 0, 2, 4, 6]),
+        ("0, 10, false, false", [0, 2, 4, 6, 8, 10]),
+        ("5, 5, false, false", [5]),
+        ("0, 3e9, false, true", [0, 2**30, 2**31]),
+        ("Math.log10(0.11), Math.log10(2.5), true, false", [0.2, 0.5, 1, 2]),
+        ("-6, 3, true, false", [1e-6, 1e-4, 1e-2, 1, 100]),
+        ("Math.log10(3), Math.log10(4), true, false", [3, 3.2, 3.4, 3.6, 3.8, 4]),
+    ],
+)
+def test_a_scale_has_round_values(browser, arguments, expected):
+    browser.open()
+    browser.until_shown(NAME)
+    assert browser.value(f"ticks({arguments})") == pytest.approx(expected)
+
+
+@pytest.mark.slow
 def test_curves_have_an_axis_a_scale_and_smoothing_that_the_address_keeps(browser, pair):
     browser.open("#job=pair-2")
-    path = "document.querySelector('path.curve')?.getAttribute('d')"
-    scale = "[...document.querySelectorAll('figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
-    browser.until("document.querySelectorAll('path.curve').length === 2")
+    path = "document.querySelector('[aria-labelledby=metrics-title] path.curve')?.getAttribute('d')"
+    scale = "[...document.querySelectorAll('[aria-labelledby=metrics-title] figure')].map(each => each.querySelector('figcaption b').innerText + ': ' + each.querySelector(':scope > .scale').innerText.split('\\n').join(' '))"
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 2")
     assert browser.value(scale) == ["loss: 1 step, 4 values 4", "accuracy: 1 epoch, 2 values 2"]
     # The values 8, 4, 4 and 2.
     assert browser.value(path) == "M0.00 6.00L33.33 64.67L66.67 64.67L100.00 94.00"
@@ -458,12 +509,86 @@ def test_the_log_of_an_ended_job_is_that_of_the_selected_host(browser, pair):
 
 
 @pytest.mark.slow
-def test_hosts_of_a_running_job_have_their_usage(api, browser):
+def test_hosts_have_their_usage_and_its_curves_are_kept_when_the_job_has_ended(api, browser):
     name = api.start("print('begun', flush=True)\nwhile True: pass", name="busy-1")
     browser.open(f"#job={name}")
     browser.until("/algo-1\\s+\\d\\d+ %\\s+[\\d.]+ MiB/.test(document.querySelector('.plain')?.innerText)")
+    titles = "[...document.querySelectorAll('section[aria-labelledby=usage-title] figure:not([hidden]) b')].map(each => each.innerText).join()"
+    browser.until(f"{titles} === 'CPU,Memory'")
     api.sagemaker.stop_training_job(TrainingJobName=name)
-    browser.until("document.querySelector('section[aria-labelledby=usage-title]').hidden")
+    browser.until("!document.querySelector('.plain').offsetHeight")
+    browser.open(f"#job={name}")
+    browser.until(f"{titles} === 'CPU,Memory'")
+    shown = browser.value("document.querySelector('section[aria-labelledby=usage-title]').innerText")
+    assert re.fullmatch(
+        r"Hosts\nCPU\n\d+ %(\n\d+ %){2,}\n.+\ntime\n.+\nMemory\n[\d.]+ MiB\n0 B(\n[\d.]+ MiB)+\n.+\ntime\n.+", shown
+    )
+
+
+#: Writes a value, and another one once a file exists.
+GATED = """
+import pathlib, time
+print("step 1 loss=4", flush=True)
+while not pathlib.Path({gate!r}).exists():
+    time.sleep(0.1)
+print("step 2 loss=1", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_is_found_by_keys_and_followed_to_its_end_without_loading_the_page_again(api, browser):
+    gate = api.folder / "gate"
+    browser.open("#filter=live-")
+    browser.until_shown("No job matches the filter.")
+    browser.value("window.isSame = true")
+    algorithm = {**ALGORITHM, "MetricDefinitions": EPOCH_METRICS}
+    name = api.start(GATED.format(gate=str(gate)), name="live-1", AlgorithmSpecification=algorithm)
+    browser.until_shown(name)
+    browser.value("document.querySelector('h1').focus()")
+    until(lambda: browser.press("Tab") or browser.value("document.activeElement.innerText") == name, SECONDS)
+    browser.press("Enter")
+    browser.until(f"document.activeElement.tagName === 'H1' && document.activeElement.innerText === '{name}'")
+    label = "document.querySelector('.plot')?.getAttribute('aria-label') || ''"
+    browser.until(f"({label}).startsWith('loss: 1 values from 4 to 4,')")
+    phases = "[...document.querySelectorAll('.phases li')].map(each => each.innerText.split('\\n').join(' '))"
+    before = browser.value(phases)[-1]
+    assert re.fullmatch(r"Training [\d.]+ s", before)
+    browser.until(f"{phases}.at(-1).startsWith('Training') && {phases}.at(-1) !== '{before}'")
+    gate.touch()
+    browser.until(f"({label}).startsWith('loss: 2 values from 1 to 4, the last 1.')")
+    browser.until("document.querySelector('.log').innerText.includes('step 2 loss=1')")
+    browser.until(f"document.title === 'Completed: {name}'")
+    shown = browser.value(phases)
+    assert [each.split()[0] for each in shown][-4:] == ["Starting", "Downloading", "Training", "Uploading"]
+    assert all(re.fullmatch(r"\w+ (< )?[\d.]+ s", each) for each in shown)
+    widths = browser.value("[...document.querySelectorAll('.bar span')].map(each => each.offsetWidth)")
+    assert len(widths) == len(shown)
+    assert min(widths) > 0
+    assert browser.value("document.getElementById('announcement').textContent") == f"{name}: Completed"
+    assert browser.value("window.isSame")
+
+
+@pytest.mark.slow
+def test_warnings_of_a_job_are_shown(browser):
+    browser.open()
+    browser.until_shown(NAME)
+    browser.value(
+        "window.replaced = (target, found) => target === 'GetTrainingJobActivity'"
+        " ? { ...found, Events: ['the log is not complete'] } : found;" + REPLACED
+    )
+    browser.click(NAME)
+    browser.until_shown("warning: the log is not complete")
+
+
+@pytest.mark.slow
+def test_a_job_that_waits_has_its_position_and_its_region(tmp_path, chromium):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        for _ in range(2):
+            name = api.start("import time; time.sleep(600)")
+        browser = Browser(chromium, api.server.url)
+        browser.open(f"#job={name}")
+        browser.until("document.querySelector('.badge').innerText === 'Waits (1)'")
+        assert "Region\nus-east-1" in browser.value("document.querySelector('.facts').innerText")
 
 
 @pytest.mark.slow
@@ -476,7 +601,7 @@ def test_a_tuning_job_has_its_training_jobs_and_the_best_of_them(browser, tuning
     assert sorted((row["rate"], row["loss"]) for row in rows) == [("1", "0.25 (best)"), ("4", "1"), ("8", "2")]
     assert browser.value("document.querySelector('dd a').innerText") == tuning["BestTrainingJob"]["TrainingJobName"]
     assert browser.value("document.querySelectorAll('path.curve').length") == 2
-    browser.click("loss")
+    browser.click("loss", ".list")
     assert [row["loss"] for row in browser.rows()] == ["0.25 (best)", "1", "2"]
     browser.select(*(row["Name"] for row in rows[:2]))
     browser.click("Compare")
@@ -596,7 +721,7 @@ def test_polls_at_once_write_each_line_of_a_log_once(browser, pair):
         "addEventListener('hashchange', () => { poll(); poll(); }, { once: true }); location.hash = '#job=pair-1'; null"
     )
     browser.until_shown("Total: 100%")
-    browser.until("document.querySelectorAll('path.curve').length === 4")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 4")
     browser.value("new Promise(end => setTimeout(end, 1000))")
     assert browser.value("document.querySelector('.log').innerText").count("Total: 100%") == 2
 
@@ -702,7 +827,7 @@ def test_a_job_that_does_not_exist_is_said(browser):
 @pytest.mark.slow
 def test_values_of_a_curve_are_read_by_keys(browser):
     browser.open(f"#job={NAME}")
-    browser.until("document.querySelectorAll('path.curve').length === 1")
+    browser.until("document.querySelectorAll('[aria-labelledby=metrics-title] path.curve').length === 1")
     browser.value("document.querySelector('.plot').focus()")
     browser.press("Home")
     browser.until("document.querySelector('figcaption span').innerText.startsWith('1 ')")
@@ -915,7 +1040,7 @@ def test_the_number_of_rows_is_limited(most):
 
 @given(st.lists(st.floats(width=32), max_size=2000))
 def test_a_thinned_curve_keeps_its_extremes_and_its_end(values):
-    operations = PageOperations(str, lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]})
+    operations = PageOperations(None, str, lambda _: {"loss": [MetricValue(1.0, value, "algo-1") for value in values]})
     answer = operations.operations["GetTrainingJobMetrics"]({"TrainingJobName": "job"})
     curves = answer["Metrics"][0]["Curves"]
     json.dumps(answer, allow_nan=False)

@@ -57,8 +57,8 @@ class JobRows:
         self._metrics_of = metrics
         self._clock = clock
         self._lock = threading.Lock()
-        #: The hosts and the tags of the request.
-        self._settings: dict[_Key, tuple[list[dict[str, Any]], Mapping[str, str]]] = {}
+        #: The hosts, the tags and, as texts, the hyperparameters of the request.
+        self._settings: dict[_Key, tuple[list[dict[str, Any]], Mapping[str, str], list[str]]] = {}
         #: When the metrics were read, whether the job had ended, and their values by name.
         self._metrics: dict[_Key, tuple[float, bool, dict[str, float]]] = {}
 
@@ -68,8 +68,8 @@ class JobRows:
         ``IsComplete`` is false while there are jobs whose hosts and tags were not read yet; the next requests do it.
 
         Args:
-            arguments: ``Text``, whose words a job's name, instance types and tags must contain; ``Status``; ``Most``,
-                the most rows.
+            arguments: ``Text``, whose words a job's name, instance types, tags (``KEY=VALUE``) and hyperparameters
+                must contain; ``Status``; ``Most``, the most rows.
         """
         words, status = str(arguments.get("Text") or "").lower().split(), arguments.get("Status")
         most = arguments.get("Most", _DEFAULT_ROWS)
@@ -94,7 +94,8 @@ class JobRows:
         return {**row, "Hosts": self._find_settings(job)[0], "Tags": self._tags(job), "Metrics": metrics and metrics[2]}
 
     def _has_words(self, job: _Summary, words: Sequence[str]) -> bool:
-        texts = [job["TrainingJobName"], *(each["InstanceType"] for each in self._find_settings(job)[0])]
+        hosts, _, parameters = self._find_settings(job)
+        texts = [job["TrainingJobName"], *(each["InstanceType"] for each in hosts), *parameters]
         texts += (f"{key}={value}" for key, value in self._tags(job).items())
         text = "\n".join(texts).lower()
         return all(word in text for word in words)
@@ -114,15 +115,22 @@ class JobRows:
             with suppress(ScriptmodeError, OSError):
                 description = self._platform.describe(name)
                 tags = dict(description.job.tags)
-                resources = request_mapping.to_described(description.response, tags)["ResourceConfig"]
+                described = request_mapping.to_described(description.response, tags)
+                resources = described["ResourceConfig"]
+                # Texts are JSON: "adam".
+                parameters = [
+                    f"{key}={value}".replace('"', "")
+                    for key, value in described.get("HyperParameters", {}).items()
+                    if not key.startswith("sagemaker_")
+                ]
                 groups = resources.get("InstanceGroups") or ([resources] if resources else [])
                 hosts = [{field: each[field] for field in ("InstanceType", "InstanceCount")} for each in groups]
-                self._settings[key] = hosts, request_mapping.without_own_tags(tags)
+                self._settings[key] = hosts, request_mapping.without_own_tags(tags), parameters
         return True
 
-    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str]]:
-        """Return the hosts and the tags of a job's request; neither of a job that was not read."""
-        return self._settings.get(_key(job), ([], {}))
+    def _find_settings(self, job: _Summary) -> tuple[list[dict[str, Any]], Mapping[str, str], list[str]]:
+        """Return the hosts, the tags and the hyperparameters of a job's request; none of a job that was not read."""
+        return self._settings.get(_key(job), ([], {}, []))
 
     def _tags(self, job: _Summary) -> Mapping[str, str]:
         changed = None

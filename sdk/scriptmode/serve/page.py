@@ -12,7 +12,7 @@ import hashlib
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from scriptmode.core.text.terminal_text import render_line
 from scriptmode.errors import JobNotFoundError
@@ -46,33 +46,45 @@ class _Point(NamedTuple):
     epoch: int | None
 
 
+class _Platform(Protocol):
+    """What the page asks of a platform."""
+
+    def events(self, name: str) -> Sequence[JobEvent]:
+        """Return what a job lost and did again."""
+
+    def activity(self, name: str) -> Mapping[str, HostActivity]:
+        """Return what each host of a running job does now."""
+
+    def usage_history(self, name: str) -> Mapping[str, Sequence[tuple[float, HostActivity]]]:
+        """Return the times and the resources of each host."""
+
+    def queue_position(self, name: str) -> int:
+        """Return the position of a job that waits, from 1 on; 0 for another one."""
+
+
 class PageOperations:
     """Operations that Amazon SageMaker does not have.
 
     Args:
+        platform: The platform of the jobs.
         rerun: Starts a job again, and returns the new job's name.
         values: Returns the values of a job's metrics by their names.
         list_jobs: Lists jobs with their hosts, tags and metrics.
         logs: The operations of CloudWatch Logs.
-        events: Returns what a job lost and did again.
-        activity: Returns what each host of a running job does now.
     """
 
     def __init__(
         self,
+        platform: _Platform,
         rerun: Callable[[str], str],
         values: Callable[[str], Mapping[str, list[MetricValue]]],
         list_jobs: Operation = lambda _: {},
         logs: Mapping[str, Operation] | None = None,
-        *,
-        events: Callable[[str], Sequence[JobEvent]] = lambda _: (),
-        activity: Callable[[str], Mapping[str, HostActivity]] = lambda _: {},
     ) -> None:
+        self._platform = platform
         self._rerun = rerun
         self._values = values
         self._logs = logs or {}
-        self._events = events
-        self._activity = activity
         self.operations: dict[str, Operation] = {
             "ListJobs": list_jobs,
             "RerunTrainingJob": self._rerun_job,
@@ -88,21 +100,19 @@ class PageOperations:
     def _describe_activity(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         name = _name(arguments)
         try:
-            events, hosts = self._events(name), self._activity(name)
+            events, hosts = self._platform.events(name), self._platform.activity(name)
+            history, position = self._platform.usage_history(name), self._platform.queue_position(name)
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
         return {
+            "QueuePosition": position,
             "Events": [str(each) for each in events],
             "Hosts": [
-                {
-                    "Host": host,
-                    "CpuPercent": each.cpu_percent,
-                    "MemoryBytes": each.memory_bytes,
-                    "GpuPercent": each.gpu_percent,
-                    "GpuMemoryBytes": each.gpu_memory_bytes,
-                    "SilentSeconds": each.silent_seconds,
-                }
-                for host, each in hosts.items()
+                {"Host": host, **_usage(each), "SilentSeconds": each.silent_seconds} for host, each in hosts.items()
+            ],
+            "History": [
+                {"Host": host, "Points": [{"Time": time, **_usage(each)} for time, each in points]}
+                for host, points in history.items()
             ],
         }
 
@@ -132,6 +142,15 @@ class PageOperations:
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
         return {"Metrics": [{"MetricName": name, "Curves": _curves(values)} for name, values in found.items()]}
+
+
+def _usage(activity: HostActivity) -> dict[str, Any]:
+    return {
+        "CpuPercent": activity.cpu_percent,
+        "MemoryBytes": activity.memory_bytes,
+        "GpuPercent": activity.gpu_percent,
+        "GpuMemoryBytes": activity.gpu_memory_bytes,
+    }
 
 
 def is_for_page(environ: Environ) -> bool:

@@ -169,12 +169,11 @@ class Server:
         platform = self._platform
         rows = JobRows(platform, self._tags.changed_tags, self._metrics.final_values)
         return page.PageOperations(
+            platform,
             jobs.rerun,
             self._metrics.values,
             rows.list_jobs,
             logs,
-            events=platform.events,
-            activity=platform.activity,
         )
 
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:

@@ -20,8 +20,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
 
     A link by which a host replaced a directory is not followed. Returns a warning for each directory that stays.
     """
-    # What the hosts used is of the present alone.
-    names = [folder.usage_file("").parent.name]
+    names: list[str] = []
     warnings = []
     if mounted := mounts.mounted_below(folder.hosts):
         warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
@@ -32,6 +31,9 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
     else:
         names.append(folder.hosts.name)
     drafts.remove_orphans(folder.path)
+    usage = folder.usage_file("").parent
+    if not usage.is_symlink():
+        drafts.remove_orphans(usage)
     with beneath.Directory(folder.path) as directory:
         warnings += [warning for name in names for warning in _remove(directory, folder, name)]
         # As long as it is there, the next command tries again.

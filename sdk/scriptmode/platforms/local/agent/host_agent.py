@@ -156,7 +156,8 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        self._tasks.start(UsageSampler(hosts, self._folder.usage_file(hosts[0].name)).run)
+        first = hosts[0].name
+        self._tasks.start(UsageSampler(hosts, self._folder.usage_file(first), self._folder.usage_history(first)).run)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})

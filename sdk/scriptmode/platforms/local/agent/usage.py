@@ -1,5 +1,6 @@
 """Resources that the hosts of a job use: a task of the agent samples and records them for every client.
 
+The record of the present is replaced with each sample. The history of the run has a bounded number of points.
 The task is a process of its own: neither a GPU driver nor a Docker daemon that hangs delays the agent.
 """
 
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Callable
+from statistics import mean
+from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.platforms.local.store import host_activity
@@ -21,20 +23,67 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode_runtime.processes.process_tree import ProcessIdentity, TreeUsage
 
+    _Point = tuple[float, Mapping[str, HostActivity]]
+
 #: Seconds between two samples, and until the second one, which is the first with a CPU usage.
 SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5
+#: Even. With two numbers for each host, a point has some 60 bytes.
+_MOST_POINTS = 120
+
+
+class UsageHistory:
+    """What the hosts used since the first sample, in less than `_MOST_POINTS` points with their times.
+
+    A point stands for one sample at first, and for twice as many whenever there are too many points: it has the mean
+    of the percentages and the most memory.
+    """
+
+    def __init__(self) -> None:
+        self.points: list[_Point] = []
+        self._samples: list[_Point] = []
+        #: Samples of a point.
+        self._size = 1
+
+    def add(self, moment: float, usage: Mapping[str, HostActivity]) -> bool:
+        """Add a sample; return whether the points have changed."""
+        self._samples.append((moment, usage))
+        if len(self._samples) < self._size:
+            return False
+        self.points.append(_merge(self._samples))
+        self._samples = []
+        if len(self.points) == _MOST_POINTS:
+            self.points = [_merge(self.points[start : start + 2]) for start in range(0, _MOST_POINTS, 2)]
+            self._size *= 2
+        return True
+
+
+def _merge(points: Sequence[_Point]) -> _Point:
+    hosts = {host: None for _, usage in points for host in usage}
+    return points[-1][0], {host: _summarize([usage[host] for _, usage in points if host in usage]) for host in hosts}
+
+
+def _summarize(samples: Sequence[HostActivity]) -> HostActivity:
+    def known(name: str) -> list[Any]:
+        return [value for each in samples if (value := getattr(each, name)) is not None]
+
+    means = {name: round(mean(values), 1) for name in ("cpu_percent", "gpu_percent") if (values := known(name))}
+    most = {name: max(values) for name in ("memory_bytes", "gpu_memory_bytes") if (values := known(name))}
+    return HostActivity(**means, **most)
 
 
 class UsageSampler:
-    """Sampler of the hosts' processes and GPUs; ``path`` is the record.
+    """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of the run.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
     their resident memory, in which pages that processes share count for each.
     """
 
-    def __init__(self, hosts: Sequence[Host], path: Path, find_gpus: Callable[[], Gpus | None] = open_gpus) -> None:
+    def __init__(
+        self, hosts: Sequence[Host], path: Path, history: Path, find_gpus: Callable[[], Gpus | None] = open_gpus
+    ) -> None:
         self._hosts = hosts
         self._path = path
+        self._history_path = history
         self._find_gpus = find_gpus
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
@@ -45,12 +94,14 @@ class UsageSampler:
     def run(self) -> None:
         """Record a sample every `SAMPLE_SECONDS`, until this process is killed."""
         self._gpus = self._find_gpus()
-        pause = _FIRST_SECONDS
+        pause, history = _FIRST_SECONDS, UsageHistory()
         while True:
             usage = self.sample(time.monotonic())
             # The disk is full, or the job was deleted.
             with suppress(OSError):
                 host_activity.write_usage(self._path, usage)
+                if usage and history.add(round(time.time(), 1), usage):
+                    host_activity.write_history(self._history_path, history.points)
             time.sleep(pause)
             pause = SAMPLE_SECONDS
 

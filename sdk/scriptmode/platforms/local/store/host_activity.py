@@ -1,4 +1,4 @@
-"""What the hosts of a running job do: the resources that the agent recorded, and how their logs grow."""
+"""What the hosts of a job do and used: the resources that the agent recorded, and how their logs grow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.host_logs import unfinished_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from scriptmode.platforms.local.store.job_store import JobFolder
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Seconds after which a record is not of the present any more; a new one is written every `agent.usage.SAMPLE_SECONDS`.
 _STALE_SECONDS = 15.0
 _SHAPE = {"*": {"*": object}}
+_HISTORY_SHAPE = [{"time!": object, "hosts!": {"*": [object]}}]
 #: The fields of an activity that are recorded; the others are read from the hosts' logs.
 _RECORDED = tuple(field.name for field in fields(HostActivity) if field.name.endswith(("_percent", "_bytes")))
 
@@ -54,6 +55,29 @@ def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
             activity = replace(activity, silent_seconds=_seconds_since_change(log))
         if activity != HostActivity():
             found[host] = activity
+    return found
+
+
+def write_history(path: Path, points: Sequence[tuple[float, Mapping[str, HostActivity]]]) -> None:
+    """Record the times, in seconds since the epoch, and the resources of the hosts then; raise ``OSError``."""
+    content = [
+        {"time": moment, "hosts": {host: [getattr(each, name) for name in _RECORDED] for host, each in usage.items()}}
+        for moment, usage in points
+    ]
+    replace_file(path, json.dumps(content).encode(), durable=False)
+
+
+def read_history(folder: JobFolder) -> dict[str, list[tuple[float, HostActivity]]]:
+    """Return what each host used since its agent began, also of a job that has ended; a damaged record is ignored."""
+    found: dict[str, list[tuple[float, HostActivity]]] = {}
+    for agent in folder.read_facts().host_names:
+        with suppress(OSError, ValueError):
+            content = regular_files.read_json(folder.usage_history(agent))
+            shapes.validate_shape(content, _HISTORY_SHAPE, "")
+            for point in content:
+                for host, values in point["hosts"].items() if shapes.is_time(point["time"]) else ():
+                    usage = HostActivity(**dict(zip(_RECORDED, map(_number, values))))
+                    found.setdefault(host, []).append((point["time"], usage))
     return found
 
 

@@ -7,7 +7,7 @@
   ``processes.json``  the agent and the hosts' launchers
   ``engine.json``     what a scheduler knows the job by; see `store.engine_record`
   ``progress.json``   the progress of the channels' data
-  ``usage/``          the resources that the hosts use, a file for each of their agents
+  ``usage/``          the resources that the hosts use and have used, two files for each of their agents
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
   ``stop``            exists once a stop was requested; its modification time is that of the request
   ``agent.log``       warnings and errors of the agent
@@ -97,8 +97,12 @@ class JobFolder:
         return self.path / "agent.lock"
 
     def usage_file(self, host: str) -> Path:
-        """Return the record of what the hosts of an agent use, the first of which is ``host``; see `store.activity`."""
+        """Return the record of what the hosts of an agent use; ``host`` is the first. See `store.host_activity`."""
         return self.path / "usage" / f"{host}.json"
+
+    def usage_history(self, host: str) -> Path:
+        """Return the record of what these hosts have used since the job began, which is kept."""
+        return self.path / "usage" / f"{host}.history.json"
 
     @property
     def reserve(self) -> full_disk.Reserve:
