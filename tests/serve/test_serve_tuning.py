@@ -8,6 +8,7 @@ import urllib.request
 
 import pytest
 from botocore.exceptions import ClientError
+from fakes.local_jobs import channel
 from fakes.processes import until
 from serve.conftest import ENDED, TENSORFLOW
 
@@ -30,6 +31,8 @@ time.sleep(arguments.seconds)
 @pytest.fixture(scope="module")
 def tuning(api):
     """The request of a tuning job with two training jobs of a grid, and its name."""
+    # The first call of S3 in memory may take longer than the check of a bucket waits.
+    api.client("s3").list_buckets()
     training = api.request(SCRIPT)
     api.names.clear()
     name = f"tune-{time.time_ns() % 10**12}"
@@ -273,6 +276,21 @@ REFUSED = {
         },
         r"\(WarmStartConfig\) is given",
     ),
+    "a missing bucket": (
+        f"{DEFINITION}.OutputDataConfig.S3OutputPath",
+        "s3://no-such-bucket/out",
+        "TrainingJobDefinition: output_path: .*no bucket 'no-such-bucket'",
+    ),
+    "missing data": (
+        f"{DEFINITION}.InputDataConfig",
+        [channel("train", "s3://no-such-bucket/train")],
+        "TrainingJobDefinition: channel 'train': .*no-such-bucket",
+    ),
+    "a missing source": (
+        f"{DEFINITION}.StaticHyperParameters.sagemaker_submit_directory",
+        '"s3://no-such-bucket/source.tar.gz"',
+        "TrainingJobDefinition: source_dir: .*no-such-bucket",
+    ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
 }
 
@@ -282,6 +300,8 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
     request = changed(tuning[0], path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=request["HyperParameterTuningJobName"])
+    assert found["HyperParameterTuningJobSummaries"] == []
 
 
 def test_a_tuning_job_has_room_for_the_tags_of_the_server(api, tuning):

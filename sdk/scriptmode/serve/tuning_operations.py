@@ -10,6 +10,7 @@ from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
+from scriptmode.serve.request_errors import check_tuning_job
 from scriptmode.serve.training_jobs import SORT_FIELDS, translated_errors, validate
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class TuningJobs:
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate(REQUEST_SHAPE, request, self._is_extension)
         check_file_uris(request, self._allowed)
+        check_tuning_job(request)
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,8 +60,9 @@ class LocalTuning:
         # Those that come later rely on those before.
         for rules in (_whole_request, _definitions, _limits):
             service_model.raise_problems("the tuning job cannot run", list(rules(request)))
-        for part in tuning.split_requests(request):
-            self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
+        for field, part in _parts(request):
+            with _named(field, part[tuning.DEFINITION]):
+                self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
 
     def create(self, request: Mapping[str, Any], tags: Mapping[str, Sequence[Mapping[str, str]]] | None = None) -> str:
         """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
@@ -71,8 +72,10 @@ class LocalTuning:
         Raises:
             RequestError: The request is invalid.
             JobExistsError: A tuning job of that name exists.
+            DataError: An input cannot be read, or an output path or the data directory cannot be written.
+            CredentialsError: The request names S3 objects, and there are no AWS credentials.
             MissingPackageError: Optuna is not installed.
-            PlatformError: The agent cannot be started, or the data directory cannot be written.
+            PlatformError: The agent cannot be started, or the image is not built.
         """
         self.validate(request)
         name = request["HyperParameterTuningJobName"]
@@ -80,6 +83,10 @@ class LocalTuning:
         for existing in self._store.names():
             if existing.lower() == name.lower():
                 raise tuning_job_exists_error(existing)
+        for field, part in _parts(request):
+            with _named(field, part[tuning.DEFINITION]):
+                # Without the names of the training jobs in their checkpoints, where directories would be made.
+                self._platform.require_runnable(tuning.estimator_request(part))
         if tags:
             request = tuning.change_definitions(
                 request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
@@ -197,6 +204,27 @@ def _is_extension(field: str, value: object) -> bool:
     return validation.is_extension(tuning.field_of_training_job(field), value)
 
 
+def _parts(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return a request with one definition for each one that a request has, after the field of the definition."""
+    is_list = tuning.DEFINITIONS in request
+    return [
+        (f"{tuning.DEFINITIONS}[{index}]" if is_list else tuning.DEFINITION, part)
+        for index, part in enumerate(tuning.split_requests(request))
+    ]
+
+
+@contextmanager
+def _named(field: str, definition: Mapping[str, Any]) -> Iterator[None]:
+    """Add the field of a definition to the message of an error of its training jobs, and name its own hosts."""
+    resources = definition.get(tuning.RESOURCES, {})
+    hosts = f"{tuning.RESOURCES}.InstanceConfigs[0]" if "InstanceConfigs" in resources else tuning.RESOURCES
+    try:
+        yield
+    except PlatformError as error:
+        text = error.message.replace("ResourceConfig", hosts) if resources else error.message
+        raise type(error)(f"{field}: {text}", error.advice, argument=error.argument) from error
+
+
 def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
     config = request[_CONFIG]
     criteria, has_list = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
@@ -217,21 +245,23 @@ def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(text, "give 'Off'", "early_stopping_type")
 
     hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    if "StrategyConfig" in config and config["Strategy"] != "Hyperband":
+        text = f"{_CONFIG}.StrategyConfig is given with the strategy {config['Strategy']}"
+        yield Problem(text, "leave it out, or use Hyperband", "strategy_config")
     least, most = hyperband.get("MinResource", 1), hyperband.get("MaxResource", math.inf)
     if least > most:
         yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
 
 
 def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
-    parts, is_several = tuning.split_requests(request), tuning.DEFINITIONS in request
-    names = [part[tuning.DEFINITION].get("DefinitionName", "") for part in parts]
-    if is_several and ("" in names or len({*names}) < len(names)):
+    names = [part[tuning.DEFINITION].get("DefinitionName", "") for _, part in _parts(request)]
+    if tuning.DEFINITIONS in request and ("" in names or len({*names}) < len(names)):
         yield Problem(f"TrainingJobDefinitions have the DefinitionNames {names}", "give each a name of its own")
-    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for part in parts]
+    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for _, part in _parts(request)]
     if len({*objectives}) > 1:
         yield Problem(f"TuningObjective.Type is {objectives}", "maximize or minimize in all definitions")
-    for index, part in enumerate(parts):
-        yield from _definition(part, f"{tuning.DEFINITIONS}[{index}]" if is_several else tuning.DEFINITION)
+    for field, part in _parts(request):
+        yield from _definition(part, field)
 
 
 def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
@@ -239,6 +269,11 @@ def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     definition, config = request[tuning.DEFINITION], request[_CONFIG]
     if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
         yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
+    resources = definition.get(tuning.RESOURCES, {})
+    if "InstanceConfigs" in resources:
+        # HyperParameterTuningResourceConfig, API reference.
+        for name in sorted(resources.keys() & {"InstanceType", "InstanceCount", "VolumeSizeInGB"}):
+            yield Problem(f"{field}.{tuning.RESOURCES}.{name} is given beside InstanceConfigs", "leave it out")
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
     names = ("HyperParameterTuningJobObjective", "ParameterRanges")
     objective_field, ranges_field = (f"{_CONFIG}.{name}" for name in names)
