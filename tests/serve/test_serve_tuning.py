@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -26,6 +27,9 @@ arguments = parser.parse_known_args()[0]
 print("loss=%f" % abs(arguments.rate - 0.5))
 time.sleep(arguments.seconds)
 """
+
+
+TIMES = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus")
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +88,9 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     listed = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(
         HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
     )
+    for row in listed["TrainingJobSummaries"]:
+        job = api.sagemaker.describe_training_job(TrainingJobName=row["TrainingJobName"])
+        assert [row[field] for field in TIMES] == [job[field] for field in TIMES]
     ends = {row["TrainingJobName"]: row["TrainingEndTime"] for row in listed["TrainingJobSummaries"]}
     later = sum(each > ends[best["TrainingJobName"]] for each in ends.values())
     assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == later
@@ -302,6 +309,58 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
     found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=request["HyperParameterTuningJobName"])
     assert found["HyperParameterTuningJobSummaries"] == []
+
+
+def with_data(api, request, name):
+    """Return the request of a tuning job whose training jobs read a directory, and run one after the other."""
+    folder = api.folder / name
+    folder.mkdir()
+    (folder / "a").touch()
+    found = copy.deepcopy({**request, "HyperParameterTuningJobName": name})
+    found[DEFINITION]["InputDataConfig"] = [channel("train", f"file://{folder}")]
+    found[CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"] = 1
+    return found, folder
+
+
+def results(api, name):
+    """Return the description of a tuning job that ended, and its training jobs."""
+    name = {"HyperParameterTuningJobName": name}
+
+    def ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found
+
+    rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
+    return until(ended), rows(**name)["TrainingJobSummaries"]
+
+
+NO_JOBS = {"Completed": 0, "InProgress": 0, "RetryableError": 0, "NonRetryableError": 0, "Stopped": 0}
+
+
+def test_training_jobs_that_are_refused_are_neither_listed_nor_counted(api, tuning):
+    request, folder = with_data(api, tuning[0], f"lost-{time.time_ns() % 10**12}")
+    script = f"import shutil; shutil.rmtree({str(folder)!r}); print('loss=1')"
+    source = api.request(script)["HyperParameters"]["sagemaker_submit_directory"]
+    api.names.pop()
+    request[DEFINITION]["StaticHyperParameters"]["sagemaker_submit_directory"] = source
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    found, rows = results(api, folder.name)
+    assert found["HyperParameterTuningJobStatus"] == "Completed"
+    assert found["TrainingJobStatusCounters"] == {**NO_JOBS, "Completed": 1}
+    assert found["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 0}
+    assert [row["TrainingJobStatus"] for row in rows] == ["Completed"]
+
+
+def test_a_tuning_job_whose_training_jobs_are_all_refused_fails_with_the_reason(api, tuning):
+    request, folder = with_data(api, tuning[0], f"none-{time.time_ns() % 10**12}")
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    # Before its agent runs.
+    shutil.rmtree(folder)
+    found, rows = results(api, folder.name)
+    assert (found["HyperParameterTuningJobStatus"], rows) == ("Failed", [])
+    assert found["FailureReason"].startswith("No training job could be created: channel 'train': there is no file or")
+    assert found["TrainingJobStatusCounters"] == NO_JOBS
+    assert found["ObjectiveStatusCounters"] == {"Succeeded": 0, "Pending": 0, "Failed": 0}
 
 
 def test_a_tuning_job_has_room_for_the_tags_of_the_server(api, tuning):

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
+from scriptmode.core.spec.service_values import FAILED
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
@@ -34,8 +35,10 @@ _SUMMARY = (
 
 def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
     """Render DescribeHyperParameterTuningJobResponse."""
-    statuses = Counter(each.status for each in state.trials)
-    objectives = Counter(each.objective_status for each in state.trials)
+    statuses = Counter(each.status for each in state.launched)
+    objectives = Counter(each.objective_status for each in state.launched)
+    # (TrainingJobStatusCounters, API reference)
+    retryable = sum(each.status == FAILED and each.failure.startswith("InternalServerError") for each in state.launched)
     request = tuning.change_definitions(tuning.with_objectives(record.request), _described)
     response = {
         **_described(request),
@@ -45,9 +48,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
         "LastModifiedTime": _time(state.modified),
         "TrainingJobStatusCounters": {
             "Completed": statuses["Completed"],
-            "InProgress": sum(not each.has_ended for each in state.trials),
-            "RetryableError": 0,
-            "NonRetryableError": statuses["Failed"],
+            "InProgress": sum(not each.has_ended for each in state.launched),
+            "RetryableError": retryable,
+            "NonRetryableError": statuses["Failed"] - retryable,
             "Stopped": statuses["Stopped"],
         },
         "ObjectiveStatusCounters": {status: objectives[status] for status in ("Succeeded", "Pending", "Failed")},
@@ -126,7 +129,7 @@ def _ended(record: TuningRecord, state: TuningState) -> list[tuple[float | None,
     All definitions have the same type of objective. It is None for a training job that failed or has none.
     """
     sign = 1 if tuning.objective_of(record.request)["Type"] == "Maximize" else -1
-    ended = sorted((each for each in state.trials if each.has_ended), key=lambda each: each.ended)
+    ended = sorted((each for each in state.launched if each.has_ended), key=lambda each: each.ended)
     return [(None if each.objective_status == "Failed" else sign * (each.objective or 0.0), each) for each in ended]
 
 

@@ -155,7 +155,7 @@ class LocalTuning:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
         folder, state = self._find(name)
         record = folder.read_record()
-        return [tuning_response.render_training_job(record, each) for each in state.trials]
+        return [tuning_response.render_training_job(record, each) for each in state.launched]
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags that a tuning job was created with; raise `JobNotFoundError`."""

@@ -50,6 +50,7 @@ class Trial:
 
     name: str
     tuned: dict[str, str]
+    #: 0 before it is created, which may be refused.
     created: float
     status: str = "InProgress"
     started: float = 0.0
@@ -64,6 +65,11 @@ class Trial:
     def has_ended(self) -> bool:
         """Whether the training job ended, in whatever way."""
         return self.status in ENDED
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether the training job was created."""
+        return self.created > 0
 
     @property
     def objective_status(self) -> str:
@@ -90,6 +96,11 @@ class TuningState:
     def has_ended(self) -> bool:
         """Whether the tuning job ended, in whatever way."""
         return self.status in ENDED
+
+    @property
+    def launched(self) -> list[Trial]:
+        """The training jobs that were created, which alone are listed and counted."""
+        return [each for each in self.trials if each.is_launched]
 
 
 @dataclass(frozen=True)
