@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from fakes.local_jobs import channel
 from fakes.processes import until
-from serve.conftest import ENDED, TENSORFLOW
+from serve.conftest import ENDED, TENSORFLOW, serving
 
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
@@ -32,14 +32,10 @@ time.sleep(arguments.seconds)
 TIMES = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus")
 
 
-@pytest.fixture(scope="module")
-def tuning(api):
-    """The request of a tuning job with two training jobs of a grid, and its name."""
-    # The first call of S3 in memory may take longer than the check of a bucket waits.
-    api.client("s3").list_buckets()
+def tuning_request(api, name, **static):
+    """Return the request of a tuning job with three training jobs of a grid, two at once."""
     training = api.request(SCRIPT)
-    api.names.clear()
-    name = f"tune-{time.time_ns() % 10**12}"
+    api.names.pop()
     definition = {
         "AlgorithmSpecification": {
             "TrainingImage": TENSORFLOW,
@@ -49,7 +45,7 @@ def tuning(api):
         **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition")},
         # As the SageMaker SDK v2 sends it.
         "HyperParameterTuningResourceConfig": training["ResourceConfig"],
-        "StaticHyperParameters": training["HyperParameters"],
+        "StaticHyperParameters": {**training["HyperParameters"], **static},
     }
     config = {
         "Strategy": "Grid",
@@ -57,19 +53,35 @@ def tuning(api):
         "ResourceLimits": {"MaxParallelTrainingJobs": 2},
         "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.25", "0.75", "0.5"]}]},
     }
-    request = {
+    return {
         "HyperParameterTuningJobName": name,
         "HyperParameterTuningJobConfig": config,
         "TrainingJobDefinition": definition,
         "Tags": [{"Key": "team", "Value": "a"}],
     }
+
+
+def results(api, name):
+    """Return the description of a tuning job that ended, and its training jobs."""
+    name = {"HyperParameterTuningJobName": name}
+
+    def ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found
+
+    rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
+    return until(ended), rows(**name)["TrainingJobSummaries"]
+
+
+@pytest.fixture(scope="module")
+def tuning(api):
+    """The request of a tuning job that ended, its ARN and its description."""
+    # The first call of S3 in memory may take longer than the check of a bucket waits.
+    api.client("s3").list_buckets()
+    name = f"tune-{time.time_ns() % 10**12}"
+    request = tuning_request(api, name)
     arn = api.sagemaker.create_hyper_parameter_tuning_job(**request)["HyperParameterTuningJobArn"]
-
-    def described():
-        return api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
-
-    until(lambda: described()["HyperParameterTuningJobStatus"] in ENDED)
-    return request, arn, described()
+    return request, arn, results(api, name)[0]
 
 
 def test_a_tuning_job_runs_its_training_jobs(api, tuning):
@@ -322,18 +334,6 @@ def with_data(api, request, name):
     return found, folder
 
 
-def results(api, name):
-    """Return the description of a tuning job that ended, and its training jobs."""
-    name = {"HyperParameterTuningJobName": name}
-
-    def ended():
-        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
-        return found["HyperParameterTuningJobStatus"] in ENDED and found
-
-    rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
-    return until(ended), rows(**name)["TrainingJobSummaries"]
-
-
 NO_JOBS = {"Completed": 0, "InProgress": 0, "RetryableError": 0, "NonRetryableError": 0, "Stopped": 0}
 
 
@@ -500,3 +500,41 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     assert api.sagemaker.describe_training_job(TrainingJobName=first["TrainingJobName"])["TrainingJobStatus"] in ENDED
     api.sagemaker.create_hyper_parameter_tuning_job(**request)
     stop()
+
+
+def stop(api, name):
+    api.sagemaker.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+    return results(api, name)
+
+
+def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_once(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--max-jobs", "2") as api:
+        create = api.sagemaker.create_hyper_parameter_tuning_job
+        request = tuning_request(api, "first", seconds="600")
+        larger = copy.deepcopy(request)
+        larger[CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"] = 3
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 0 are in progress,.* for 3. .*--max-jobs"):
+            create(**larger)
+        create(**request)
+        # Also before its training jobs are there.
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 1"):
+            api.start("print(1)")
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 2"):
+            create(**{**request, "HyperParameterTuningJobName": "second"})
+        stop(api, "first")
+        api.run("print(1)")
+
+
+def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        other = api.start("import time; time.sleep(600)")
+        request = tuning_request(api, "waiting", seconds="600")
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+        name = {"HyperParameterTuningJobName": "waiting"}
+        rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
+        until(lambda: len(rows(**name)["TrainingJobSummaries"]) == 2)
+        found, jobs = stop(api, "waiting")
+        assert found["HyperParameterTuningJobStatus"] == "Stopped"
+        assert found["TrainingJobStatusCounters"] == {**NO_JOBS, "Stopped": 2}
+        assert ["TrainingStartTime" in job for job in jobs] == [False, False]
+        assert api.sagemaker.describe_training_job(TrainingJobName=other)["TrainingJobStatus"] == "InProgress"
