@@ -87,6 +87,10 @@ def state(jobs, name):
     return json.loads((jobs.data_dir / "tuning" / name / "state.json").read_text())
 
 
+def record(jobs, name):
+    return json.loads((jobs.data_dir / "tuning" / name / "request.json").read_text())
+
+
 def until_training(jobs, count):
     """Wait until ``count`` training jobs train."""
     until(lambda: [each["SecondaryStatus"] for each in jobs.platform.list()] == ["Training"] * count)
@@ -329,6 +333,28 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
         tuner.best_training_job()
     with pytest.raises(DataError, match="no training job has a value of 'accuracy' yet"):
         tuner.plot()
+
+
+def test_a_tuning_job_starts_from_others(make, jobs):
+    first = make(max_jobs=3, max_parallel_jobs=3, strategy="Random", random_seed=1)
+    first.fit(job_name="first", logs=False)
+    parent = first.describe()["BestTrainingJob"]
+    again = Tuner.attach("first").identical_dataset_and_algorithm_tuner()
+    again.fit(job_name="again", logs=False)
+    found = again.describe()
+    (recorded,) = record(jobs, "again")["parents"]
+    assert len(recorded["trials"]) == 3
+    values = "FinalHyperParameterTuningJobObjectiveMetric"
+    best = max((parent, found["BestTrainingJob"]), key=lambda each: each[values]["Value"])
+    name = "first" if best is parent else "again"
+    assert found["OverallBestTrainingJob"] == {**best, "TuningJobName": name}
+    # What it learned remains.
+    LocalTuning(jobs.platform).delete("first")
+    assert LocalTuning(jobs.platform).describe("again")["OverallBestTrainingJob"]["TuningJobName"] == name
+    other = again.transfer_learning_tuner()
+    other.fit(job_name="other", logs=False)
+    assert other.describe()["HyperParameterTuningJobStatus"] == "Completed"
+    assert "OverallBestTrainingJob" not in other.describe()
 
 
 def test_a_training_job_that_an_internal_error_ended_can_be_retried(make):

@@ -29,6 +29,7 @@ time.sleep(arguments.seconds)
 """
 
 
+CONFIG, DEFINITION = "HyperParameterTuningJobConfig", "TrainingJobDefinition"
 TIMES = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus")
 
 
@@ -166,7 +167,6 @@ def refusal(api, request):
     return answer.code, content["__type"], content["message"]
 
 
-CONFIG, DEFINITION = "HyperParameterTuningJobConfig", "TrainingJobDefinition"
 #: By the field: a value that the service's model does not have.
 INVALID = {
     CONFIG: None,
@@ -287,13 +287,13 @@ REFUSED = {
     "no definition": (DEFINITION, None, "TrainingJobDefinition is missing; add it, or TrainingJobDefinitions"),
     "autotune": ("Autotune", {"Mode": "Enabled"}, r"\(Autotune\) is given, .*; leave it out, or"),
     "convergence": (f"{CONFIG}.TuningJobCompletionCriteria", CRITERIA, r"\(ConvergenceDetected\) is given"),
-    "a warm start": (
+    "an unknown parent": (
         "WarmStartConfig",
         {
             "WarmStartType": "TransferLearning",
             "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "other"}],
         },
-        r"\(WarmStartConfig\) is given",
+        "WarmStartConfig: no tuning job named 'other'",
     ),
     "a missing bucket": (
         f"{DEFINITION}.OutputDataConfig.S3OutputPath",
@@ -321,6 +321,61 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
     found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=request["HyperParameterTuningJobName"])
     assert found["HyperParameterTuningJobSummaries"] == []
+
+
+def warm_started(request, kind="IdenticalDataAndAlgorithm"):
+    """Return the request of a tuning job that starts from the one of another request."""
+    parents = [{"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}]
+    warm = {"WarmStartType": kind, "ParentHyperParameterTuningJobs": parents}
+    found = copy.deepcopy({**request, "WarmStartConfig": warm})
+    found[CONFIG].update(Strategy="Bayesian")
+    found[CONFIG]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = 1
+    return found
+
+
+STATIC, RANGES = f"{DEFINITION}.StaticHyperParameters", f"{CONFIG}.ParameterRanges"
+#: By the rule that a tuning job and its parent do not meet: changes, and the message.
+NOT_WARM = {
+    "strategy": ({f"{CONFIG}.Strategy": "Hyperband"}, "with the strategy Hyperband; use Bayesian or Random"),
+    "objective": ({f"{CONFIG}.HyperParameterTuningJobObjective.Type": "Maximize"}, "has the objective Minimize loss"),
+    "number": ({f"{STATIC}.more": "1"}, "has 1 hyperparameters, static and tunable ones together, and this .* 2"),
+    "type": (
+        {RANGES: {"ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0", "MaxValue": "1"}]}},
+        "has 'rate' in CategoricalParameterRanges; a hyperparameter must have ranges of one type",
+    ),
+    "data": (
+        {f"{DEFINITION}.InputDataConfig": [channel("train", "s3://warm/train")]},
+        "has another InputDataConfig; use the same, or TransferLearning",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), NOT_WARM.values(), ids=NOT_WARM.keys())
+def test_a_tuning_job_that_does_not_fit_its_parent_is_refused(api, tuning, changes, message):
+    api.client("s3").create_bucket(Bucket="warm")
+    api.client("s3").put_object(Bucket="warm", Key="train/a", Body=b"a")
+    request = warm_started(tuning[0])
+    for path, value in changes.items():
+        request = changed(request, path, value)
+    with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_a_parent_must_have_ended_and_static_values_change_at_most_ten_times(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        create, static = api.sagemaker.create_hyper_parameter_tuning_job, {f"s{each}": "1" for each in range(6)}
+        request = tuning_request(api, "parent", seconds="600", **static)
+        create(**request)
+        child = {**warm_started(request, "TransferLearning"), "HyperParameterTuningJobName": "child"}
+        with pytest.raises(ClientError, match="the parent 'parent' is in status InProgress; wait for it, or stop it"):
+            create(**child)
+        stop(api, "parent")
+        child[DEFINITION]["StaticHyperParameters"].update(dict.fromkeys(static, "2"), seconds="600")
+        with pytest.raises(ClientError, match="the parent 'parent' has other static values: 12 changes; the most are"):
+            create(**child)
+        child[DEFINITION]["StaticHyperParameters"].update(s0="1", seconds="600")
+        create(**child)
+        stop(api, "child")
 
 
 def with_data(api, request, name):

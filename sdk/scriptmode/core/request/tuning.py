@@ -86,13 +86,13 @@ def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str
         if name not in static:
             what = f"has {name!r}, which is not a hyperparameter of the estimator, or has a range"
             raise invalid("hyperparameters_to_keep_static", what, did_you_mean(name, static) or "leave it out")
-    chosen = {name: static[name] for name in _users_names(static) if name not in spec.kept_static}
+    chosen = {name: static[name] for name in users_names(static) if name not in spec.kept_static}
     if chosen:
         ranges["AutoParameters"] = [{"Name": name, "ValueHint": value} for name, value in chosen.items()]
     return {name: value for name, value in static.items() if name not in chosen}, ranges
 
 
-def _users_names(static: Mapping[str, str]) -> list[str]:
+def users_names(static: Mapping[str, str]) -> list[str]:
     """Return the names of the hyperparameters that are neither script mode's own nor the service's.
 
     With another value of script mode's own hyperparameters, the job would run another script.
@@ -293,7 +293,7 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
         "early_stopping_type": config.get("TrainingJobEarlyStoppingType", "Off"),
         "random_seed": config.get("RandomSeed"),
         "autotune": autotune,
-        "hyperparameters_to_keep_static": _users_names(static) if autotune else None,
+        "hyperparameters_to_keep_static": users_names(static) if autotune else None,
     }
 
 

@@ -36,7 +36,7 @@ from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning import tuning_response
+from scriptmode.platforms.local.tuning import tuning_response, warm_start
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -97,11 +98,12 @@ class ObjectiveReader:
 class _Definition:
     """A definition of training jobs: its request as if it were the only one, its search, and its objective."""
 
-    def __init__(self, tuning_job: str, request: dict[str, Any], jobs: int, seed: int) -> None:
-        config = request["HyperParameterTuningJobConfig"]
+    def __init__(self, record: TuningRecord, request: dict[str, Any], jobs: int, seed: int) -> None:
+        tuning_job, config = request["HyperParameterTuningJobName"], request["HyperParameterTuningJobConfig"]
         limits = {**config["ResourceLimits"], "MaxNumberOfTrainingJobs": jobs}
         self.request = request
-        self.search = Search(tuning_job, {**config, "ResourceLimits": limits}, seed)
+        observed = warm_start.observations(record.parents)
+        self.search = Search(tuning_job, {**config, "ResourceLimits": limits}, seed, observed)
         self.objective = tuning.objective_of(request)["MetricName"]
         metrics = request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self.regex: str = next((each["Regex"] for each in metrics if each["Name"] == self.objective), "None")
@@ -128,7 +130,7 @@ class TuningAgent:
         self._most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or int(tuning.count_combinations(self._request))
         share = -(-self._most_jobs // len(parts))
         #: By their names.
-        self._definitions = {name: _Definition(folder.name, part, share, seed) for name, part in parts.items()}
+        self._definitions = {name: _Definition(self._record, part, share, seed) for name, part in parts.items()}
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     best = find_best(record, state)
     if best is not None:
         response["BestTrainingJob"] = render_training_job(record, best)
+    is_identical = record.request.get("WarmStartConfig", {}).get("WarmStartType") == "IdenticalDataAndAlgorithm"
+    if is_identical and (overall := _render_overall_best(record, best)):
+        response["OverallBestTrainingJob"] = overall
     return response
 
 
@@ -110,6 +114,19 @@ def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
     """Return the training job with the best objective, a failed one never; None while there is none."""
     found = [(value, trial) for value, trial in _ended(record, state) if value is not None]
     return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _render_overall_best(record: TuningRecord, own: Trial | None) -> dict[str, Any] | None:
+    """Render the training job with the best objective of a tuning job, ``own``, and of all its parents."""
+    definition = next(iter(tuning.split_by_name(record.request)))
+    found = [(record.request["HyperParameterTuningJobName"], record.training_arn, own)] if own else []
+    for parent in record.parents:
+        found += [(parent.name, parent.training_arn, replace(each, definition=definition)) for each in parent.trials]
+    if not found:
+        return None
+    choose = max if tuning.objective_of(record.request)["Type"] == "Maximize" else min
+    name, arn, best = choose(found, key=lambda each: each[2].objective or 0.0)
+    return {**render_training_job(replace(record, training_arn=arn), best), "TuningJobName": name}
 
 
 def count_not_improving(record: TuningRecord, state: TuningState) -> int:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.text.messages import Problem
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError, JobNotFoundError, PlatformError, RequestError
 from scriptmode.platforms.local import validation
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.platforms.local.tuning import search, tuning_response
+from scriptmode.platforms.local.tuning import search, tuning_response, warm_start
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
     TuningRecord,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
 _CONFIG = "HyperParameterTuningJobConfig"
 #: Fields of a request that only Amazon SageMaker executes, and the argument of each.
-_CLOUD_ONLY = {"WarmStartConfig": "warm_start_config", "Autotune": "autotune"}
+_CLOUD_ONLY = {"Autotune": "autotune"}
 #: Seconds in which an agent that recorded the end of its tuning job ends.
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
@@ -60,6 +60,8 @@ class LocalTuning:
         # Those that come later rely on those before.
         for rules in (_whole_request, _definitions, _limits):
             service_model.raise_problems("the tuning job cannot run", list(rules(request)))
+        found = list(warm_start.problems(request, self._parents(request)))
+        service_model.raise_problems("the tuning job cannot start from others", found)
         for field, part in _parts(request):
             with _named(field, part[tuning.DEFINITION]):
                 self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
@@ -97,6 +99,7 @@ class LocalTuning:
             self._platform.arguments,
             f"{arn}:hyper-parameter-tuning-job/{name}",
             f"{arn}:training-job/",
+            [warm_start.as_parent(*each) for each in self._parents(request)],
         )
         now = time.time()
         # A directory without an agent would be continued by the next call that reads it.
@@ -108,6 +111,16 @@ class LocalTuning:
                     beneath.remove_tree(folder.path)
                 raise
         return record.arn
+
+    def _parents(self, request: Mapping[str, Any]) -> list[tuple[TuningRecord, TuningState]]:
+        """Return the tuning jobs from which a request starts; raise `RequestError` if there is no such one."""
+        try:
+            folders = [self._store.find(name) for name in warm_start.parent_names(request)]
+        except JobNotFoundError as error:
+            raise RequestError(
+                f"WarmStartConfig: {error.message}", error.advice, argument="warm_start_config"
+            ) from error
+        return [(each.read_record(), each.read_state()) for each in folders]
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
