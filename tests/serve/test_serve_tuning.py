@@ -74,6 +74,11 @@ def results(api, name):
     return until(ended), rows(**name)["TrainingJobSummaries"]
 
 
+def stop(api, name):
+    api.sagemaker.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+    return results(api, name)
+
+
 @pytest.fixture(scope="module")
 def tuning(api):
     """The request of a tuning job that ended, its ARN and its description."""
@@ -284,6 +289,7 @@ REFUSED = {
         {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}},
         "MinResource is 9, above MaxResource 3; exchange them",
     ),
+    "no resources": (f"{CONFIG}.Strategy", "Hyperband", "HyperbandStrategyConfig.MaxResource is missing; add it, or"),
     "no definition": (DEFINITION, None, "TrainingJobDefinition is missing; add it, or TrainingJobDefinitions"),
     "autotune": ("Autotune", {"Mode": "Enabled"}, r"\(Autotune\) is given, .*; leave it out, or"),
     "convergence": (f"{CONFIG}.TuningJobCompletionCriteria", CRITERIA, r"\(ConvergenceDetected\) is given"),
@@ -336,7 +342,7 @@ def warm_started(request, kind="IdenticalDataAndAlgorithm"):
 STATIC, RANGES = f"{DEFINITION}.StaticHyperParameters", f"{CONFIG}.ParameterRanges"
 #: By the rule that a tuning job and its parent do not meet: changes, and the message.
 NOT_WARM = {
-    "strategy": ({f"{CONFIG}.Strategy": "Hyperband"}, "with the strategy Hyperband; use Bayesian or Random"),
+    "strategy": ({f"{CONFIG}.Strategy": "Grid"}, "with the strategy Grid; use Bayesian or Random"),
     "objective": ({f"{CONFIG}.HyperParameterTuningJobObjective.Type": "Maximize"}, "has the objective Minimize loss"),
     "number": ({f"{STATIC}.more": "1"}, "has 1 hyperparameters, static and tunable ones together, and this .* 2"),
     "type": (
@@ -533,10 +539,6 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
     described = api.sagemaker.describe_hyper_parameter_tuning_job
 
-    def stop():
-        api.sagemaker.stop_hyper_parameter_tuning_job(**name)
-        until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED)
-
     def rows():
         found = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(**name)
         return found["TrainingJobSummaries"]
@@ -545,7 +547,7 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     with pytest.raises(ClientError, match="in status InProgress"):
         api.sagemaker.delete_hyper_parameter_tuning_job(**name)
     (first, *_) = until(rows)
-    stop()
+    stop(api, request["HyperParameterTuningJobName"])
     with pytest.raises(ClientError, match="ValidationException.*in status Stopped"):
         api.sagemaker.stop_hyper_parameter_tuning_job(**name)
     api.sagemaker.delete_hyper_parameter_tuning_job(**name)
@@ -554,12 +556,7 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
             call(**name)
     assert api.sagemaker.describe_training_job(TrainingJobName=first["TrainingJobName"])["TrainingJobStatus"] in ENDED
     api.sagemaker.create_hyper_parameter_tuning_job(**request)
-    stop()
-
-
-def stop(api, name):
-    api.sagemaker.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
-    return results(api, name)
+    stop(api, request["HyperParameterTuningJobName"])
 
 
 def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_once(tmp_path):

@@ -36,6 +36,8 @@ _ELSEWHERE = frozenset({"TrainingJobName", "HyperParameters", "Tags", f"{_ALGORI
 _ESSENTIAL = frozenset(
     f"{_ALGORITHM}.{name}" for name in ("ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig")
 )
+#: Hyperparameters from which the service infers Hyperband's MaxResource.
+_EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
 #: Fields of a tuning job's training jobs that a training job does not have.
 _OF_TUNING = ("DefinitionName", "TuningObjective", "HyperParameterRanges", "StaticHyperParameters")
 
@@ -202,6 +204,18 @@ def count_combinations(request: Mapping[str, Any]) -> float:
             count *= int(found["MaxValue"]) - int(found["MinValue"]) + 1
         total += math.inf if ranges.get("ContinuousParameterRanges") else count
     return total
+
+
+def max_resource_of(tuning: Mapping[str, Any]) -> int | None:
+    """Return Hyperband's MaxResource of a request with one definition, or the epochs that its jobs are given.
+
+    ``None`` where it has neither. (HyperbandStrategyConfig, API reference)
+    """
+    given = tuning[_CONFIG].get("StrategyConfig", {}).get("HyperbandStrategyConfig", {}).get("MaxResource")
+    static = tuning[DEFINITION].get("StaticHyperParameters", {})
+    found = [given, *(contract.decode(static[name]) for name in _EPOCHS if name in static)]
+    numbers = (int(each) for each in found if isinstance(each, (int, str)) and str(each).isdecimal())
+    return next(numbers, None)
 
 
 def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:

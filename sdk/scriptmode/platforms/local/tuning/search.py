@@ -86,11 +86,18 @@ class Search:
 
     Training jobs are numbered in the order of their suggestions; `restore` comes before `suggest`.
     ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
-    ``observed`` are hyperparameters and objectives of other tuning jobs; those outside of the ranges are not used.
+    ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped. ``observed`` are
+    hyperparameters and objectives of other tuning jobs; those outside of the ranges are not used.
     """
 
     def __init__(
-        self, name: str, config: Mapping[str, Any], seed: int, observed: Sequence[tuple[Mapping[str, str], float]] = ()
+        self,
+        name: str,
+        config: Mapping[str, Any],
+        seed: int,
+        *,
+        max_resource: int | None = None,
+        observed: Sequence[tuple[Mapping[str, str], float]] = (),
     ) -> None:
         import optuna
 
@@ -104,6 +111,7 @@ class Search:
         limits = config["ResourceLimits"]
         self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or self._grid_size
         self._sign = 1 if config["HyperParameterTuningJobObjective"]["Type"] == "Maximize" else -1
+        self._most_values = max_resource if max_resource and self._strategy == "Hyperband" else math.inf
         known = [(given, value) for given, value in observed if self._is_within(given)]
         pruner = self._create_pruner(config, len(known))
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
@@ -145,9 +153,8 @@ class Search:
         pruners = self._optuna.pruners
         if self._strategy == "Hyperband":
             given = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
-            return pruners.HyperbandPruner(
-                min_resource=given.get("MinResource", 1), max_resource=given.get("MaxResource", "auto")
-            )
+            most = "auto" if math.isinf(self._most_values) else self._most_values
+            return pruners.HyperbandPruner(min_resource=given.get("MinResource", 1), max_resource=most)
         if config.get("TrainingJobEarlyStoppingType") == "Auto":
             first = min(_MOST_UNSTOPPED_JOBS, max(1, self.most_jobs // 4))
             # Those that were observed count, too, although the values on their way to the objective are not known.
@@ -193,7 +200,7 @@ class Search:
             if math.isfinite(value):
                 trial.report(self._sign * value, self._steps[number])
                 is_bad = is_bad or trial.should_prune()
-        return is_bad
+        return is_bad or self._steps[number] > self._most_values
 
     def finish(self, number: int, value: float | None, *, is_complete: bool) -> None:
         """Add the outcome of a training job: its objective, ``None`` for one that failed or printed none.
@@ -203,7 +210,7 @@ class Search:
         states = self._optuna.trial.TrialState
         if value is None or not math.isfinite(value):
             self._study.tell(self._trials[number], state=states.FAIL)
-        elif is_complete:
+        elif is_complete or self._steps[number] >= self._most_values:
             self._study.tell(self._trials[number], self._sign * value)
         else:
             self._study.tell(self._trials[number], state=states.PRUNED)

@@ -102,8 +102,13 @@ class _Definition:
         tuning_job, config = request["HyperParameterTuningJobName"], request["HyperParameterTuningJobConfig"]
         limits = {**config["ResourceLimits"], "MaxNumberOfTrainingJobs": jobs}
         self.request = request
-        observed = warm_start.observations(record.parents)
-        self.search = Search(tuning_job, {**config, "ResourceLimits": limits}, seed, observed)
+        self.search = Search(
+            tuning_job,
+            {**config, "ResourceLimits": limits},
+            seed,
+            max_resource=tuning.max_resource_of(request),
+            observed=warm_start.observations(record.parents),
+        )
         self.objective = tuning.objective_of(request)["MetricName"]
         metrics = request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self.regex: str = next((each["Regex"] for each in metrics if each["Name"] == self.objective), "None")

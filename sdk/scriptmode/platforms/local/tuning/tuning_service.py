@@ -294,13 +294,7 @@ def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
 def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     """Yield the problems of a request with one definition, which is the ``field`` of the whole one."""
     definition, config = request[tuning.DEFINITION], request[_CONFIG]
-    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
-        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
-    resources = definition.get(tuning.RESOURCES, {})
-    if "InstanceConfigs" in resources:
-        # HyperParameterTuningResourceConfig, API reference.
-        for name in sorted(resources.keys() & {"InstanceType", "InstanceCount", "VolumeSizeInGB"}):
-            yield Problem(f"{field}.{tuning.RESOURCES}.{name} is given beside InstanceConfigs", "leave it out")
+    yield from _hosts(definition, field)
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
     names = ("HyperParameterTuningJobObjective", "ParameterRanges")
     objective_field, ranges_field = (f"{_CONFIG}.{name}" for name in names)
@@ -320,8 +314,21 @@ def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     is_numeric = any(kind != "CategoricalParameterRanges" for kind in ranges if ranges[kind])
     if config["Strategy"] == "Grid" and is_numeric:
         yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
+    if config["Strategy"] == "Hyperband" and tuning.max_resource_of(request) is None:
+        text = f"{_CONFIG}.StrategyConfig.HyperbandStrategyConfig.MaxResource is missing"
+        yield Problem(text, "add it, or the static hyperparameter 'epochs'", "strategy_config")
     yield from _repeated(ranges, definition.get("StaticHyperParameters", {}))
     yield from _ranges(ranges)
+
+
+def _hosts(definition: Mapping[str, Any], field: str) -> Iterator[Problem]:
+    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
+        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
+    resources = definition.get(tuning.RESOURCES, {})
+    if "InstanceConfigs" in resources:
+        # HyperParameterTuningResourceConfig, API reference.
+        for name in sorted(resources.keys() & {"InstanceType", "InstanceCount", "VolumeSizeInGB"}):
+            yield Problem(f"{field}.{tuning.RESOURCES}.{name} is given beside InstanceConfigs", "leave it out")
 
 
 def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[Problem]:
