@@ -135,6 +135,60 @@ def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning
     assert values == [0.25, 0.25, 0.0]
 
 
+def pages_of(api, operation, kind, **arguments):
+    """Return the rows of a list, one of each page."""
+    config = {"PageSize": 1}
+    pages = list(api.sagemaker.get_paginator(operation).paginate(PaginationConfig=config, **arguments))
+    assert all(len(page[kind]) <= 1 for page in pages)
+    return [row for page in pages for row in page[kind]]
+
+
+@pytest.mark.parametrize("order", ["Ascending", "Descending"])
+def test_training_jobs_of_a_tuning_job_are_listed_by_every_field_and_by_their_status(api, tuning, order):
+    operation = "list_training_jobs_for_hyper_parameter_tuning_job"
+    name = {"HyperParameterTuningJobName": tuning[0]["HyperParameterTuningJobName"], "SortOrder": order}
+    for field, key in {
+        "Name": "TrainingJobName",
+        "CreationTime": "CreationTime",
+        "Status": "TrainingJobStatus",
+    }.items():
+        rows = [row[key] for row in pages_of(api, operation, "TrainingJobSummaries", SortBy=field, **name)]
+        assert len(rows) == 3
+        assert rows == sorted(rows, reverse=order == "Descending")
+    counts = {
+        status: len(pages_of(api, operation, "TrainingJobSummaries", StatusEquals=status, **name))
+        for status in ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
+    }
+    assert counts == {"InProgress": 0, "Completed": 3, "Failed": 0, "Stopping": 0, "Stopped": 0}
+
+
+@pytest.mark.parametrize("order", ["Ascending", "Descending"])
+def test_tuning_jobs_are_listed_by_every_field_and_filter(api, tuning, order):
+    request, _, found = tuning
+    prefix = f"listed-{order}-"
+    for name, changes in {"b": {}, "a": {"seconds": "600"}}.items():
+        made = copy.deepcopy({**request, "HyperParameterTuningJobName": f"{prefix}{name}"})
+        made[DEFINITION]["StaticHyperParameters"].update(changes)
+        api.sagemaker.create_hyper_parameter_tuning_job(**made)
+    ended, _ = results(api, f"{prefix}b")
+
+    def listed(**arguments):
+        rows = pages_of(api, "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries", **arguments)
+        return [row["HyperParameterTuningJobName"].rpartition("-")[2] for row in rows]
+
+    names = {"NameContains": prefix.upper()}
+    for field, expected in {"Name": "ab", "CreationTime": "ba", "Status": "ba"}.items():
+        rows = listed(SortBy=field, SortOrder=order, **names)
+        assert "".join(rows) == (expected if order == "Ascending" else expected[::-1])
+    assert listed(StatusEquals="Completed", **names) == ["b"]
+    assert listed(StatusEquals="InProgress", **names) == ["a"]
+    assert listed(CreationTimeAfter=ended["CreationTime"], **names) == ["a"]
+    assert listed(CreationTimeBefore=ended["CreationTime"], **names) == []
+    assert listed(LastModifiedTimeBefore=found["CreationTime"], **names) == []
+    assert listed(LastModifiedTimeAfter=found["LastModifiedTime"], **names) == ["a", "b"]
+    stop(api, f"{prefix}a")
+
+
 def test_errors_have_the_codes_of_aws(api, tuning):
     request, _, _ = tuning
     name = request["HyperParameterTuningJobName"]
