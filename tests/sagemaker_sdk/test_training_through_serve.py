@@ -32,6 +32,9 @@ def test_v2_tunes_analyzes_attaches_and_stops(served, v2, tmp_path):
     assert found["one"] == {**common, "definitions": []}
     assert found["several"] == {**common, "definitions": ["bad", "good"]}
     assert found["best definition"] == "good"
+    assert found["strategies"] == dict.fromkeys(("Random", "Grid", "Hyperband"), found["one"])
+    assert found["again"] == ["IdenticalDataAndAlgorithm", True]
+    assert found["other"] == ["Completed", False]
     assert found["stopped"] == "Stopped"
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import boto3
 import sagemaker
 from sagemaker.tensorflow import TensorFlow
-from sagemaker.tuner import ContinuousParameter, HyperparameterTuner, IntegerParameter
+from sagemaker.tuner import (
+    CategoricalParameter,
+    ContinuousParameter,
+    HyperbandStrategyConfig,
+    HyperparameterTuner,
+    IntegerParameter,
+    StrategyConfig,
+)
 
 SCRIPT = """
 import argparse, os
@@ -22,6 +29,11 @@ METRICS = [{"Name": "accuracy", "Regex": "accuracy=([0-9.-]+)"}]
 RANGES = {"lr": ContinuousParameter(0.1, 1.0), "units": IntegerParameter(1, 4)}
 
 
+def number(value):
+    """Return a number; that of a categorical parameter is in quotes."""
+    return float(str(value).strip('"'))
+
+
 def found(tuner, session):
     """Return what v2 finds out about an ended tuning job, itself and after an attach."""
     table = tuner.analytics().dataframe()
@@ -32,7 +44,7 @@ def found(tuner, session):
         "status": tuner.describe()["HyperParameterTuningJobStatus"],
         "is the best": row["FinalObjectiveValue"] == max(table["FinalObjectiveValue"]),
         "attached": attached.best_training_job() == tuner.best_training_job() == best.latest_training_job.name,
-        "the best one's lr": abs(float(best.hyperparameters()["lr"]) - row["lr"]) < 1e-9,
+        "the best one's lr": abs(number(best.hyperparameters()["lr"]) - number(row["lr"])) < 1e-9,
         "rows": len(table),
         "definitions": sorted(table.get("TrainingJobDefinitionName", [])),
     }
@@ -59,6 +71,30 @@ def main(folder):
     )  # fmt: skip
     several.fit(include_cls_metadata={})
     best = several.describe()["BestTrainingJob"]
+    again = one.identical_dataset_and_algorithm_tuner()
+    # v2 leaves them out.
+    again.metric_definitions = METRICS
+    again.fit(job_name="v2-again")
+    other = one.transfer_learning_tuner(additional_parents={again.latest_tuning_job.name}, estimator=estimator(1))
+    other.metric_definitions = METRICS
+    other.fit(job_name="v2-other")
+    strategies = {
+        "Random": HyperparameterTuner(estimator(0), "accuracy", RANGES, METRICS, strategy="Random", **jobs),
+        "Grid": HyperparameterTuner(
+            estimator(0), "accuracy", {"lr": CategoricalParameter([0.5, 0.25])}, METRICS, strategy="Grid",
+            **jobs,
+        ),
+        "Hyperband": HyperparameterTuner(
+            estimator(0), "accuracy", RANGES, METRICS, strategy="Hyperband",
+            strategy_config=StrategyConfig(HyperbandStrategyConfig(max_resource=3, min_resource=1)), **jobs,
+        ),
+    }  # fmt: skip
+    for name, tuner in strategies.items():
+        tuner.fit(wait=False, job_name=f"v2-{name}")
+    for tuner in strategies.values():
+        tuner.wait()
+    overall = again.describe()["OverallBestTrainingJob"]["FinalHyperParameterTuningJobObjectiveMetric"]["Value"]
+    objectives = [each.analytics().dataframe()["FinalObjectiveValue"].max() for each in (one, again)]
     stopped = HyperparameterTuner(estimator(0), "accuracy", RANGES, METRICS, base_tuning_job_name="stopped", **jobs)
     stopped.fit(wait=False)
     stopped.stop_tuning_job()
@@ -67,6 +103,9 @@ def main(folder):
         "one": found(one, session),
         "several": found(several, session),
         "best definition": best["TrainingJobDefinitionName"],
+        "again": [again.describe()["WarmStartConfig"]["WarmStartType"], abs(overall - max(objectives)) < 1e-9],
+        "other": [other.describe()["HyperParameterTuningJobStatus"], "OverallBestTrainingJob" in other.describe()],
+        "strategies": {name: found(tuner, session) for name, tuner in strategies.items()},
         "stopped": stopped.describe()["HyperParameterTuningJobStatus"],
     }
     print("FOUND " + json.dumps(content, default=bool))

@@ -28,7 +28,9 @@ from scriptmode import (
     TuningJobFailed,
 )
 from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.platforms.local.tuning.tuning_response import render_describe_response
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningRecord, TuningState
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +85,10 @@ def make(jobs, monkeypatch):
 
 def state(jobs, name):
     return json.loads((jobs.data_dir / "tuning" / name / "state.json").read_text())
+
+
+def record(jobs, name):
+    return json.loads((jobs.data_dir / "tuning" / name / "request.json").read_text())
 
 
 def until_training(jobs, count):
@@ -148,7 +154,7 @@ def test_no_more_than_max_parallel_jobs_run_at_once(make, jobs):
     tuner = make(max_jobs=3, max_parallel_jobs=2, hyperparameters={"wait": str(gate)})
     job = tuner.fit(wait=False)
     until(lambda: len(jobs.platform.list()) == 2)
-    assert tuner.describe()["TrainingJobStatusCounters"]["InProgress"] == 2
+    until(lambda: tuner.describe()["TrainingJobStatusCounters"]["InProgress"] == 2)
     gate.touch()
     assert tuner.wait(logs=False)["TrainingJobStatusCounters"]["Completed"] == 3
     starts = sorted((each["CreationTime"], 1) for each in jobs.platform.list())
@@ -327,6 +333,37 @@ def test_a_tuning_job_whose_training_jobs_all_fail_has_failed(make):
         tuner.best_training_job()
     with pytest.raises(DataError, match="no training job has a value of 'accuracy' yet"):
         tuner.plot()
+
+
+def test_a_tuning_job_starts_from_others(make, jobs):
+    first = make(max_jobs=3, max_parallel_jobs=3, strategy="Random", random_seed=1)
+    first.fit(job_name="first", logs=False)
+    parent = first.describe()["BestTrainingJob"]
+    again = Tuner.attach("first").identical_dataset_and_algorithm_tuner()
+    again.fit(job_name="again", logs=False)
+    found = again.describe()
+    (recorded,) = record(jobs, "again")["parents"]
+    assert len(recorded["trials"]) == 3
+    values = "FinalHyperParameterTuningJobObjectiveMetric"
+    best = max((parent, found["BestTrainingJob"]), key=lambda each: each[values]["Value"])
+    name = "first" if best is parent else "again"
+    assert found["OverallBestTrainingJob"] == {**best, "TuningJobName": name}
+    # What it learned remains.
+    LocalTuning(jobs.platform).delete("first")
+    assert LocalTuning(jobs.platform).describe("again")["OverallBestTrainingJob"]["TuningJobName"] == name
+    other = again.transfer_learning_tuner()
+    other.fit(job_name="other", logs=False)
+    assert other.describe()["HyperParameterTuningJobStatus"] == "Completed"
+    assert "OverallBestTrainingJob" not in other.describe()
+
+
+def test_a_training_job_that_an_internal_error_ended_can_be_retried(make):
+    failures = ("InternalServerError: the agent was killed", "AlgorithmError: exit code 1")
+    trials = [Trial("a", {}, 1.0, "Failed", failure=failure) for failure in failures]
+    record = TuningRecord(make(max_jobs=2).request(), {}, "arn", "arn:")
+    found = render_describe_response(record, TuningState(1.0, 1.0, trials=trials))
+    counters = {"Completed": 0, "InProgress": 0, "RetryableError": 1, "NonRetryableError": 1, "Stopped": 0}
+    assert found["TrainingJobStatusCounters"] == counters
 
 
 def test_a_tuning_job_without_values_names_the_expression(make):

@@ -321,7 +321,6 @@ def test_wrong_values_are_reported_with_the_services_limits(code):
 
 
 ONLY_THERE = {
-    "warm_start_config": {"warm_start_config": WarmStartConfig(WarmStartTypes.TRANSFER_LEARNING, {"a"})},
     "completion_criteria_config": {
         "completion_criteria_config": TuningJobCompletionCriteriaConfig(complete_on_convergence=True)
     },

@@ -74,6 +74,21 @@ def test_bayesian_search_learns_from_its_training_jobs():
     assert min(found) < 0.5
 
 
+def test_a_search_begins_where_others_found_good_values():
+    rates = {"lr": ContinuousParameter(1e-5, 1e-1)}
+    near, outside = (
+        [({"lr": f"{10 ** (-each / 4)}"}, abs(each / 4 - 3)) for each in range(*ends)] for ends in ((4, 21), (0, 4))
+    )
+
+    def first(observed):
+        searches = (Search("search", config(ranges=rates), seed, observed=observed) for seed in range(40))
+        return [abs(math.log10(float(each.suggest(0)["lr"])) + 3) for each in searches]
+
+    assert sum(first(near)) < sum(first([])) / 2
+    # Neither values outside of the ranges nor those of other hyperparameters say anything about them.
+    assert first([*outside, ({"lr": "fast"}, 0.0), ({"rate": "0.1"}, 0.0)]) == first([])
+
+
 def test_a_grid_has_each_combination_once():
     ranges = {"a": CategoricalParameter([1, 2, 3]), "b": CategoricalParameter(["x", "y"])}
     given = config("Grid", ranges=ranges)
@@ -96,7 +111,7 @@ def test_a_grid_of_any_size_starts_at_once_and_goes_on_where_it_was():
 
 def test_hyperband_stops_the_worse_training_jobs_early():
     limits = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 9}}
-    search = Search("search", config("Hyperband", StrategyConfig=limits, jobs=30), 1)
+    search = Search("search", config("Hyperband", StrategyConfig=limits, jobs=30), 1, max_resource=9)
     stops = []
     for number in range(30):
         search.suggest(number)
@@ -104,6 +119,29 @@ def test_hyperband_stops_the_worse_training_jobs_early():
         search.finish(number, number % 10, is_complete=stops[-1] is None)
     assert None in stops
     assert any(step is not None and step < 9 for step in stops)
+
+
+def test_hyperband_stops_a_training_job_that_goes_on_after_the_greatest_number_of_values():
+    search = Search("search", config("Hyperband"), 1, max_resource=3)
+    search.suggest(0)
+    assert [search.report(0, [1.0 - step]) for step in range(4)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("static", "given", "expected"),
+    [
+        ({}, {}, None),
+        ({"n_epochs": '"12"'}, {}, 12),
+        ({"epochs": "7"}, {"MaxResource": 9}, 9),
+        ({"epochs": "a"}, {}, None),
+    ],
+)
+def test_hyperband_takes_the_greatest_number_of_values_from_the_epochs(static, given, expected):
+    request = {
+        "HyperParameterTuningJobConfig": config("Hyperband", StrategyConfig={"HyperbandStrategyConfig": given}),
+        "TrainingJobDefinition": {"StaticHyperParameters": static},
+    }
+    assert tuning.max_resource_of(request) == expected
 
 
 def test_a_search_goes_on_after_failed_training_jobs_and_values_that_are_not_finite():

@@ -7,7 +7,7 @@ import copy
 import io
 import json
 import tempfile
-from collections import Counter
+from collections import ChainMap, Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from scriptmode.serve.guard import Guard
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.training_jobs import TrainingJobs
+from scriptmode.serve.tuning_operations import TuningJobs
 
 OPERATIONS = (
     "CreateTrainingJob",
@@ -32,6 +33,12 @@ OPERATIONS = (
     "AddTags",
     "ListTags",
     "DeleteTags",
+    "CreateHyperParameterTuningJob",
+    "DescribeHyperParameterTuningJob",
+    "ListHyperParameterTuningJobs",
+    "StopHyperParameterTuningJob",
+    "DeleteHyperParameterTuningJob",
+    "ListTrainingJobsForHyperParameterTuningJob",
 )
 MODEL = Loader().load_service_model("sagemaker", "service-2")
 SHAPES = MODEL["shapes"]
@@ -182,10 +189,14 @@ def changed(base, path, value):
 
 def application(platform):
     """Return the application of a server with SageMaker's operations alone."""
-    operations = TrainingJobs(platform, HostTable(), lambda: platform).operations
-    tags = TagOperations(platform, LocalTuning(platform)).operations
+    tuning, table = LocalTuning(platform), HostTable()
+    operations = (
+        TrainingJobs(platform, table, lambda: platform).operations,
+        TuningJobs(tuning, table, lambda: platform).operations,
+        TagOperations(platform, tuning).operations,
+    )
     guard = Guard("127.0.0.1", rate=0.0, keys=dict)
-    return Application({"SageMaker": {**operations, **tags}}, None, guard, print)
+    return Application({"SageMaker": dict(ChainMap(*operations))}, None, guard, print)
 
 
 def call(app, operation, request):
@@ -226,7 +237,7 @@ def root_of(operation):
 
 def main():
     """Print how many constraints each operation has, how many a request can break, and how many are refused."""
-    print(f"{'operation':24}constraints  breakable  refused")
+    print(f"{'operation':43}constraints  breakable  refused")
     total = Counter()
     with tempfile.TemporaryDirectory() as folder:
         app = application(LocalPlatform(data_dir=folder))
@@ -235,8 +246,8 @@ def main():
             breakable = [case for case in found if case.request is not None]
             refused = sum(not problem(app, operation, case) for case in breakable)
             total.update(constraints=len(found), breakable=len(breakable), refused=refused)
-            print(f"{operation:24}{len(found):11}{len(breakable):11}{refused:9}")
-    print(f"{'total':24}{total['constraints']:11}{total['breakable']:11}{total['refused']:9}")
+            print(f"{operation:43}{len(found):11}{len(breakable):11}{refused:9}")
+    print(f"{'total':43}{total['constraints']:11}{total['breakable']:11}{total['refused']:9}")
 
 
 if __name__ == "__main__":

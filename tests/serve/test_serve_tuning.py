@@ -2,14 +2,16 @@
 
 import copy
 import json
+import shutil
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 from botocore.exceptions import ClientError
+from fakes.local_jobs import channel
 from fakes.processes import until
-from serve.conftest import ENDED, TENSORFLOW
+from serve.conftest import ENDED, TENSORFLOW, serving
 
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
@@ -27,12 +29,14 @@ time.sleep(arguments.seconds)
 """
 
 
-@pytest.fixture(scope="module")
-def tuning(api):
-    """The request of a tuning job with two training jobs of a grid, and its name."""
+CONFIG, DEFINITION = "HyperParameterTuningJobConfig", "TrainingJobDefinition"
+TIMES = ("CreationTime", "TrainingStartTime", "TrainingEndTime", "TrainingJobStatus")
+
+
+def tuning_request(api, name, **static):
+    """Return the request of a tuning job with three training jobs of a grid, two at once."""
     training = api.request(SCRIPT)
-    api.names.clear()
-    name = f"tune-{time.time_ns() % 10**12}"
+    api.names.pop()
     definition = {
         "AlgorithmSpecification": {
             "TrainingImage": TENSORFLOW,
@@ -42,7 +46,7 @@ def tuning(api):
         **{name: training[name] for name in ("RoleArn", "OutputDataConfig", "StoppingCondition")},
         # As the SageMaker SDK v2 sends it.
         "HyperParameterTuningResourceConfig": training["ResourceConfig"],
-        "StaticHyperParameters": training["HyperParameters"],
+        "StaticHyperParameters": {**training["HyperParameters"], **static},
     }
     config = {
         "Strategy": "Grid",
@@ -50,19 +54,40 @@ def tuning(api):
         "ResourceLimits": {"MaxParallelTrainingJobs": 2},
         "ParameterRanges": {"CategoricalParameterRanges": [{"Name": "rate", "Values": ["0.25", "0.75", "0.5"]}]},
     }
-    request = {
+    return {
         "HyperParameterTuningJobName": name,
         "HyperParameterTuningJobConfig": config,
         "TrainingJobDefinition": definition,
         "Tags": [{"Key": "team", "Value": "a"}],
     }
+
+
+def results(api, name):
+    """Return the description of a tuning job that ended, and its training jobs."""
+    name = {"HyperParameterTuningJobName": name}
+
+    def ended():
+        found = api.sagemaker.describe_hyper_parameter_tuning_job(**name)
+        return found["HyperParameterTuningJobStatus"] in ENDED and found
+
+    rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
+    return until(ended), rows(**name)["TrainingJobSummaries"]
+
+
+def stop(api, name):
+    api.sagemaker.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+    return results(api, name)
+
+
+@pytest.fixture(scope="module")
+def tuning(api):
+    """The request of a tuning job that ended, its ARN and its description."""
+    # The first call of S3 in memory may take longer than the check of a bucket waits.
+    api.client("s3").list_buckets()
+    name = f"tune-{time.time_ns() % 10**12}"
+    request = tuning_request(api, name)
     arn = api.sagemaker.create_hyper_parameter_tuning_job(**request)["HyperParameterTuningJobArn"]
-
-    def described():
-        return api.sagemaker.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
-
-    until(lambda: described()["HyperParameterTuningJobStatus"] in ENDED)
-    return request, arn, described()
+    return request, arn, results(api, name)[0]
 
 
 def test_a_tuning_job_runs_its_training_jobs(api, tuning):
@@ -81,6 +106,9 @@ def test_a_tuning_job_runs_its_training_jobs(api, tuning):
     listed = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(
         HyperParameterTuningJobName=request["HyperParameterTuningJobName"]
     )
+    for row in listed["TrainingJobSummaries"]:
+        job = api.sagemaker.describe_training_job(TrainingJobName=row["TrainingJobName"])
+        assert [row[field] for field in TIMES] == [job[field] for field in TIMES]
     ends = {row["TrainingJobName"]: row["TrainingEndTime"] for row in listed["TrainingJobSummaries"]}
     later = sum(each > ends[best["TrainingJobName"]] for each in ends.values())
     assert found["TuningJobCompletionDetails"]["NumberOfTrainingJobsObjectiveNotImproving"] == later
@@ -105,6 +133,60 @@ def test_training_jobs_of_a_tuning_job_are_listed_by_their_objective(api, tuning
     rows = [row for page in pages for row in page["TrainingJobSummaries"]]
     values = [row["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] for row in rows]
     assert values == [0.25, 0.25, 0.0]
+
+
+def pages_of(api, operation, kind, **arguments):
+    """Return the rows of a list, one of each page."""
+    config = {"PageSize": 1}
+    pages = list(api.sagemaker.get_paginator(operation).paginate(PaginationConfig=config, **arguments))
+    assert all(len(page[kind]) <= 1 for page in pages)
+    return [row for page in pages for row in page[kind]]
+
+
+@pytest.mark.parametrize("order", ["Ascending", "Descending"])
+def test_training_jobs_of_a_tuning_job_are_listed_by_every_field_and_by_their_status(api, tuning, order):
+    operation = "list_training_jobs_for_hyper_parameter_tuning_job"
+    name = {"HyperParameterTuningJobName": tuning[0]["HyperParameterTuningJobName"], "SortOrder": order}
+    for field, key in {
+        "Name": "TrainingJobName",
+        "CreationTime": "CreationTime",
+        "Status": "TrainingJobStatus",
+    }.items():
+        rows = [row[key] for row in pages_of(api, operation, "TrainingJobSummaries", SortBy=field, **name)]
+        assert len(rows) == 3
+        assert rows == sorted(rows, reverse=order == "Descending")
+    counts = {
+        status: len(pages_of(api, operation, "TrainingJobSummaries", StatusEquals=status, **name))
+        for status in ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
+    }
+    assert counts == {"InProgress": 0, "Completed": 3, "Failed": 0, "Stopping": 0, "Stopped": 0}
+
+
+@pytest.mark.parametrize("order", ["Ascending", "Descending"])
+def test_tuning_jobs_are_listed_by_every_field_and_filter(api, tuning, order):
+    request, _, found = tuning
+    prefix = f"listed-{order}-"
+    for name, changes in {"b": {}, "a": {"seconds": "600"}}.items():
+        made = copy.deepcopy({**request, "HyperParameterTuningJobName": f"{prefix}{name}"})
+        made[DEFINITION]["StaticHyperParameters"].update(changes)
+        api.sagemaker.create_hyper_parameter_tuning_job(**made)
+    ended, _ = results(api, f"{prefix}b")
+
+    def listed(**arguments):
+        rows = pages_of(api, "list_hyper_parameter_tuning_jobs", "HyperParameterTuningJobSummaries", **arguments)
+        return [row["HyperParameterTuningJobName"].rpartition("-")[2] for row in rows]
+
+    names = {"NameContains": prefix.upper()}
+    for field, expected in {"Name": "ab", "CreationTime": "ba", "Status": "ba"}.items():
+        rows = listed(SortBy=field, SortOrder=order, **names)
+        assert "".join(rows) == (expected if order == "Ascending" else expected[::-1])
+    assert listed(StatusEquals="Completed", **names) == ["b"]
+    assert listed(StatusEquals="InProgress", **names) == ["a"]
+    assert listed(CreationTimeAfter=ended["CreationTime"], **names) == ["a"]
+    assert listed(CreationTimeBefore=ended["CreationTime"], **names) == []
+    assert listed(LastModifiedTimeBefore=found["CreationTime"], **names) == []
+    assert listed(LastModifiedTimeAfter=found["LastModifiedTime"], **names) == ["a", "b"]
+    stop(api, f"{prefix}a")
 
 
 def test_errors_have_the_codes_of_aws(api, tuning):
@@ -144,7 +226,6 @@ def refusal(api, request):
     return answer.code, content["__type"], content["message"]
 
 
-CONFIG, DEFINITION = "HyperParameterTuningJobConfig", "TrainingJobDefinition"
 #: By the field: a value that the service's model does not have.
 INVALID = {
     CONFIG: None,
@@ -262,16 +343,32 @@ REFUSED = {
         {"HyperbandStrategyConfig": {"MinResource": 9, "MaxResource": 3}},
         "MinResource is 9, above MaxResource 3; exchange them",
     ),
+    "no resources": (f"{CONFIG}.Strategy", "Hyperband", "HyperbandStrategyConfig.MaxResource is missing; add it, or"),
     "no definition": (DEFINITION, None, "TrainingJobDefinition is missing; add it, or TrainingJobDefinitions"),
     "autotune": ("Autotune", {"Mode": "Enabled"}, r"\(Autotune\) is given, .*; leave it out, or"),
     "convergence": (f"{CONFIG}.TuningJobCompletionCriteria", CRITERIA, r"\(ConvergenceDetected\) is given"),
-    "a warm start": (
+    "an unknown parent": (
         "WarmStartConfig",
         {
             "WarmStartType": "TransferLearning",
             "ParentHyperParameterTuningJobs": [{"HyperParameterTuningJobName": "other"}],
         },
-        r"\(WarmStartConfig\) is given",
+        "WarmStartConfig: no tuning job named 'other'",
+    ),
+    "a missing bucket": (
+        f"{DEFINITION}.OutputDataConfig.S3OutputPath",
+        "s3://no-such-bucket/out",
+        "TrainingJobDefinition: output_path: .*no bucket 'no-such-bucket'",
+    ),
+    "missing data": (
+        f"{DEFINITION}.InputDataConfig",
+        [channel("train", "s3://no-such-bucket/train")],
+        "TrainingJobDefinition: channel 'train': .*no-such-bucket",
+    ),
+    "a missing source": (
+        f"{DEFINITION}.StaticHyperParameters.sagemaker_submit_directory",
+        '"s3://no-such-bucket/source.tar.gz"',
+        "TrainingJobDefinition: source_dir: .*no-such-bucket",
     ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
 }
@@ -282,6 +379,103 @@ def test_what_no_tuning_job_here_can_do_is_refused(api, tuning, path, value, mes
     request = changed(tuning[0], path, value)
     with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
         api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    found = api.sagemaker.list_hyper_parameter_tuning_jobs(NameContains=request["HyperParameterTuningJobName"])
+    assert found["HyperParameterTuningJobSummaries"] == []
+
+
+def warm_started(request, kind="IdenticalDataAndAlgorithm"):
+    """Return the request of a tuning job that starts from the one of another request."""
+    parents = [{"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}]
+    warm = {"WarmStartType": kind, "ParentHyperParameterTuningJobs": parents}
+    found = copy.deepcopy({**request, "WarmStartConfig": warm})
+    found[CONFIG].update(Strategy="Bayesian")
+    found[CONFIG]["ResourceLimits"]["MaxNumberOfTrainingJobs"] = 1
+    return found
+
+
+STATIC, RANGES = f"{DEFINITION}.StaticHyperParameters", f"{CONFIG}.ParameterRanges"
+#: By the rule that a tuning job and its parent do not meet: changes, and the message.
+NOT_WARM = {
+    "strategy": ({f"{CONFIG}.Strategy": "Grid"}, "with the strategy Grid; use Bayesian or Random"),
+    "objective": ({f"{CONFIG}.HyperParameterTuningJobObjective.Type": "Maximize"}, "has the objective Minimize loss"),
+    "number": ({f"{STATIC}.more": "1"}, "has 1 hyperparameters, static and tunable ones together, and this .* 2"),
+    "type": (
+        {RANGES: {"ContinuousParameterRanges": [{"Name": "rate", "MinValue": "0", "MaxValue": "1"}]}},
+        "has 'rate' in CategoricalParameterRanges; a hyperparameter must have ranges of one type",
+    ),
+    "data": (
+        {f"{DEFINITION}.InputDataConfig": [channel("train", "s3://warm/train")]},
+        "has another InputDataConfig; use the same, or TransferLearning",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), NOT_WARM.values(), ids=NOT_WARM.keys())
+def test_a_tuning_job_that_does_not_fit_its_parent_is_refused(api, tuning, changes, message):
+    api.client("s3").create_bucket(Bucket="warm")
+    api.client("s3").put_object(Bucket="warm", Key="train/a", Body=b"a")
+    request = warm_started(tuning[0])
+    for path, value in changes.items():
+        request = changed(request, path, value)
+    with pytest.raises(ClientError, match=f"(?s)ValidationException.*{message}"):
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
+def test_a_parent_must_have_ended_and_static_values_change_at_most_ten_times(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        create, static = api.sagemaker.create_hyper_parameter_tuning_job, {f"s{each}": "1" for each in range(6)}
+        request = tuning_request(api, "parent", seconds="600", **static)
+        create(**request)
+        child = {**warm_started(request, "TransferLearning"), "HyperParameterTuningJobName": "child"}
+        with pytest.raises(ClientError, match="the parent 'parent' is in status InProgress; wait for it, or stop it"):
+            create(**child)
+        stop(api, "parent")
+        child[DEFINITION]["StaticHyperParameters"].update(dict.fromkeys(static, "2"), seconds="600")
+        with pytest.raises(ClientError, match="the parent 'parent' has other static values: 12 changes; the most are"):
+            create(**child)
+        child[DEFINITION]["StaticHyperParameters"].update(s0="1", seconds="600")
+        create(**child)
+        stop(api, "child")
+
+
+def with_data(api, request, name):
+    """Return the request of a tuning job whose training jobs read a directory, and run one after the other."""
+    folder = api.folder / name
+    folder.mkdir()
+    (folder / "a").touch()
+    found = copy.deepcopy({**request, "HyperParameterTuningJobName": name})
+    found[DEFINITION]["InputDataConfig"] = [channel("train", f"file://{folder}")]
+    found[CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"] = 1
+    return found, folder
+
+
+NO_JOBS = {"Completed": 0, "InProgress": 0, "RetryableError": 0, "NonRetryableError": 0, "Stopped": 0}
+
+
+def test_training_jobs_that_are_refused_are_neither_listed_nor_counted(api, tuning):
+    request, folder = with_data(api, tuning[0], f"lost-{time.time_ns() % 10**12}")
+    script = f"import shutil; shutil.rmtree({str(folder)!r}); print('loss=1')"
+    source = api.request(script)["HyperParameters"]["sagemaker_submit_directory"]
+    api.names.pop()
+    request[DEFINITION]["StaticHyperParameters"]["sagemaker_submit_directory"] = source
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    found, rows = results(api, folder.name)
+    assert found["HyperParameterTuningJobStatus"] == "Completed"
+    assert found["TrainingJobStatusCounters"] == {**NO_JOBS, "Completed": 1}
+    assert found["ObjectiveStatusCounters"] == {"Succeeded": 1, "Pending": 0, "Failed": 0}
+    assert [row["TrainingJobStatus"] for row in rows] == ["Completed"]
+
+
+def test_a_tuning_job_whose_training_jobs_are_all_refused_fails_with_the_reason(api, tuning):
+    request, folder = with_data(api, tuning[0], f"none-{time.time_ns() % 10**12}")
+    api.sagemaker.create_hyper_parameter_tuning_job(**request)
+    # Before its agent runs.
+    shutil.rmtree(folder)
+    found, rows = results(api, folder.name)
+    assert (found["HyperParameterTuningJobStatus"], rows) == ("Failed", [])
+    assert found["FailureReason"].startswith("No training job could be created: channel 'train': there is no file or")
+    assert found["TrainingJobStatusCounters"] == NO_JOBS
+    assert found["ObjectiveStatusCounters"] == {"Succeeded": 0, "Pending": 0, "Failed": 0}
 
 
 def test_a_tuning_job_has_room_for_the_tags_of_the_server(api, tuning):
@@ -399,10 +593,6 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     name = {"HyperParameterTuningJobName": request["HyperParameterTuningJobName"]}
     described = api.sagemaker.describe_hyper_parameter_tuning_job
 
-    def stop():
-        api.sagemaker.stop_hyper_parameter_tuning_job(**name)
-        until(lambda: described(**name)["HyperParameterTuningJobStatus"] in ENDED)
-
     def rows():
         found = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job(**name)
         return found["TrainingJobSummaries"]
@@ -411,7 +601,7 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     with pytest.raises(ClientError, match="in status InProgress"):
         api.sagemaker.delete_hyper_parameter_tuning_job(**name)
     (first, *_) = until(rows)
-    stop()
+    stop(api, request["HyperParameterTuningJobName"])
     with pytest.raises(ClientError, match="ValidationException.*in status Stopped"):
         api.sagemaker.stop_hyper_parameter_tuning_job(**name)
     api.sagemaker.delete_hyper_parameter_tuning_job(**name)
@@ -420,4 +610,37 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
             call(**name)
     assert api.sagemaker.describe_training_job(TrainingJobName=first["TrainingJobName"])["TrainingJobStatus"] in ENDED
     api.sagemaker.create_hyper_parameter_tuning_job(**request)
-    stop()
+    stop(api, request["HyperParameterTuningJobName"])
+
+
+def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_once(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--max-jobs", "2") as api:
+        create = api.sagemaker.create_hyper_parameter_tuning_job
+        request = tuning_request(api, "first", seconds="600")
+        larger = copy.deepcopy(request)
+        larger[CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"] = 3
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 0 are in progress,.* for 3. .*--max-jobs"):
+            create(**larger)
+        create(**request)
+        # Also before its training jobs are there.
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 1"):
+            api.start("print(1)")
+        with pytest.raises(ClientError, match="ResourceLimitExceeded.* 2 are in progress,.* for 2"):
+            create(**{**request, "HyperParameterTuningJobName": "second"})
+        stop(api, "first")
+        api.run("print(1)")
+
+
+def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        other = api.start("import time; time.sleep(600)")
+        request = tuning_request(api, "waiting", seconds="600")
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+        name = {"HyperParameterTuningJobName": "waiting"}
+        rows = api.sagemaker.list_training_jobs_for_hyper_parameter_tuning_job
+        until(lambda: len(rows(**name)["TrainingJobSummaries"]) == 2)
+        found, jobs = stop(api, "waiting")
+        assert found["HyperParameterTuningJobStatus"] == "Stopped"
+        assert found["TrainingJobStatusCounters"] == {**NO_JOBS, "Stopped": 2}
+        assert ["TrainingStartTime" in job for job in jobs] == [False, False]
+        assert api.sagemaker.describe_training_job(TrainingJobName=other)["TrainingJobStatus"] == "InProgress"

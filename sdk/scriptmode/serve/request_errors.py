@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.request import service_model
+from scriptmode.core.request import service_model, tuning
 from scriptmode.core.request.service_model import SELECTED_HOSTS, MapKey
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.serve.aws_json import ApiError, validation_error
@@ -46,53 +46,91 @@ def validate(
         raise validation_error(f"{errors} detected: {'; '.join(listed)}")
 
 
-def check_training_job(request: Mapping[str, Any]) -> None:
-    """Raise `ApiError` for a CreateTrainingJob request of the right shape that the service's documentation excludes."""
-    for text in (*_stopping_problems(request), *_algorithm_problems(request), *_group_problems(request)):
+def check_training_job(request: Mapping[str, Any], place: str = "") -> None:
+    """Raise `ApiError` for a CreateTrainingJob request of the right shape that the service's documentation excludes.
+
+    With ``place`` it is a definition of training jobs: the member of a tuning job's request that has it.
+    """
+    for member, text in (*_stopping_problems(request), *_algorithm_problems(request), *_group_problems(request)):
+        raise validation_error(f"{text} (at '{place}.{member}')" if place else text)
+
+
+def check_tuning_job(request: Mapping[str, Any]) -> None:
+    """Raise `ApiError` for a CreateHyperParameterTuningJob request, as `check_training_job` for a training job's."""
+    for text in _total_problems(request):
         raise validation_error(text)
+    if tuning.DEFINITION in request:
+        check_training_job(request[tuning.DEFINITION], "trainingJobDefinition")
+    for number, definition in enumerate(request.get(tuning.DEFINITIONS, ()), 1):
+        check_training_job(definition, f"trainingJobDefinitions.{number}.member")
 
 
-def _stopping_problems(request: Mapping[str, Any]) -> Iterator[str]:
+def _total_problems(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what exceeds a limit of the model that is one of all definitions or ranges together.
+
+    (Environment of HyperParameterTrainingJobDefinition, and ParameterRanges, API reference)
+    """
+    shapes = service_model.shapes(tuning.REQUEST_SHAPE)
+    variables = sum(len(each.get("Environment", ())) for each in tuning.definitions_of(request))
+    ranges = [
+        each["HyperParameterTuningJobConfig"].get("ParameterRanges", {}) for each in tuning.split_requests(request)
+    ]
+    totals = {
+        ("Environment of all training job definitions", "HyperParameterTrainingJobEnvironmentMap"): variables,
+        ("ParameterRanges", "IntegerParameterRanges"): max(sum(map(len, each.values())) for each in ranges),
+    }
+    for (what, shape), total in totals.items():
+        if total > shapes[shape]["max"]:
+            yield f"{what} must have at most {shapes[shape]['max']} members together, and it has {total}"
+
+
+def _stopping_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     stopping = request.get("StoppingCondition", {})
     longest, wait = stopping.get("MaxRuntimeInSeconds", _DAY), stopping.get("MaxWaitTimeInSeconds")
     if longest > _LONGEST_RUN:
-        yield f"Invalid MaxRuntimeInSeconds. It must be less than or equal to {_LONGEST_RUN}"
+        text = f"Invalid MaxRuntimeInSeconds. It must be less than or equal to {_LONGEST_RUN}"
+        yield "stoppingCondition.maxRuntimeInSeconds", text
+    member = "stoppingCondition.maxWaitTimeInSeconds"
     if not request.get("EnableManagedSpotTraining"):
         if wait is not None:
-            yield "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+            text = "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
+            yield member, text
     elif wait is None or wait < longest:
-        yield "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
+        text = "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
+        yield member, text
 
 
-def _algorithm_problems(request: Mapping[str, Any]) -> Iterator[str]:
+def _algorithm_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     algorithm = request.get("AlgorithmSpecification")
     if algorithm is not None and ("TrainingImage" in algorithm) == ("AlgorithmName" in algorithm):
         has = "both" if "TrainingImage" in algorithm else "neither"
-        yield f"AlgorithmSpecification must have either TrainingImage or AlgorithmName, and it has {has}"
+        text = f"AlgorithmSpecification must have either TrainingImage or AlgorithmName, and it has {has}"
+        yield "algorithmSpecification", text
     local = request.get("CheckpointConfig", {}).get("LocalPath", "")
     if f"{posixpath.normpath(local)}/".startswith(f"{_RESERVED_PATH}/"):
-        yield f'"LocalPath" of "CheckpointConfig" cannot start with the following reserved path: [{_RESERVED_PATH}]'
+        text = f'"LocalPath" of "CheckpointConfig" cannot start with the following reserved path: [{_RESERVED_PATH}]'
+        yield "checkpointConfig.localPath", text
 
 
-def _group_problems(request: Mapping[str, Any]) -> Iterator[str]:
+def _group_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     resources = request.get("ResourceConfig", {})
     given = {name for name in resources if resources[name]} | {name for name in request if request[name] is True}
     if "InstanceGroups" in given and {"InstanceType", "InstanceCount"} & resources.keys():
-        yield "InstanceType or InstanceCount cannot be specified with InstanceGroups"
+        text = "InstanceType or InstanceCount cannot be specified with InstanceGroups"
+        yield "resourceConfig.instanceGroups", text
     if "InstancePreferences" in given and (others := [name for name in _NOT_WITH_PREFERENCES if name in given]):
-        yield f"{' or '.join(others)} cannot be specified with InstancePreferences"
+        text = f"{' or '.join(others)} cannot be specified with InstancePreferences"
+        yield "resourceConfig.instancePreferences", text
     for name in sorted(SELECTED_HOSTS & resources.keys()):
-        yield f"{name} is read-only and cannot be specified"
+        yield f"resourceConfig.{name[0].lower()}{name[1:]}", f"{name} is read-only and cannot be specified"
     groups = {
         channel["ChannelName"]: channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames", ())
         for channel in request.get("InputDataConfig", ())
     }
     with_groups, without = ([name for name in groups if bool(groups[name]) == has] for has in (True, False))
     if with_groups and without:
-        yield (
-            f"Some channels have assigned instance groups: [{', '.join(with_groups)}] "
-            f"while others not: [{', '.join(without)}]"
-        )
+        listed = f"[{', '.join(with_groups)}] while others not: [{', '.join(without)}]"
+        yield "inputDataConfig", f"Some channels have assigned instance groups: {listed}"
 
 
 def _wrong_type(violation: Violation, root: str) -> str:

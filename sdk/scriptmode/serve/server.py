@@ -34,7 +34,7 @@ from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.seaweedfs import ObjectStore
 from scriptmode.serve.tag_operations import TagOperations
 from scriptmode.serve.tls import TlsRelay
-from scriptmode.serve.training_jobs import TrainingJobs
+from scriptmode.serve.training_jobs import JobLimit, TrainingJobs
 from scriptmode.serve.tuning_operations import TuningJobs
 
 if TYPE_CHECKING:
@@ -124,13 +124,13 @@ class Server:
         self._metrics = JobMetrics(self._platform, self._watch)
         self._tuning = LocalTuning(self._platform)
         self._tags = TagOperations(self._platform, self._tuning)
+        self._room = JobLimit(self._platform, self._tuning, settings.max_jobs).room_for
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
         inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
         self._http = create_http_server(self._respond, *inside, self._check_headers)
-        self._tls: TlsRelay | None = None
-        if settings.tls:
-            self._tls = TlsRelay(settings.tls, settings.host, settings.port, (DEFAULT_HOST, self._http.effective_port))
+        inner = DEFAULT_HOST, self._http.effective_port
+        self._tls = TlsRelay(settings.tls, settings.host, settings.port, inner) if settings.tls else None
         self._host = settings.host
         self._lock = _lock(data_dir)
         self._objects, others = _create_object_service(settings.s3, data_dir)
@@ -162,7 +162,7 @@ class Server:
             Slurm,
             final_metrics=self._metrics.final_values,
             allowed=settings.allowed,
-            max_jobs=settings.max_jobs,
+            room=self._room,
         )
 
     def _page_operations(self, jobs: TrainingJobs, logs: Mapping[str, Operation]) -> page.PageOperations:
@@ -179,7 +179,7 @@ class Server:
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
         return {
             **jobs.operations,
-            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed).operations,
+            **TuningJobs(self._tuning, settings.table, Slurm, allowed=settings.allowed, room=self._room).operations,
             **self._tags.operations,
         }
 

@@ -32,12 +32,15 @@ from scriptmode.serve.aws_json import ApiError, not_found_error, validation_erro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
     from scriptmode.serve.request_mapping import HostTable
 
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    Room = Callable[[int], AbstractContextManager[object]]
 
 #: Of the operations on all jobs.
 validate = request_errors.validate
@@ -63,6 +66,37 @@ _NOT_NEW = (
 SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
+class JobLimit:
+    """The most training jobs in progress at once, 0 if unlimited. A tuning job has as many as it may run at once."""
+
+    def __init__(self, platform: LocalPlatform, tuning: LocalTuning, most: int) -> None:
+        self._platform = platform
+        self._tuning = tuning
+        self._most = most
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def room_for(self, count: int) -> Iterator[None]:
+        """Raise `ApiError` if there is no room for ``count`` jobs; two calls do not find the same room for a job."""
+        if not self._most:
+            yield
+            return
+        with self._lock:
+            reserved, names = self._tuning.reserved_jobs()
+            running = reserved + sum(
+                job["TrainingJobStatus"] not in (*ENDED, UNREADABLE) and job[_NAME] not in names
+                for job in self._platform.list()
+            )
+            if running + count > self._most:
+                raise ApiError(
+                    "ResourceLimitExceeded",
+                    f"The server runs at most {self._most} training jobs at once. {running} are in progress, with as "
+                    f"many of each tuning job as its MaxParallelTrainingJobs, and the request is for {count}. "
+                    "Wait for one to end, or start the server with a larger --max-jobs.",
+                )
+            yield
+
+
 class TrainingJobs:
     """The operations on training jobs, by their names in Amazon SageMaker's API.
 
@@ -72,7 +106,7 @@ class TrainingJobs:
         slurm: Creates the platform of jobs on a Slurm cluster, which has the same jobs.
         final_metrics: Returns FinalMetricDataList of a job that has ended.
         allowed: Directories of this machine that a request may name.
-        max_jobs: The most jobs that may be in progress at once; 0 is unlimited.
+        room: Raises `ApiError` if there is no room for a number of jobs, and keeps it while one is created.
     """
 
     def __init__(
@@ -83,15 +117,14 @@ class TrainingJobs:
         *,
         final_metrics: Callable[[str], list[dict[str, Any]]] = lambda _: [],
         allowed: Sequence[str] = (),
-        max_jobs: int = 0,
+        room: Room = nullcontext,
     ) -> None:
         self._platform = platform
         self._table = table
         self._slurm = slurm
         self._final_metrics = final_metrics
         self._allowed = allowed
-        self._max_jobs = max_jobs
-        self._lock = threading.Lock()
+        self._room = room
         self.operations: dict[str, Operation] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -130,25 +163,12 @@ class TrainingJobs:
         with translated_errors():
             platform = self._slurm() if mapped.is_scheduled else self._platform
             platform.validate(mapped.request)
-            # Two calls must not find the same room for a job.
-            with self._lock if self._max_jobs else nullcontext():
-                self._require_room()
+            with self._room(1):
                 try:
                     return platform.create(mapped.request, failure=mapped.failure)
                 except JobExistsError as error:
                     text = _NOT_NEW.format(arn=platform.describe(mapped.request[_NAME]).arn)
                     raise ApiError("ResourceInUse", text) from error
-
-    def _require_room(self) -> None:
-        if not self._max_jobs:
-            return
-        running = sum(job["TrainingJobStatus"] not in (*ENDED, UNREADABLE) for job in self._platform.list())
-        if running >= self._max_jobs:
-            raise ApiError(
-                "ResourceLimitExceeded",
-                f"The server runs at most {self._max_jobs} training jobs at once, and {running} are in progress. "
-                "Wait for one to end, or start the server with a larger --max-jobs.",
-            )
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)

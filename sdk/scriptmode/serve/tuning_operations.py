@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request.tuning import REQUEST_SHAPE, field_of_training_job
@@ -10,6 +11,7 @@ from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
+from scriptmode.serve.request_errors import check_tuning_job
 from scriptmode.serve.training_jobs import SORT_FIELDS, translated_errors, validate
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local import LocalPlatform
     from scriptmode.serve.request_mapping import HostTable
-    from scriptmode.serve.training_jobs import Operation
+    from scriptmode.serve.training_jobs import Operation, Room
 
 _KIND = "HyperParameterTuningJob"
 _NAME = f"{_KIND}Name"
@@ -30,12 +32,19 @@ class TuningJobs:
     """The operations on tuning jobs, by their names in Amazon SageMaker's API. Arguments are as of `TrainingJobs`."""
 
     def __init__(
-        self, tuning: LocalTuning, table: HostTable, slurm: Callable[[], LocalPlatform], *, allowed: Sequence[str] = ()
+        self,
+        tuning: LocalTuning,
+        table: HostTable,
+        slurm: Callable[[], LocalPlatform],
+        *,
+        allowed: Sequence[str] = (),
+        room: Room = nullcontext,
     ) -> None:
         self._tuning = tuning
         self._table = table
         self._slurm = slurm
         self._allowed = allowed
+        self._room = room
         self.operations: dict[str, Operation] = {
             "CreateHyperParameterTuningJob": self._create,
             "DescribeHyperParameterTuningJob": self._describe,
@@ -48,10 +57,12 @@ class TuningJobs:
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate(REQUEST_SHAPE, request, self._is_extension)
         check_file_uris(request, self._allowed)
+        check_tuning_job(request)
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:
             raise validation_error(mapped.failure)
-        with translated_errors():
+        most = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
+        with translated_errors(), self._room(most):
             tuning = LocalTuning(self._slurm()) if mapped.is_scheduled else self._tuning
             return {"HyperParameterTuningJobArn": tuning.create(mapped.request, mapped.tags)}
 

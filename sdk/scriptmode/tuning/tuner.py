@@ -138,7 +138,7 @@ class Tuner:
             settings that were left out.
         hyperparameters_to_keep_static: Names of hyperparameters that ``autotune`` leaves as they are.
 
-    ``warm_start_config``, ``autotune`` and the criterion of convergence need Amazon SageMaker.
+    ``autotune`` and the criterion of convergence need Amazon SageMaker.
 
     Raises:
         SpecError: For values that cannot make a tuning job.

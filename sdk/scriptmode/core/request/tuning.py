@@ -36,6 +36,8 @@ _ELSEWHERE = frozenset({"TrainingJobName", "HyperParameters", "Tags", f"{_ALGORI
 _ESSENTIAL = frozenset(
     f"{_ALGORITHM}.{name}" for name in ("ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig")
 )
+#: Hyperparameters from which the service infers Hyperband's MaxResource.
+_EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
 #: Fields of a tuning job's training jobs that a training job does not have.
 _OF_TUNING = ("DefinitionName", "TuningObjective", "HyperParameterRanges", "StaticHyperParameters")
 
@@ -86,13 +88,13 @@ def _parameters(given: Mapping[str, str], spec: TuningJobSpec) -> tuple[dict[str
         if name not in static:
             what = f"has {name!r}, which is not a hyperparameter of the estimator, or has a range"
             raise invalid("hyperparameters_to_keep_static", what, did_you_mean(name, static) or "leave it out")
-    chosen = {name: static[name] for name in _users_names(static) if name not in spec.kept_static}
+    chosen = {name: static[name] for name in users_names(static) if name not in spec.kept_static}
     if chosen:
         ranges["AutoParameters"] = [{"Name": name, "ValueHint": value} for name, value in chosen.items()]
     return {name: value for name, value in static.items() if name not in chosen}, ranges
 
 
-def _users_names(static: Mapping[str, str]) -> list[str]:
+def users_names(static: Mapping[str, str]) -> list[str]:
     """Return the names of the hyperparameters that are neither script mode's own nor the service's.
 
     With another value of script mode's own hyperparameters, the job would run another script.
@@ -204,6 +206,18 @@ def count_combinations(request: Mapping[str, Any]) -> float:
     return total
 
 
+def max_resource_of(tuning: Mapping[str, Any]) -> int | None:
+    """Return Hyperband's MaxResource of a request with one definition, or the epochs that its jobs are given.
+
+    ``None`` where it has neither. (HyperbandStrategyConfig, API reference)
+    """
+    given = tuning[_CONFIG].get("StrategyConfig", {}).get("HyperbandStrategyConfig", {}).get("MaxResource")
+    static = tuning[DEFINITION].get("StaticHyperParameters", {})
+    found = [given, *(contract.decode(static[name]) for name in _EPOCHS if name in static)]
+    numbers = (int(each) for each in found if isinstance(each, (int, str)) and str(each).isdecimal())
+    return next(numbers, None)
+
+
 def with_resource_config(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition whose hosts are in ResourceConfig, which a training job has too.
 
@@ -293,7 +307,7 @@ def parse_tuner_arguments(tuning: Mapping[str, Any]) -> dict[str, Any]:
         "early_stopping_type": config.get("TrainingJobEarlyStoppingType", "Off"),
         "random_seed": config.get("RandomSeed"),
         "autotune": autotune,
-        "hyperparameters_to_keep_static": _users_names(static) if autotune else None,
+        "hyperparameters_to_keep_static": users_names(static) if autotune else None,
     }
 
 

@@ -192,6 +192,15 @@ class LocalPlatform(StoredJobs):
 
         self._checked = validation.validate_request(request)
 
+    def require_runnable(self, request: Mapping[str, Any]) -> None:
+        """Raise what `create` raises for a valid request whose data, places of results or software are missing."""
+        from scriptmode.core.request.parse import as_job_request
+        from scriptmode.platforms.local import validation
+
+        job = as_job_request(request)
+        validation.check_paths(job, self._store.jobs, self._file_systems)
+        find_engine(job.resources.host_kind).require_software(job)
+
     def planned_hosts(self, request: JobRequest) -> dict[str, PlannedHost]:
         """Return the environment that each host would have; ports and the secret are made when the job starts.
 

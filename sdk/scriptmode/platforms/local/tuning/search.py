@@ -48,7 +48,7 @@ class _Range:
             self.values: tuple[str, ...] = tuple(fields["Values"])
             self.distribution: Any = CategoricalDistribution(self.values)
             return
-        low, high = float(fields["MinValue"]), float(fields["MaxValue"])
+        low, high = self._bounds = float(fields["MinValue"]), float(fields["MaxValue"])
         scaling = fields.get("ScalingType", "Auto")
         is_log = scaling == "Logarithmic" or (scaling == "Auto" and low > 0 and high / low >= _WIDE_RATIO)
         if self._is_integer:
@@ -58,6 +58,15 @@ class _Range:
             self.distribution = FloatDistribution(1 - high, 1 - low, log=True)
         else:
             self.distribution = FloatDistribution(low, high, log=is_log)
+
+    def contains(self, text: str) -> bool:
+        """Return whether a text of a request is one of its values."""
+        if self._is_categorical:
+            return text in self.values
+        try:
+            return self._bounds[0] <= (int(text) if self._is_integer else float(text)) <= self._bounds[1]
+        except ValueError:
+            return False
 
     def encode(self, value: Any) -> str:
         if self._is_categorical:
@@ -77,9 +86,19 @@ class Search:
 
     Training jobs are numbered in the order of their suggestions; `restore` comes before `suggest`.
     ``config`` is the HyperParameterTuningJobConfig; ``seed`` is that of the random numbers, where the request has none.
+    ``max_resource`` is Hyperband's: a training job that logs more values of the objective is stopped. ``observed`` are
+    hyperparameters and objectives of other tuning jobs; those outside of the ranges are not used.
     """
 
-    def __init__(self, name: str, config: Mapping[str, Any], seed: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: Mapping[str, Any],
+        seed: int,
+        *,
+        max_resource: int | None = None,
+        observed: Sequence[tuple[Mapping[str, str], float]] = (),
+    ) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -92,7 +111,9 @@ class Search:
         limits = config["ResourceLimits"]
         self.most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or self._grid_size
         self._sign = 1 if config["HyperParameterTuningJobObjective"]["Type"] == "Maximize" else -1
-        pruner = self._create_pruner(config)
+        self._most_values = max_resource if max_resource and self._strategy == "Hyperband" else math.inf
+        known = [(given, value) for given, value in observed if self._is_within(given)]
+        pruner = self._create_pruner(config, len(known))
         #: Whether training jobs may be stopped early, so that their values are needed as they come.
         self.stops_early = pruner is not None
         self._study = optuna.create_study(
@@ -104,6 +125,19 @@ class Search:
         )
         self._trials: dict[int, Any] = {}
         self._steps: dict[int, int] = {}
+        for given, value in known:
+            self._observe(given, value)
+
+    def _is_within(self, given: Mapping[str, str]) -> bool:
+        return all(each.name in given and each.contains(given[each.name]) for each in self._ranges)
+
+    def _observe(self, given: Mapping[str, str], value: float) -> None:
+        found = self._optuna.trial.create_trial(
+            params={each.name: each.decode(given[each.name]) for each in self._ranges},
+            distributions={each.name: each.distribution for each in self._ranges},
+            value=self._sign * value,
+        )
+        self._study.add_trial(found)
 
     @property
     def count(self) -> int:
@@ -115,16 +149,16 @@ class Search:
         """Whether a grid has no more values."""
         return self._is_grid and self.count >= self._grid_size
 
-    def _create_pruner(self, config: Mapping[str, Any]) -> Any:
+    def _create_pruner(self, config: Mapping[str, Any], observed: int) -> Any:
         pruners = self._optuna.pruners
         if self._strategy == "Hyperband":
             given = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
-            return pruners.HyperbandPruner(
-                min_resource=given.get("MinResource", 1), max_resource=given.get("MaxResource", "auto")
-            )
+            most = "auto" if math.isinf(self._most_values) else self._most_values
+            return pruners.HyperbandPruner(min_resource=given.get("MinResource", 1), max_resource=most)
         if config.get("TrainingJobEarlyStoppingType") == "Auto":
             first = min(_MOST_UNSTOPPED_JOBS, max(1, self.most_jobs // 4))
-            return pruners.MedianPruner(n_startup_trials=first, n_warmup_steps=1)
+            # Those that were observed count, too, although the values on their way to the objective are not known.
+            return pruners.MedianPruner(n_startup_trials=first + observed, n_warmup_steps=1)
         return None
 
     def _create_sampler(self, number: int) -> Any:
@@ -166,7 +200,7 @@ class Search:
             if math.isfinite(value):
                 trial.report(self._sign * value, self._steps[number])
                 is_bad = is_bad or trial.should_prune()
-        return is_bad
+        return is_bad or self._steps[number] > self._most_values
 
     def finish(self, number: int, value: float | None, *, is_complete: bool) -> None:
         """Add the outcome of a training job: its objective, ``None`` for one that failed or printed none.
@@ -176,7 +210,7 @@ class Search:
         states = self._optuna.trial.TrialState
         if value is None or not math.isfinite(value):
             self._study.tell(self._trials[number], state=states.FAIL)
-        elif is_complete:
+        elif is_complete or self._steps[number] >= self._most_values:
             self._study.tell(self._trials[number], self._sign * value)
         else:
             self._study.tell(self._trials[number], state=states.PRUNED)

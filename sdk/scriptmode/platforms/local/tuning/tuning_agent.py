@@ -36,7 +36,7 @@ from scriptmode.platforms.local.service import LocalPlatform
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.host_logs import LogReader
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode.platforms.local.tuning import tuning_response
+from scriptmode.platforms.local.tuning import tuning_response, warm_start
 from scriptmode.platforms.local.tuning.search import Search
 from scriptmode.platforms.local.tuning.tuning_store import Trial, TuningFolder
 from scriptmode_runtime import contract
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.tuning.tuning_store import TuningRecord
 
 #: Seconds between two looks at the training jobs.
 _POLL_SECONDS = 0.25
@@ -97,11 +98,17 @@ class ObjectiveReader:
 class _Definition:
     """A definition of training jobs: its request as if it were the only one, its search, and its objective."""
 
-    def __init__(self, tuning_job: str, request: dict[str, Any], jobs: int, seed: int) -> None:
-        config = request["HyperParameterTuningJobConfig"]
+    def __init__(self, record: TuningRecord, request: dict[str, Any], jobs: int, seed: int) -> None:
+        tuning_job, config = request["HyperParameterTuningJobName"], request["HyperParameterTuningJobConfig"]
         limits = {**config["ResourceLimits"], "MaxNumberOfTrainingJobs": jobs}
         self.request = request
-        self.search = Search(tuning_job, {**config, "ResourceLimits": limits}, seed)
+        self.search = Search(
+            tuning_job,
+            {**config, "ResourceLimits": limits},
+            seed,
+            max_resource=tuning.max_resource_of(request),
+            observed=warm_start.observations(record.parents),
+        )
         self.objective = tuning.objective_of(request)["MetricName"]
         metrics = request["TrainingJobDefinition"]["AlgorithmSpecification"]["MetricDefinitions"]
         self.regex: str = next((each["Regex"] for each in metrics if each["Name"] == self.objective), "None")
@@ -128,7 +135,7 @@ class TuningAgent:
         self._most_jobs: int = limits.get("MaxNumberOfTrainingJobs") or int(tuning.count_combinations(self._request))
         share = -(-self._most_jobs // len(parts))
         #: By their names.
-        self._definitions = {name: _Definition(folder.name, part, share, seed) for name, part in parts.items()}
+        self._definitions = {name: _Definition(self._record, part, share, seed) for name, part in parts.items()}
         self._readers: dict[int, ObjectiveReader] = {}
         self._stopped_early: set[int] = set()
         self._is_saved = True
@@ -166,6 +173,7 @@ class TuningAgent:
         for number, trial in self._running():
             folder = self._jobs.folder(trial.name)
             if folder.has_agent() or not folder.never_had_processes or read_engine_record(folder):
+                trial.created = trial.created or time.time()
                 continue
             with suppress(JobNotFoundError):
                 self._platform.delete(trial.name)
@@ -184,10 +192,15 @@ class TuningAgent:
             is_bad = self._report(number, trial, final=description.has_ended)
             if description.training_started and not trial.started:
                 trial.started, self._is_saved = description.training_started.timestamp(), False
+            if description.created and trial.created != description.created.timestamp():
+                trial.created, self._is_saved = description.created.timestamp(), False
             if description.has_ended:
                 ended = description.training_ended or description.modified
                 self._end_trial(number, trial, str(description.status), description.failure_reason, ended)
-            elif is_bad and number not in self._stopped_early:
+                continue
+            if trial.status != description.status:
+                trial.status, self._is_saved = str(description.status), False
+            if is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 objective = self._definition(trial).objective
                 self._log(f"{trial.name} is stopped early: its {objective} is worse than that of others")
@@ -247,8 +260,11 @@ class TuningAgent:
         return any(each.objective_status == "Succeeded" for each in self._trials)
 
     def _describe_fruitless(self) -> str:
-        failed = next((each for each in self._trials if each.status == FAILED), None)
-        ended = [each for each in self._trials if each.has_ended]
+        launched = self._state.launched
+        if not launched:
+            return f"No training job could be created: {self._trials[0].failure}"
+        failed = next((each for each in launched if each.status == FAILED), None)
+        ended = [each for each in launched if each.has_ended]
         # Those that were running then are stopped.
         if failed and all(each.status != COMPLETED for each in ended):
             return f"All training jobs failed. {failed.name}: {failed.failure}"
@@ -285,23 +301,25 @@ class TuningAgent:
             searches = {each: part.search for each, part in self._definitions.items() if not part.search.is_exhausted}
             definition = min(searches, key=lambda each: searches[each].count)
             tuned = searches[definition].suggest(number)
-            self._trials.append(Trial(name, tuned, time.time(), definition=definition))
+            self._trials.append(Trial(name, tuned, created=0.0, definition=definition))
             self._is_saved = False
             self._create(number, self._trials[number])
             running = len(self._running())
         return running > 0 or len(self._trials) < self._most_jobs
 
     def _create(self, number: int, trial: Trial) -> None:
-        """Create a training job, after it is recorded; one that cannot be created has failed."""
+        """Create a training job, after it is recorded; one that is refused has failed, and is not listed."""
         while not self._save():
             SYSTEM.sleep(_POLL_SECONDS)
         try:
-            self._platform.create(self._training_request(trial))
-        except JobExistsError:
-            # An earlier agent created it.
-            return
+            # An earlier agent may have created it.
+            with suppress(JobExistsError):
+                self._platform.create(self._training_request(trial))
         except ScriptmodeError as error:
+            self._log(f"{trial.name} cannot be created: {error}")
             self._end_trial(number, trial, FAILED, str(error))
+        else:
+            trial.created, self._is_saved = time.time(), False
 
     def _training_request(self, trial: Trial) -> dict[str, Any]:
         """Return the request of a training job.

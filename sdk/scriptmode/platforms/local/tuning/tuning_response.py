@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
+from scriptmode.core.spec.service_values import FAILED
 from scriptmode_runtime import contract
 from scriptmode_runtime.failure import readable
 
@@ -34,8 +36,10 @@ _SUMMARY = (
 
 def render_describe_response(record: TuningRecord, state: TuningState) -> dict[str, Any]:
     """Render DescribeHyperParameterTuningJobResponse."""
-    statuses = Counter(each.status for each in state.trials)
-    objectives = Counter(each.objective_status for each in state.trials)
+    statuses = Counter(each.status for each in state.launched)
+    objectives = Counter(each.objective_status for each in state.launched)
+    # (TrainingJobStatusCounters, API reference)
+    retryable = sum(each.status == FAILED and each.failure.startswith("InternalServerError") for each in state.launched)
     request = tuning.change_definitions(tuning.with_objectives(record.request), _described)
     response = {
         **_described(request),
@@ -45,9 +49,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
         "LastModifiedTime": _time(state.modified),
         "TrainingJobStatusCounters": {
             "Completed": statuses["Completed"],
-            "InProgress": sum(not each.has_ended for each in state.trials),
-            "RetryableError": 0,
-            "NonRetryableError": statuses["Failed"],
+            "InProgress": sum(not each.has_ended for each in state.launched),
+            "RetryableError": retryable,
+            "NonRetryableError": statuses["Failed"] - retryable,
             "Stopped": statuses["Stopped"],
         },
         "ObjectiveStatusCounters": {status: objectives[status] for status in ("Succeeded", "Pending", "Failed")},
@@ -61,6 +65,9 @@ def render_describe_response(record: TuningRecord, state: TuningState) -> dict[s
     best = find_best(record, state)
     if best is not None:
         response["BestTrainingJob"] = render_training_job(record, best)
+    is_identical = record.request.get("WarmStartConfig", {}).get("WarmStartType") == "IdenticalDataAndAlgorithm"
+    if is_identical and (overall := _render_overall_best(record, best)):
+        response["OverallBestTrainingJob"] = overall
     return response
 
 
@@ -109,6 +116,19 @@ def find_best(record: TuningRecord, state: TuningState) -> Trial | None:
     return max(found, key=lambda each: each[0])[1] if found else None
 
 
+def _render_overall_best(record: TuningRecord, own: Trial | None) -> dict[str, Any] | None:
+    """Render the training job with the best objective of a tuning job, ``own``, and of all its parents."""
+    definition = next(iter(tuning.split_by_name(record.request)))
+    found = [(record.request["HyperParameterTuningJobName"], record.training_arn, own)] if own else []
+    for parent in record.parents:
+        found += [(parent.name, parent.training_arn, replace(each, definition=definition)) for each in parent.trials]
+    if not found:
+        return None
+    choose = max if tuning.objective_of(record.request)["Type"] == "Maximize" else min
+    name, arn, best = choose(found, key=lambda each: each[2].objective or 0.0)
+    return {**render_training_job(replace(record, training_arn=arn), best), "TuningJobName": name}
+
+
 def count_not_improving(record: TuningRecord, state: TuningState) -> int:
     """Return how many training jobs ended since one improved the objective; 0 before the first that has one."""
     best, count = None, 0
@@ -126,7 +146,7 @@ def _ended(record: TuningRecord, state: TuningState) -> list[tuple[float | None,
     All definitions have the same type of objective. It is None for a training job that failed or has none.
     """
     sign = 1 if tuning.objective_of(record.request)["Type"] == "Maximize" else -1
-    ended = sorted((each for each in state.trials if each.has_ended), key=lambda each: each.ended)
+    ended = sorted((each for each in state.launched if each.has_ended), key=lambda each: each.ended)
     return [(None if each.objective_status == "Failed" else sign * (each.objective or 0.0), each) for each in ended]
 
 

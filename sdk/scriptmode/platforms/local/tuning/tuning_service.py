@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.text.messages import Problem
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError, JobNotFoundError, PlatformError, RequestError
 from scriptmode.platforms.local import validation
 from scriptmode.platforms.local.hosts.local_agent import start_agent
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
-from scriptmode.platforms.local.tuning import search, tuning_response
+from scriptmode.platforms.local.tuning import search, tuning_response, warm_start
 from scriptmode.platforms.local.tuning.tuning_store import (
     TuningFolder,
     TuningRecord,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _AGENT = "scriptmode.platforms.local.tuning.tuning_agent"
 _CONFIG = "HyperParameterTuningJobConfig"
 #: Fields of a request that only Amazon SageMaker executes, and the argument of each.
-_CLOUD_ONLY = {"WarmStartConfig": "warm_start_config", "Autotune": "autotune"}
+_CLOUD_ONLY = {"Autotune": "autotune"}
 #: Seconds in which an agent that recorded the end of its tuning job ends.
 _ENDING_SECONDS, _POLL_SECONDS = 10.0, 0.05
 
@@ -60,8 +60,11 @@ class LocalTuning:
         # Those that come later rely on those before.
         for rules in (_whole_request, _definitions, _limits):
             service_model.raise_problems("the tuning job cannot run", list(rules(request)))
-        for part in tuning.split_requests(request):
-            self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
+        found = list(warm_start.problems(request, self._parents(request)))
+        service_model.raise_problems("the tuning job cannot start from others", found)
+        for field, part in _parts(request):
+            with _named(field, part[tuning.DEFINITION]):
+                self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
 
     def create(self, request: Mapping[str, Any], tags: Mapping[str, Sequence[Mapping[str, str]]] | None = None) -> str:
         """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
@@ -71,8 +74,10 @@ class LocalTuning:
         Raises:
             RequestError: The request is invalid.
             JobExistsError: A tuning job of that name exists.
+            DataError: An input cannot be read, or an output path or the data directory cannot be written.
+            CredentialsError: The request names S3 objects, and there are no AWS credentials.
             MissingPackageError: Optuna is not installed.
-            PlatformError: The agent cannot be started, or the data directory cannot be written.
+            PlatformError: The agent cannot be started, or the image is not built.
         """
         self.validate(request)
         name = request["HyperParameterTuningJobName"]
@@ -80,6 +85,10 @@ class LocalTuning:
         for existing in self._store.names():
             if existing.lower() == name.lower():
                 raise tuning_job_exists_error(existing)
+        for field, part in _parts(request):
+            with _named(field, part[tuning.DEFINITION]):
+                # Without the names of the training jobs in their checkpoints, where directories would be made.
+                self._platform.require_runnable(tuning.estimator_request(part))
         if tags:
             request = tuning.change_definitions(
                 request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
@@ -90,6 +99,7 @@ class LocalTuning:
             self._platform.arguments,
             f"{arn}:hyper-parameter-tuning-job/{name}",
             f"{arn}:training-job/",
+            [warm_start.as_parent(*each) for each in self._parents(request)],
         )
         now = time.time()
         # A directory without an agent would be continued by the next call that reads it.
@@ -101,6 +111,16 @@ class LocalTuning:
                     beneath.remove_tree(folder.path)
                 raise
         return record.arn
+
+    def _parents(self, request: Mapping[str, Any]) -> list[tuple[TuningRecord, TuningState]]:
+        """Return the tuning jobs from which a request starts; raise `RequestError` if there is no such one."""
+        try:
+            folders = [self._store.find(name) for name in warm_start.parent_names(request)]
+        except JobNotFoundError as error:
+            raise RequestError(
+                f"WarmStartConfig: {error.message}", error.advice, argument="warm_start_config"
+            ) from error
+        return [(each.read_record(), each.read_state()) for each in folders]
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeHyperParameterTuningJob's response; raise `JobNotFoundError`."""
@@ -148,7 +168,7 @@ class LocalTuning:
         """Return the HyperParameterTrainingJobSummary objects of a tuning job, in the order of their creation."""
         folder, state = self._find(name)
         record = folder.read_record()
-        return [tuning_response.render_training_job(record, each) for each in state.trials]
+        return [tuning_response.render_training_job(record, each) for each in state.launched]
 
     def tags(self, name: str) -> dict[str, str]:
         """Return the tags that a tuning job was created with; raise `JobNotFoundError`."""
@@ -174,6 +194,20 @@ class LocalTuning:
                 found.append(tuning_response.render_summary(folder.read_record(), folder.read_state()))
         return sorted(found, key=lambda each: each["CreationTime"], reverse=True)
 
+    def reserved_jobs(self) -> tuple[int, set[str]]:
+        """Return how many training jobs the tuning jobs in progress may run at once, and the names of their own."""
+        count = 0
+        names: set[str] = set()
+        for name in self._store.names():
+            with suppress(PlatformError):
+                folder = self._store.find(name)
+                state = folder.read_state()
+                if not state.has_ended:
+                    limits = folder.read_record().request[_CONFIG]["ResourceLimits"]
+                    count += limits["MaxParallelTrainingJobs"]
+                    names.update(each.name for each in state.trials)
+        return count, names
+
     def _find(self, name: str) -> tuple[TuningFolder, TuningState]:
         """Return a tuning job and its state; its agent is started again if it was killed."""
         folder = self._store.find(name)
@@ -197,6 +231,27 @@ def _is_extension(field: str, value: object) -> bool:
     return validation.is_extension(tuning.field_of_training_job(field), value)
 
 
+def _parts(request: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return a request with one definition for each one that a request has, after the field of the definition."""
+    is_list = tuning.DEFINITIONS in request
+    return [
+        (f"{tuning.DEFINITIONS}[{index}]" if is_list else tuning.DEFINITION, part)
+        for index, part in enumerate(tuning.split_requests(request))
+    ]
+
+
+@contextmanager
+def _named(field: str, definition: Mapping[str, Any]) -> Iterator[None]:
+    """Add the field of a definition to the message of an error of its training jobs, and name its own hosts."""
+    resources = definition.get(tuning.RESOURCES, {})
+    hosts = f"{tuning.RESOURCES}.InstanceConfigs[0]" if "InstanceConfigs" in resources else tuning.RESOURCES
+    try:
+        yield
+    except PlatformError as error:
+        text = error.message.replace("ResourceConfig", hosts) if resources else error.message
+        raise type(error)(f"{field}: {text}", error.advice, argument=error.argument) from error
+
+
 def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
     config = request[_CONFIG]
     criteria, has_list = config.get("TuningJobCompletionCriteria", {}), tuning.DEFINITIONS in request
@@ -217,28 +272,29 @@ def _whole_request(request: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(text, "give 'Off'", "early_stopping_type")
 
     hyperband = config.get("StrategyConfig", {}).get("HyperbandStrategyConfig", {})
+    if "StrategyConfig" in config and config["Strategy"] != "Hyperband":
+        text = f"{_CONFIG}.StrategyConfig is given with the strategy {config['Strategy']}"
+        yield Problem(text, "leave it out, or use Hyperband", "strategy_config")
     least, most = hyperband.get("MinResource", 1), hyperband.get("MaxResource", math.inf)
     if least > most:
         yield Problem(f"HyperbandStrategyConfig.MinResource is {least}, above MaxResource {most}", "exchange them")
 
 
 def _definitions(request: Mapping[str, Any]) -> Iterator[Problem]:
-    parts, is_several = tuning.split_requests(request), tuning.DEFINITIONS in request
-    names = [part[tuning.DEFINITION].get("DefinitionName", "") for part in parts]
-    if is_several and ("" in names or len({*names}) < len(names)):
+    names = [part[tuning.DEFINITION].get("DefinitionName", "") for _, part in _parts(request)]
+    if tuning.DEFINITIONS in request and ("" in names or len({*names}) < len(names)):
         yield Problem(f"TrainingJobDefinitions have the DefinitionNames {names}", "give each a name of its own")
-    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for part in parts]
+    objectives = [part[_CONFIG].get("HyperParameterTuningJobObjective", {}).get("Type") for _, part in _parts(request)]
     if len({*objectives}) > 1:
         yield Problem(f"TuningObjective.Type is {objectives}", "maximize or minimize in all definitions")
-    for index, part in enumerate(parts):
-        yield from _definition(part, f"{tuning.DEFINITIONS}[{index}]" if is_several else tuning.DEFINITION)
+    for field, part in _parts(request):
+        yield from _definition(part, field)
 
 
 def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     """Yield the problems of a request with one definition, which is the ``field`` of the whole one."""
     definition, config = request[tuning.DEFINITION], request[_CONFIG]
-    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
-        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
+    yield from _hosts(definition, field)
     metrics = definition["AlgorithmSpecification"].get("MetricDefinitions", [])
     names = ("HyperParameterTuningJobObjective", "ParameterRanges")
     objective_field, ranges_field = (f"{_CONFIG}.{name}" for name in names)
@@ -258,8 +314,21 @@ def _definition(request: Mapping[str, Any], field: str) -> Iterator[Problem]:
     is_numeric = any(kind != "CategoricalParameterRanges" for kind in ranges if ranges[kind])
     if config["Strategy"] == "Grid" and is_numeric:
         yield Problem("the strategy Grid has ranges of numbers", "give CategoricalParameterRanges alone")
+    if config["Strategy"] == "Hyperband" and tuning.max_resource_of(request) is None:
+        text = f"{_CONFIG}.StrategyConfig.HyperbandStrategyConfig.MaxResource is missing"
+        yield Problem(text, "add it, or the static hyperparameter 'epochs'", "strategy_config")
     yield from _repeated(ranges, definition.get("StaticHyperParameters", {}))
     yield from _ranges(ranges)
+
+
+def _hosts(definition: Mapping[str, Any], field: str) -> Iterator[Problem]:
+    if {"ResourceConfig", tuning.RESOURCES} <= definition.keys():
+        yield Problem(f"{field}.ResourceConfig and {field}.{tuning.RESOURCES} are both given", "keep one")
+    resources = definition.get(tuning.RESOURCES, {})
+    if "InstanceConfigs" in resources:
+        # HyperParameterTuningResourceConfig, API reference.
+        for name in sorted(resources.keys() & {"InstanceType", "InstanceCount", "VolumeSizeInGB"}):
+            yield Problem(f"{field}.{tuning.RESOURCES}.{name} is given beside InstanceConfigs", "leave it out")
 
 
 def _repeated(ranges: Mapping[str, Any], static: Mapping[str, str]) -> Iterator[Problem]:

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 
 _TRIAL = {"name!": str, "tuned!": {"*": str}, "created!": object, "status!": str}
 _STATE = {"status!": str, "created!": object, "modified!": object, "trials!": [_TRIAL]}
-_RECORD = {"request!": {"HyperParameterTuningJobName!": str}, "platform!": dict, "arn!": str, "training_arn!": str}
+_PARENT = {"name!": str, "training_arn!": str, "static!": {"*": str}, "trials!": [_TRIAL]}
+_RECORD = {
+    "request!": {"HyperParameterTuningJobName!": str},
+    "platform!": dict,
+    "arn!": str,
+    "training_arn!": str,
+    "parents": [_PARENT],
+}
 
 
 @dataclass
@@ -50,6 +57,7 @@ class Trial:
 
     name: str
     tuned: dict[str, str]
+    #: 0 before it is created, which may be refused.
     created: float
     status: str = "InProgress"
     started: float = 0.0
@@ -64,6 +72,11 @@ class Trial:
     def has_ended(self) -> bool:
         """Whether the training job ended, in whatever way."""
         return self.status in ENDED
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether the training job was created."""
+        return self.created > 0
 
     @property
     def objective_status(self) -> str:
@@ -91,6 +104,28 @@ class TuningState:
         """Whether the tuning job ended, in whatever way."""
         return self.status in ENDED
 
+    @property
+    def launched(self) -> list[Trial]:
+        """The training jobs that were created, which alone are listed and counted."""
+        return [each for each in self.trials if each.is_launched]
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A tuning job that had ended when another one was created that starts from it.
+
+    Attributes:
+        name: Its name.
+        training_arn: The beginning of the ARNs of its training jobs.
+        static: Its static hyperparameters.
+        trials: Its training jobs with an objective.
+    """
+
+    name: str
+    training_arn: str
+    static: dict[str, str]
+    trials: list[Trial]
+
 
 @dataclass(frozen=True)
 class TuningRecord:
@@ -101,12 +136,14 @@ class TuningRecord:
         platform: The arguments of the `LocalPlatform` that runs the training jobs.
         arn: The ARN of the tuning job.
         training_arn: The beginning of the ARNs of its training jobs.
+        parents: The tuning jobs from which it starts.
     """
 
     request: dict[str, Any]
     platform: dict[str, Any]
     arn: str
     training_arn: str
+    parents: list[Parent] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -132,7 +169,12 @@ class TuningFolder:
 
     def read_record(self) -> TuningRecord:
         """Return what was recorded at the creation; raise `DataError` where it is damaged."""
-        return TuningRecord(**self._read("request.json", _RECORD))
+        content = self._read("request.json", _RECORD)
+        parents = [
+            Parent(**{**each, "trials": [Trial(**trial) for trial in each["trials"]]})
+            for each in content.get("parents", ())
+        ]
+        return TuningRecord(**{**content, "parents": parents})
 
     def read_state(self) -> TuningState:
         """Return the state; raise `DataError` where it is damaged."""
