@@ -58,7 +58,8 @@ def _stopping_problems(request: Mapping[str, Any]) -> Iterator[str]:
     if longest > _LONGEST_RUN:
         yield f"Invalid MaxRuntimeInSeconds. It must be less than or equal to {_LONGEST_RUN}"
     if not request.get("EnableManagedSpotTraining"):
-        if wait is not None:
+        # With RetryStrategy it is the time of all attempts. (MaxWaitTimeInSeconds, API reference)
+        if wait is not None and not request.get("RetryStrategy"):
             yield "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
     elif wait is None or wait < longest:
         yield "Invalid MaxWaitTimeInSeconds. It must be present and be greater than or equal to MaxRuntimeInSeconds"
