@@ -52,6 +52,20 @@ def check_training_job(request: Mapping[str, Any]) -> None:
         raise validation_error(text)
 
 
+def name_used_error(arn: str) -> ApiError:
+    """Return the error of CreateTrainingJob for the name of a job that exists."""
+    return ApiError(
+        "ResourceInUse",
+        "Training job names must be unique within an AWS account and region, "
+        f"and a training job with this name already exists ({arn})",
+    )
+
+
+def status_error(status: str, kind: str = "training job") -> ApiError:
+    """Return the error of an operation that a job's status excludes."""
+    return validation_error(f"The request was rejected because the {kind} is in status {status}.")
+
+
 def _stopping_problems(request: Mapping[str, Any]) -> Iterator[str]:
     stopping = request.get("StoppingCondition", {})
     longest, wait = stopping.get("MaxRuntimeInSeconds", _DAY), stopping.get("MaxWaitTimeInSeconds")
