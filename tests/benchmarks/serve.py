@@ -1,4 +1,4 @@
-"""``scriptmode serve``: a call of CreateTrainingJob, against the same one in process; many clients; the age of lines."""
+"""``scriptmode serve``: calls, CreateTrainingJob against the same one in process; many clients; the age of lines."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ JOBS, CLIENTS = amount(20, smallest=2), amount(100, smallest=4)
 #: Seconds between two looks of a client at its job, as ModelTrainer of the SageMaker SDK v3 waits, and of the measurement.
 INTERVAL, MEASURED = amount(5.0, smallest=0.5), amount(10, smallest=1)
 LINES = amount(10, smallest=2)
+LISTED, LISTS = amount(500, smallest=3), amount(200, smallest=2)
 GROUP = "/aws/sagemaker/TrainingJobs"
 #: Prints the time again after a number of seconds, without a Python of its own.
 CLOCK = "while :; do date +%s.%N; sleep {}; done"
@@ -51,12 +52,16 @@ def run(folder: str) -> list[Figure]:
         together = jobs.slowest_of(TOGETHER)
         age = _age(jobs, logs)
         share = _following(jobs, logs, running.process.pid)
+        jobs.create_failed(LISTED)
+        lists = sorted(jobs.list_milliseconds() for _ in range(LISTS))
     return [
         Figure("CreateTrainingJob over HTTP, boto3 included", served, "ms"),
         Figure("the same call on LocalPlatform in process", direct, "ms", 50),
         Figure(f"{TOGETHER} calls at once over HTTP, the slowest", together, "s", 2),
-        Figure(f"{CLIENTS} clients that follow {JOBS} jobs: the server, of a core", 100 * share, "%", 50),
+        Figure(f"{CLIENTS} clients that follow {JOBS} jobs: the server, of a core", 100 * share, "%", 15),
         Figure("a log line to the answer of GetLogEvents", age, "s", 1),
+        Figure(f"ListTrainingJobs among {LISTED} jobs that ended", statistics.median(lists), "ms"),
+        Figure("the same call, 99 % of them", lists[int(0.99 * (LISTS - 1))], "ms", 100),
     ]
 
 
@@ -91,6 +96,17 @@ class _Jobs:
             slowest = max(threads.map(create, requests))
         self._reach([request["TrainingJobName"] for request in requests], "SecondaryStatus", "Completed")
         return slowest
+
+    def create_failed(self, count: int) -> None:
+        """Create jobs that are recorded as failed and do not run."""
+        for _ in range(count):
+            self._platform.create(self._request("true"), failure="ClientError: it does not run")
+
+    def list_milliseconds(self) -> float:
+        """Return the time that a call takes that lists the newest jobs."""
+        began = time.monotonic()
+        self.sagemaker.list_training_jobs(MaxResults=100)
+        return (time.monotonic() - began) * 1000
 
     def start(self, program: str, count: int) -> list[str]:
         """Start jobs; return their names once all of them train."""

@@ -250,9 +250,10 @@ def test_an_attached_job_without_hosts_is_not_copied_in_part():
 def test_what_the_service_selected_is_not_sent_again():
     account = FakeSageMaker("eu-west-1")
     selected = {"SelectedInstanceType": "ml.p5.48xlarge", "SelectedInstanceCount": 2}
-    described = {**REQUESTS[-2], "ResourceConfig": {**REQUESTS[-2]["ResourceConfig"], **selected}}
-    account.client("sagemaker").create_training_job(**described)
-    job = TrainingJob.attach(described["TrainingJobName"], account)
+    account.client("sagemaker").create_training_job(**REQUESTS[-2])
+    name = REQUESTS[-2]["TrainingJobName"]
+    account.jobs[name].request["ResourceConfig"].update(selected)
+    job = TrainingJob.attach(name, account)
     assert job.rerun(job_name="again").describe()["ResourceConfig"] == REQUESTS[-2]["ResourceConfig"]
 
 

@@ -78,7 +78,7 @@ def test_a_description_tells_the_times_of_the_phases(fake, started):
 
 def test_a_description_is_the_request_without_its_tags_which_are_listed_page_by_page(started, sagemaker):
     extra = {"HyperParameters": {"rate": "0.1"}, "Environment": {"A": "b"}}
-    tags = [{"Key": f"key-{number}", "Value": "v"} for number in range(50)]
+    tags = [{"Key": f"key-{number:02}", "Value": "v"} for number in range(50)]
     described = started(**extra, Tags=tags)()
     assert described.items() >= request(**extra).items()
     assert "Tags" not in described
@@ -144,11 +144,16 @@ def test_the_model_is_in_s3_when_the_job_has_completed(fake, started):
 @pytest.mark.parametrize(
     ("extra", "code", "text"),
     [
-        ({"RoleArn": "admin" * 5}, "ValidationException", "1 validation error detected: RoleArn is"),
+        ({"RoleArn": "admin" * 5}, "ValidationException", "1 validation error detected: Value .* at 'roleArn'"),
         ({"name": "a_b", "RoleArn": "admin" * 5}, "ValidationException", "2 validation errors detected"),
+        (
+            {"EnableManagedSpotTraining": True},
+            "ValidationException",
+            "Invalid MaxWaitTimeInSeconds. It must be present",
+        ),
         ({"name": "there"}, "ResourceInUse", "Training job names must be unique within an AWS account and region"),
     ],
-    ids=["one field", "two fields", "name taken"],
+    ids=["one field", "two fields", "fields that exclude each other", "name taken"],
 )
 def test_a_request_that_the_service_refuses_is_refused(started, sagemaker, extra, code, text):
     started(name="there")
@@ -167,7 +172,8 @@ def test_a_request_that_boto3_would_not_send_does_not_arrive(fake, sagemaker):
 def test_quotas_count_the_instances_that_run(fake, sagemaker):
     fake.limit("ml.p3.2xlarge", 3)
     sagemaker.create_training_job(**request("first", 2))
-    sagemaker.create_training_job(**request("spot", 3, EnableManagedSpotTraining=True))
+    limits = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
+    sagemaker.create_training_job(**request("spot", 3, EnableManagedSpotTraining=True, StoppingCondition=limits))
     with pytest.raises(ClientError) as error:
         sagemaker.create_training_job(**request("second", 2))
     assert code_of(error) == "ResourceLimitExceeded"

@@ -1,6 +1,7 @@
 """The job store, whole or not at all; and the state of a job as a value and as the service describes it."""
 
 import json
+import os
 import threading
 import time
 from dataclasses import replace
@@ -11,12 +12,13 @@ import botocore.model
 import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
+from fakes.processes import until
 
 from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.core.spec.training_job import Resources, Script, TrainingJobSpec
-from scriptmode.errors import JobExistsError, JobNotFoundError
+from scriptmode.errors import JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
@@ -91,6 +93,30 @@ def test_a_reader_never_sees_half_a_state(store):
         done.set()
         writer.join()
     assert lengths <= {100_000, 3, 7}
+
+
+@pytest.mark.slow
+def test_a_record_is_parsed_once_and_again_as_soon_as_its_file_changed(store):
+    folder = made(store)
+    file = folder.path / "state.json"
+
+    def kept():
+        """Return the state once the change of its file is so old that it is not parsed each time."""
+        return until(lambda: (state := folder.read_state()) is folder.read_state() and state)
+
+    folder.write_state(kept().with_status("Training", 1.0))
+    assert folder.read_state().secondary == "Training"
+    assert folder.read_state() is not folder.read_state()
+    kept()
+    # In place, with the length and the modification time of before.
+    before = file.stat()
+    file.write_bytes(file.read_bytes().replace(b"Training", b"Stopping"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert folder.read_state().secondary == "Stopping"
+    kept()
+    file.write_bytes(b"{")
+    with pytest.raises(UnreadableJobError, match="state.json"):
+        folder.read_state()
 
 
 class Interrupted(dict):

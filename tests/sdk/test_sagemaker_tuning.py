@@ -105,29 +105,6 @@ def tuner(account, code):
     return Tuner(estimator, "accuracy", {"lr": ContinuousParameter(0, 1)}, max_jobs=2, max_parallel_jobs=2)
 
 
-def test_fit_sends_one_request_and_follows_the_tuning_job(tuner, account, capsys):
-    request = tuner.request("s3://data/train", job_name="search")
-    account.responses.add_response("create_hyper_parameter_tuning_job", {"HyperParameterTuningJobArn": ARN}, request)
-    account.describes(running=2)
-    account.describes(completed=1, running=1)
-    account.lists(summary(1, 0.7), summary(2, status="InProgress"))
-    account.describes(
-        "Completed",
-        completed=2,
-        BestTrainingJob=summary(2, 0.9),
-        HyperParameterTuningEndTime=BEGIN + timedelta(seconds=125),
-    )
-    account.lists(summary(1, 0.7), summary(2, 0.9))
-    tuner.fit("s3://data/train", job_name="search")
-    out = capsys.readouterr().out
-    assert "tuning job search started: 2 training jobs, 2 at once" in out
-    assert out.count("search-001-abc Completed: accuracy=0.7 (lr=0.1)") == 1
-    assert out.count("search-002-abc Completed: accuracy=0.9 (lr=0.2)") == 1
-    assert "tuning job search: Completed, 2 training jobs, 2 min 5 s; best accuracy=0.9: search-002-abc (lr=0.2)" in out
-    # The source was stored before.
-    assert any(uri.endswith("/sourcedir.tar.gz") for uri in account.objects)
-
-
 def test_results_are_rows_of_the_training_jobs_and_a_frame_with_the_columns_of_the_sagemaker_sdk(account, monkeypatch):
     class Frames:
         @staticmethod
@@ -159,16 +136,6 @@ def test_a_failed_tuning_job_raises_its_reason(account):
     attached = Tuner.attach("search", account)
     with pytest.raises(TuningJobFailed, match="tuning job search failed: No objective metrics found; see Tuner.attach"):
         attached.wait(logs=False)
-
-
-def test_stop_is_sent_to_a_tuning_job_that_runs_and_to_no_other(account):
-    account.describes()
-    account.describes()
-    account.responses.add_response("stop_hyper_parameter_tuning_job", {}, OF_SEARCH)
-    account.describes("Stopped")
-    attached = Tuner.attach("search", account)
-    attached.stop_tuning_job()
-    attached.stop_tuning_job()
 
 
 def test_a_tuning_job_that_ended_meanwhile_is_stopped(account):

@@ -4,7 +4,7 @@ import itertools
 import os
 import threading
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
@@ -16,7 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serve.conftest import serving
 
-from scriptmode.core.request.parse import parse_description
+from scriptmode.core.request.parse import parse_description, parse_request
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.serve.application import EVENTS
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.live_tail import LiveTail
@@ -333,3 +337,48 @@ def test_a_long_search_goes_on_in_the_next_page(tmp_path):
     assert [event["message"] for each in pages for event in each["events"]] == ["line 9", "line 19"]
     assert not pages[0]["searchedLogStreams"][0]["searchedCompletely"]
     assert len(pages) > 2
+
+
+class CountedPlatform(LocalPlatform):
+    """A platform that counts how often it is asked for all jobs, and for one."""
+
+    lists = descriptions = 0
+
+    def list(self, *arguments):
+        self.lists += 1
+        return super().list(*arguments)
+
+    def describe(self, name):
+        self.descriptions += 1
+        return super().describe(name)
+
+
+@pytest.mark.slow
+def test_the_logs_of_new_jobs_are_watched_and_all_jobs_are_listed_only_after_one_was_created_or_deleted(tmp_path):
+    store, platform = JobStore(tmp_path), CountedPlatform(data_dir=tmp_path)
+
+    @contextmanager
+    def running(name):
+        """Hold the lock of a job that has written a line, as its agent does; yield the file of the line's times."""
+        resources = {"InstanceType": "local_process", "InstanceCount": 1}
+        request = parse_request({"TrainingJobName": name, "ResourceConfig": resources})
+        arn = f"arn:aws:sagemaker:us-east-1:000000000000:training-job/{name}"
+        job = Job(request, arn, "us-east-1", "/usr/bin/python3", 120.0)
+        with store.create(job, starting_state(name, arn, time.time())) as (folder, _):
+            folder.log("algo-1").write_text("a line\n")
+            yield folder.server_files / "algo-1.times"
+
+    watch = LogWatch(platform)
+    watch.start()
+    try:
+        with running("first") as times:
+            until(times.exists)
+            until(lambda: platform.descriptions)
+            lists = platform.lists
+            until(lambda: platform.descriptions > 2)
+            assert platform.lists == lists
+            with running("second") as later:
+                until(later.exists)
+            assert platform.lists > lists
+    finally:
+        watch.stop()

@@ -362,3 +362,8 @@ def test_a_text_that_no_encoding_has_is_refused(app):
 def test_the_longest_times_are_accepted(app):
     longest = {"ResourceConfig.KeepAlivePeriodInSeconds": 21_600, "StoppingCondition.MaxRuntimeInSeconds": 28 * 86_400}
     assert answer(app, base_request(**longest)) == ""
+
+
+def test_the_time_of_all_attempts_of_a_job_is_limited_without_spot_instances(app):
+    retries = {"RetryStrategy": {"MaximumRetryAttempts": 2}, "StoppingCondition.MaxWaitTimeInSeconds": 120}
+    assert answer(app, base_request(**retries)) == ""

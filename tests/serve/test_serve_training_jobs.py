@@ -414,3 +414,21 @@ def test_the_training_jobs_of_a_tuning_job_are_in_the_region_of_its_client(api):
     found = ireland.describe_training_job(TrainingJobName=job["TrainingJobName"])
     assert found["TrainingJobArn"] == job["TrainingJobArn"]
     assert found["TrainingJobArn"].startswith("arn:aws:sagemaker:eu-west-1:")
+
+
+@pytest.mark.slow
+def test_a_description_is_that_of_the_jobs_files_however_often_it_was_read_before(api):
+    name = api.start("pass")
+    api.wait(name)
+    file = api.folder / "data" / "jobs" / name / "state.json"
+
+    def describe():
+        return api.sagemaker.describe_training_job(TrainingJobName=name)
+
+    until(lambda: describe() and time.time() - file.stat().st_ctime > 3)
+    file.write_text(file.read_text().replace("Training job completed", "Training job complemented"))
+    assert describe()["SecondaryStatusTransitions"][-1]["StatusMessage"] == "Training job complemented"
+    until(lambda: describe() and time.time() - file.stat().st_ctime > 3)
+    file.write_text("{")
+    with pytest.raises(ClientError, match="state.json is damaged"):
+        describe()

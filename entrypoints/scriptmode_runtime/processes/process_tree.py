@@ -57,7 +57,7 @@ def is_running(identity: ProcessIdentity) -> bool:
 
 def is_stopped(identity: ProcessIdentity) -> bool:
     """Return whether exactly that process is stopped, as by SIGSTOP."""
-    return is_running(identity) and system.state(identity.pid) == "T"
+    return system.state(identity.pid) == "T" and is_running(identity)
 
 
 def send_signal(identity: ProcessIdentity, number: int) -> bool:

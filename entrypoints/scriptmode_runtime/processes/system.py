@@ -14,6 +14,7 @@ _SIGKILL = 9
 #: cutime and cstime; the resident set.
 _STARTED, _CPU, _RESIDENT = 19, slice(11, 15), 21
 _file_limits: tuple[int, int] | None = None
+_boot_id = ""
 
 
 def die_with_parent() -> None:
@@ -108,7 +109,9 @@ def processes() -> dict[int, Process]:
 
 def boot_id() -> str:
     """Return the ID of this machine's current boot; "" if it is unknown."""
-    return read_text("/proc/sys/kernel/random/boot_id").strip()
+    global _boot_id  # noqa: PLW0603 - a property of the machine
+    _boot_id = _boot_id or read_text("/proc/sys/kernel/random/boot_id").strip()
+    return _boot_id
 
 
 def has_handler(process: int, number: int) -> bool:

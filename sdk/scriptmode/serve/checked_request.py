@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from waitress.parser import HTTPRequestParser, ParsingError
@@ -38,6 +39,14 @@ class _RefusedError(Error):  # type: ignore[misc]
     def to_response(self, ident: object = None) -> tuple[str, list[tuple[str, str]], bytes]:  # noqa: ARG002
         content, kind = render_error(self._environ, self._error)
         return f"{self._error.status} Refused", [("Content-Type", kind)], content
+
+
+@lru_cache(maxsize=1)
+def _with_largest_body(adjustments: Any) -> Any:
+    """Return the settings of waitress with the limit of bodies that are not objects of S3."""
+    changed = copy.copy(adjustments)
+    changed.max_request_body_size = LARGEST_BODY
+    return changed
 
 
 class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
@@ -84,8 +93,7 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
                 self._left, self.completed = self.content_length if is_read else 0, not is_read
             if not is_for_s3(environ):
                 # The length of a body in chunks is not known before.
-                self.adj = copy.copy(self.adj)
-                self.adj.max_request_body_size = LARGEST_BODY
+                self.adj = _with_largest_body(self.adj)
         return consumed
 
     def is_too_slow(self, now: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import threading
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -105,6 +106,7 @@ class Guard:
         return left >= 1
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address is that of this machine alone."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
+from scriptmode.errors import JobNotFoundError, UnreadableJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,15 +102,18 @@ class LogWatch:
         self._lock = threading.Lock()
         self._found: dict[Path, tuple[threading.Lock, LogTimes]] = {}
         self.ended = threading.Event()
-        self._running: tuple[str, ...] = ()
+        self._running: list[str] = []
+        #: The version of the set of jobs of which those are the ones that run.
+        self._version: object = None
 
     def times(self, job: str) -> Iterator[tuple[str, LogTimes, int]]:
         """Yield each host of a job with the times of its log, up to date, and the length that they cover.
 
         Raises `JobNotFoundError` and ``OSError``.
         """
+        folder = self._platform.server_folder(job)
         for host, location in self._platform.log_locations(job).items():
-            yield host, *self._update(Path(location), self._platform.server_folder(job) / f"{host}.times")
+            yield host, *self._update(Path(location), folder / f"{host}.times")
 
     def jobs(self, since: float) -> Iterator[str]:
         """Yield the names of the jobs that run, or ended since a time in seconds since the epoch."""
@@ -144,12 +148,26 @@ class LogWatch:
             if time.monotonic() >= next_list:
                 next_list = time.monotonic() + _JOB_SECONDS
                 with suppress(Exception):
-                    jobs = self._platform.list()
-                    self._running = tuple(
-                        job["TrainingJobName"] for job in jobs if job["TrainingJobStatus"] not in ENDED
-                    )
+                    self._running = self._find_running()
             for name in self._running:
                 # Jobs are deleted, and disks are full: clients see the error when they ask.
                 with suppress(Exception):
                     for _ in self.times(name):
                         pass
+
+    def _find_running(self) -> list[str]:
+        """Return the names of the jobs that run; all jobs are listed only after one was created or deleted."""
+        version = self._platform.jobs_version()
+        if version is not None and version == self._version:
+            return [name for name in self._running if self._is_running(name)]
+        jobs = self._platform.list()
+        self._version = version
+        return [job["TrainingJobName"] for job in jobs if job["TrainingJobStatus"] not in ENDED]
+
+    def _is_running(self, name: str) -> bool:
+        try:
+            return not self._platform.describe(name).has_ended
+        except JobNotFoundError:
+            return False
+        except UnreadableJobError:
+            return True

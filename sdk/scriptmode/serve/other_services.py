@@ -77,7 +77,7 @@ class OtherServices:
         body = b"".join(self._load(environ)(environ, lambda status, headers, *_: answers.append((status, headers))))
         status, headers = answers[-1]
         if status.startswith("404"):
-            role = _describe_role(fields.get("RoleName", [""])[0])
+            role = _render_role(fields.get("RoleName", [""])[0])
             return respond(start_response, role, content_type="text/xml")
         start_response(status, headers)
         return [body]
@@ -112,19 +112,19 @@ def _simulate(fields: Mapping[str, list[str]]) -> bytes:
     return _render(root)
 
 
-def _describe_role(name: str) -> bytes:
+def describe_role(arn: str) -> dict[str, str]:
+    """Return the role of GetRole's answer without its times and its policies, which protocols have in several forms."""
+    path, _, name = arn.partition(":role")[2].rpartition("/")
+    return {"Path": f"{path}/", "RoleName": name, "RoleId": "AROASCRIPTMODESERVED", "Arn": arn}
+
+
+def _render_role(name: str) -> bytes:
     """Return the answer to GetRole for a role that SageMaker may assume."""
     root = ET.Element("GetRoleResponse", xmlns=_IAM_NAMESPACE)
     role = ET.SubElement(ET.SubElement(root, "GetRoleResult"), "Role")
-    add_texts(
-        role,
-        Path="/",
-        RoleName=name,
-        RoleId="AROASCRIPTMODE",
-        Arn=f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}",
-        CreateDate="2020-01-01T00:00:00Z",
-        AssumeRolePolicyDocument=quote(json.dumps(_TRUST)),
-    )
+    policy = quote(json.dumps(_TRUST))
+    add_texts(role, **describe_role(f"arn:aws:iam::{LOCAL_ACCOUNT}:role/{name}"))
+    add_texts(role, CreateDate="2020-01-01T00:00:00Z", AssumeRolePolicyDocument=policy)
     return _render(root)
 
 

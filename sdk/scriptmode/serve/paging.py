@@ -12,13 +12,44 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.serve.aws_json import to_seconds, validation_error
+from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: The rows of a page if the call does not say (MaxResults, ListTrainingJobs, API reference).
 _PAGE = 10
+#: The same of ListTags.
+_TAGS = 50
+_SUMMARY = (
+    "TrainingJobName",
+    "TrainingJobArn",
+    "CreationTime",
+    "TrainingEndTime",
+    "LastModifiedTime",
+    "TrainingJobStatus",
+    "SecondaryStatus",
+)
+SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 _TIMES = ("CreationTime", "LastModifiedTime")
+
+
+def list_training_jobs(jobs: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of ListTrainingJobs; raise `ApiError`. ``jobs`` are all summaries, perhaps with more fields."""
+    validate("ListTrainingJobsRequest", arguments)
+    if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
+        jobs = []
+    key = SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
+    shown, more = page(select(jobs, arguments, "TrainingJob"), arguments, key=key, name="TrainingJobName")
+    summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in shown]
+    return {"TrainingJobSummaries": summaries, **more}
+
+
+def list_tags(tags: Mapping[str, str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of ListTags for the tags of a resource; raise `ApiError`."""
+    rows = [{"Key": key, "Value": value} for key, value in tags.items()]
+    shown, more = page(rows, {"MaxResults": _TAGS, **arguments}, key="Key", name="Key")
+    return {"Tags": shown, **more}
 
 
 def select(rows: Sequence[Mapping[str, Any]], arguments: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:

@@ -65,6 +65,20 @@ def check_tuning_job(request: Mapping[str, Any]) -> None:
         check_training_job(definition, f"trainingJobDefinitions.{number}.member")
 
 
+def name_used_error(arn: str) -> ApiError:
+    """Return the error of CreateTrainingJob for the name of a job that exists."""
+    return ApiError(
+        "ResourceInUse",
+        "Training job names must be unique within an AWS account and region, "
+        f"and a training job with this name already exists ({arn})",
+    )
+
+
+def status_error(status: str, kind: str = "training job") -> ApiError:
+    """Return the error of an operation that a job's status excludes."""
+    return validation_error(f"The request was rejected because the {kind} is in status {status}.")
+
+
 def _total_problems(request: Mapping[str, Any]) -> Iterator[str]:
     """Yield what exceeds a limit of the model that is one of all definitions or ranges together.
 
@@ -92,7 +106,8 @@ def _stopping_problems(request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "stoppingCondition.maxRuntimeInSeconds", text
     member = "stoppingCondition.maxWaitTimeInSeconds"
     if not request.get("EnableManagedSpotTraining"):
-        if wait is not None:
+        # With RetryStrategy it is the time of all attempts. (MaxWaitTimeInSeconds, API reference)
+        if wait is not None and not request.get("RetryStrategy"):
             text = "Invalid MaxWaitTimeInSeconds. It is only supported when EnableManagedSpotTraining is set to true"
             yield member, text
     elif wait is None or wait < longest:

@@ -28,6 +28,8 @@ HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
 #: Tags with this prefix belong to the server; clients neither see nor set them.
 PREFIX = "scriptmode:"
 _TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
+#: The fields of a description that have what was asked for.
+_MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
 #: The name of the tuning job of a training job.
 _TUNING_JOB = f"{PREFIX}tuning-job"
 #: The most characters of a tag's value, and the most tags of a job (Tag and CreateTrainingJob, API reference).
@@ -186,7 +188,7 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
 
 def to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
     """Return a description of a job of this machine with the instance types and the image that were asked for."""
-    found: dict[str, Any] = copy.deepcopy(dict(description))
+    found = {name: copy.deepcopy(each) if name in _MAPPED else each for name, each in description.items()}
     for part, instance_type in zip(_resource_parts(found), tags.get(_TYPES, "").split()):
         part["InstanceType"] = instance_type
     if _IMAGE in tags:

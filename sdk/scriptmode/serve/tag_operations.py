@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _FILE, _TRAINING = "tags.json", "training-job"
 _ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:[a-z0-9-]*:[0-9]{12}:([a-z-]+)/([a-zA-Z0-9-]{1,63})")
-#: The most tags of a resource (AddTags, API reference), and of a page if the call does not say (ListTags).
-_MOST, _TAGS_OF_PAGE = 50, 50
+#: The most tags of a resource (AddTags, API reference).
+_MOST = 50
 
 
 class TagOperations:
@@ -60,14 +60,14 @@ class TagOperations:
         validate("AddTagsInput", arguments)
         check_tags(arguments["Tags"])
         added = {tag["Key"]: tag["Value"] for tag in arguments["Tags"]}
-        return {"Tags": _tag_list(self._change(arguments["ResourceArn"], lambda before: {**before, **added}))}
+        tags = self._change(arguments["ResourceArn"], lambda before: {**before, **added})
+        return {"Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTagsInput", arguments)
         with translated_errors():
-            tags = _tag_list(_read(*self._find(arguments["ResourceArn"])))
-        shown, more = paging.page(tags, {"MaxResults": _TAGS_OF_PAGE, **arguments}, key="Key", name="Key")
-        return {"Tags": shown, **more}
+            tags = _read(*self._find(arguments["ResourceArn"]))
+        return paging.list_tags(tags, arguments)
 
     def _delete_tags(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DeleteTagsInput", arguments)
@@ -115,7 +115,3 @@ def _read_changed(folder: Path) -> dict[str, str] | None:
     if not isinstance(content, dict):
         raise DataError(f"{file} is not a JSON object", "delete it for the tags of the request")
     return {str(key): str(value) for key, value in content.items()}
-
-
-def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -44,26 +44,12 @@ if TYPE_CHECKING:
 
 #: Of the operations on all jobs.
 validate = request_errors.validate
-_KIND, _NAME = "TrainingJob", "TrainingJobName"
-_SUMMARY = (
-    "TrainingJobName",
-    "TrainingJobArn",
-    "CreationTime",
-    "TrainingEndTime",
-    "LastModifiedTime",
-    "TrainingJobStatus",
-    "SecondaryStatus",
-)
+_NAME = "TrainingJobName"
 #: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
 #: a profiler nor remote debugging.
 _UPDATES = "update.json"
 _UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
 _UPDATING = threading.Lock()
-_NOT_NEW = (
-    "Training job names must be unique within an AWS account and region, "
-    "and a training job with this name already exists ({arn})"
-)
-SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
 class JobLimit:
@@ -167,8 +153,7 @@ class TrainingJobs:
                 try:
                     return platform.create(mapped.request, failure=mapped.failure)
                 except JobExistsError as error:
-                    text = _NOT_NEW.format(arn=platform.describe(mapped.request[_NAME]).arn)
-                    raise ApiError("ResourceInUse", text) from error
+                    raise request_errors.name_used_error(platform.describe(mapped.request[_NAME]).arn) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
@@ -184,18 +169,11 @@ class TrainingJobs:
         return found
 
     def _list(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        validate("ListTrainingJobsRequest", arguments)
         with translated_errors():
             jobs = [
                 job for job in self._platform.list() if job["TrainingJobArn"] and is_in_region(job["TrainingJobArn"])
             ]
-        if {"WarmPoolStatusEquals", "TrainingPlanArnEquals"} & arguments.keys():
-            jobs = []
-        rows = paging.select(jobs, arguments, _KIND)
-        key = SORT_FIELDS[arguments.get("SortBy", "CreationTime")]
-        shown, more = paging.page(rows, arguments, key=key, name="TrainingJobName")
-        summaries = [{field: row[field] for field in _SUMMARY if field in row} for row in shown]
-        return {"TrainingJobSummaries": summaries, **more}
+        return paging.list_training_jobs(jobs, arguments)
 
     def _stop(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("StopTrainingJobRequest", arguments)
@@ -203,7 +181,7 @@ class TrainingJobs:
         with translated_errors():
             status = self._status(name)
             if status in ENDED:
-                raise validation_error(f"The request was rejected because the training job is in status {status}.")
+                raise request_errors.status_error(status)
             self._platform.stop(name)
         return {}
 
@@ -230,7 +208,7 @@ class TrainingJobs:
                 raise validation_error("KeepAlivePeriodInSeconds cannot be updated: the training job has no warm pool.")
             status = description.status
             if status != "InProgress":
-                raise validation_error(f"The request was rejected because the training job is in status {status}.")
+                raise request_errors.status_error(status)
             _add_update(self._platform.server_folder(name), arguments, description.response)
         return {"TrainingJobArn": description.arn}
 

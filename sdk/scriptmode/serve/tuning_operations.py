@@ -11,8 +11,9 @@ from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
 from scriptmode.serve.allowed_paths import check_file_uris
 from scriptmode.serve.aws_json import ApiError, validation_error
-from scriptmode.serve.request_errors import check_tuning_job
-from scriptmode.serve.training_jobs import SORT_FIELDS, translated_errors, validate
+from scriptmode.serve.paging import SORT_FIELDS
+from scriptmode.serve.request_errors import check_tuning_job, status_error, validate
+from scriptmode.serve.training_jobs import translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -99,7 +100,7 @@ class TuningJobs:
     def _require_status(self, arguments: Mapping[str, Any], *, has_ended: bool) -> None:
         status = self._tuning.describe(arguments[_NAME])[f"{_KIND}Status"]
         if (status in ENDED) != has_ended:
-            raise validation_error(f"The request was rejected because the tuning job is in status {status}.")
+            raise status_error(status, "tuning job")
 
     def _list_training_jobs(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("ListTrainingJobsForHyperParameterTuningJobRequest", arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
 from scriptmode.testing.service_calls import ServiceError
@@ -75,12 +74,14 @@ def check_parameters(service: str, method: str, arguments: dict[str, Any]) -> No
             raise ParamValidationError(report=report.generate_report())
 
 
-def parse_time(value: Any) -> datetime:
-    """Parse an argument that is a time, as boto3 does."""
+def serialize_times(service: str, method: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments whose times are seconds since the epoch, as boto3 sends them."""
     from botocore.utils import parse_to_aware_datetime
 
-    moment: datetime = parse_to_aware_datetime(value)
-    return moment
+    shape = operation_model(service, method).input_shape
+    times = {name for name in arguments if shape.members[name].type_name == "timestamp"}
+    seconds = {name: parse_to_aware_datetime(arguments[name]).timestamp() for name in times}
+    return {**arguments, **seconds}
 
 
 def check_limits(service: str, operation: str, arguments: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable
 from scriptmode.serve.aws_json import ApiError, NotServedError
 from scriptmode.testing import botocore_models
 from scriptmode.testing.fake_account import FakeAccount
-from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
+from scriptmode.testing.service_calls import Call, deep_copy
 
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 _OK = 200
@@ -83,6 +83,7 @@ class FakeClient:
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         botocore_models.check_parameters(self._service, operation, arguments)
         account = self._account
+        sent = botocore_models.serialize_times(self._service, operation, arguments)
         with account.lock:
             account.settle()
             account.calls.append(Call(self._service, operation, deep_copy(arguments)))
@@ -90,16 +91,16 @@ class FakeClient:
             try:
                 if fault is not None and not fault.answer_lost:
                     raise fault.error(self.meta.endpoint_url)
-                answer = self._operations[operation](arguments)
+                answer = self._operations[operation](sent)
             except NotServedError as error:
                 raise NotImplementedError(f"the fake {self._service!r} client: {error.message}") from None
-            except (ApiError, ServiceError) as error:
+            except ApiError as error:
                 raise self._client_error(operation, error) from None
             if fault is not None:
                 raise fault.error(self.meta.endpoint_url)
         return {**answer, "ResponseMetadata": _response_metadata(_OK)}
 
-    def _client_error(self, operation: str, error: ApiError | ServiceError) -> Exception:
+    def _client_error(self, operation: str, error: ApiError) -> Exception:
         response = {
             "Error": {"Code": error.code, "Message": error.message},
             "ResponseMetadata": _response_metadata(error.status),

@@ -49,6 +49,4 @@ class FakeMetrics:
 
 def _call(method: str, operation: Operation, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     botocore_models.check_limits("cloudwatch", method, arguments)
-    times = {key: arguments[key] for key in ("StartTime", "EndTime") if key in arguments}
-    seconds = {key: botocore_models.parse_time(time).timestamp() for key, time in times.items()}
-    return operation({**arguments, **seconds})
+    return operation(arguments)

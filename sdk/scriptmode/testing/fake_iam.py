@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from scriptmode.serve.other_services import describe_role
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.service_calls import ServiceError
@@ -23,9 +24,7 @@ class FakeIdentity:
         arn = self._account.roles.get(name)
         if arn is None:
             raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
-        path = arn.partition(":role")[2].rpartition("/")[0] + "/"
-        role = {"Path": path, "RoleName": name, "RoleId": "AROAFAKEFAKEFAKEFAKE", "Arn": arn}
-        return {"Role": {**role, "CreateDate": self._account.clock.start}}
+        return {"Role": {**describe_role(arn), "CreateDate": self._account.clock.start}}
 
     def _caller(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account.account

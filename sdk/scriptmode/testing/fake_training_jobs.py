@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from typing import Any
 
-from scriptmode.core.request import service_model
-from scriptmode.testing import botocore_models
+from scriptmode.serve.aws_json import not_found_error
+from scriptmode.serve.paging import list_tags, list_training_jobs
+from scriptmode.serve.request_errors import check_training_job, name_used_error, status_error, validate
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import Operation
 from scriptmode.testing.fake_job import FakeJob
 from scriptmode.testing.service_calls import ServiceError
-
-#: The most entries in an answer when the call does not say (ListTrainingJobs and ListTags, API reference).
-_JOBS_A_PAGE = 10
-_TAGS_A_PAGE = 50
 
 
 class FakeTrainingJobs:
@@ -33,15 +29,11 @@ class FakeTrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> dict[str, Any]:
         account = self._account
-        if problems := service_model.problems(request, lambda _field, _value: False):
-            raise botocore_models.validation_error(list(map(str, problems)))
+        validate("CreateTrainingJobRequest", request)
+        check_training_job(request)
         name = request["TrainingJobName"]
         if name in account.jobs:
-            raise ServiceError(
-                "ResourceInUse",
-                "Training job names must be unique within an AWS account and region, "
-                f"and a training job with this name already exists ({account.jobs[name].arn})",
-            )
+            raise name_used_error(account.jobs[name].arn)
         arn = account.arn("sagemaker", f"training-job/{name}")
         life = account.lives[0] if account.lives else account.default_life
         job = FakeJob(request, life, account.clock, arn=arn, number=len(account.jobs))
@@ -77,61 +69,24 @@ class FakeTrainingJobs:
         job = self._job(arguments)
         now = self._account.clock.now()
         if job.ended(now):
-            raise ServiceError(
-                "ValidationException",
-                f"The request was rejected because the training job is in status {job.status(now)}.",
-            )
+            raise status_error(job.status(now))
         job.stop(now)
         return {}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        botocore_models.check_limits("sagemaker", "list_training_jobs", arguments)
         now = self._account.clock.now()
-        key = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(
-            arguments.get("SortBy", "CreationTime"), "CreationTime"
-        )
-        jobs = [(job.summary(now), job.number) for job in self._account.jobs.values()]
-        jobs.sort(key=lambda job: (job[0][key], job[1]), reverse=arguments.get("SortOrder") == "Descending")
-        found = [summary for summary, _ in jobs if _is_asked_for(summary, arguments)]
-        page, following = _page(found, arguments, _JOBS_A_PAGE)
-        return {"TrainingJobSummaries": page, **following}
+        return list_training_jobs([job.summary(now) for job in self._account.jobs.values()], arguments)
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        botocore_models.check_limits("sagemaker", "list_tags", arguments)
+        validate("ListTagsInput", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:
-                page, following = _page(job.request.get("Tags", []), arguments, _TAGS_A_PAGE)
-                return {"Tags": [dict(tag) for tag in page], **following}
-        raise _not_found()
+                tags = {tag["Key"]: tag["Value"] for tag in job.request.get("Tags", [])}
+                return list_tags(tags, arguments)
+        raise not_found_error()
 
     def _job(self, arguments: Mapping[str, Any]) -> FakeJob:
         job = self._account.jobs.get(arguments["TrainingJobName"])
         if job is None:
-            raise _not_found()
+            raise not_found_error()
         return job
-
-
-def _not_found() -> ServiceError:
-    return ServiceError("ValidationException", "Requested resource not found.")
-
-
-def _is_asked_for(summary: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    wanted = [
-        arguments.get("NameContains", "") in summary["TrainingJobName"],
-        arguments.get("StatusEquals", summary["TrainingJobStatus"]) == summary["TrainingJobStatus"],
-    ]
-    for field in ("CreationTime", "LastModifiedTime"):
-        for suffix, compare in (("After", operator.gt), ("Before", operator.lt)):
-            if f"{field}{suffix}" in arguments:
-                wanted.append(compare(summary[field], botocore_models.parse_time(arguments[f"{field}{suffix}"])))
-    return all(wanted)
-
-
-def _page(found: list[Any], arguments: Mapping[str, Any], size: int) -> tuple[list[Any], dict[str, str]]:
-    """Return a page and, where there are more, the token of the next one."""
-    token = arguments.get("NextToken", "0")
-    if not token.isdigit():
-        raise ServiceError("ValidationException", "The pagination token is invalid.")
-    start = int(token)
-    end = start + arguments.get("MaxResults", size)
-    return found[start:end], {"NextToken": str(end)} if end < len(found) else {}

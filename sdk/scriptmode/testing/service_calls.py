@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
+from scriptmode.serve.aws_json import ApiError
+
 
 @dataclass(frozen=True)
 class Call:
@@ -22,7 +24,7 @@ class Call:
     arguments: Mapping[str, Any]
 
 
-class ServiceError(Exception):
+class ServiceError(ApiError):
     """An error response of a service.
 
     The caller gets it like from boto3: as botocore's ``ClientError``, or the service's subclass for the code.
@@ -32,12 +34,6 @@ class ServiceError(Exception):
         message: Message of the error.
         status: Status of the HTTP response.
     """
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(code, message, status)
-        self.code = code
-        self.message = message
-        self.status = status
 
 
 THROTTLED = ServiceError("ThrottlingException", "Rate exceeded")

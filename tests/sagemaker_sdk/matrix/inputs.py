@@ -41,7 +41,7 @@ def cases() -> list[Case]:
         *(script(f"input {name} in a job in Pipe mode", {"input_mode": "Pipe"}, inputs={"train": S3[name]})
           for name in ("defaults", "FastFile mode", "compressed")),
         *(tensorflow(f"input {name}", VPC, inputs={"train": given}) for name, given in FILE_SYSTEMS.items()),
-        script("input for one group", groups, inputs={"train": grouped, "eval": "s3://bucket/eval"}),
+        script("input for one group", groups, inputs={"train": grouped, "eval": grouped}),
         image("no input", {}, inputs=None),
         script("no input under network isolation", {"enable_network_isolation": True}, inputs=None),
         script("channels", {}, inputs={"train": "s3://bucket/train", "eval-1.x_y": S3["sharded"]}),

@@ -184,6 +184,10 @@ class StoredJobs:
             return position or recovery.reconcile(self._store.find(name)).position
         return 0
 
+    def jobs_version(self) -> tuple[int, ...] | None:
+        """Return what changes whenever a job is created or deleted; None right after that, and without jobs."""
+        return self._store.version()
+
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
         from scriptmode.platforms.local import job_index

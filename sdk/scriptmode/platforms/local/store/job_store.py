@@ -139,21 +139,15 @@ class JobFolder:
 
     def read_job(self) -> Job:
         """Return the record of the job's creation; raise `UnreadableJobError` or `JobNotFoundError`."""
-        return self._read("job.json", lambda content: job_record.parse_job(content, self.name))
+        return self._read("job.json", job_record.parse_job)
 
     def read_facts(self) -> JobFacts:
         """Return what the list of jobs shows, sooner than `read_job`; raise what that raises."""
-        return self._read("job.json", lambda content: job_record.summarize_job_record(content, self.name))
+        return self._read("job.json", job_record.summarize_job_record)
 
     def read_state(self) -> JobState:
         """Return the job's state; raise `UnreadableJobError` or `JobNotFoundError`."""
-        return self._read("state.json", self._state)
-
-    def _state(self, content: Any) -> JobState:
-        state = states.state_from_json(content)
-        if state.name != self.name:
-            raise ValueError(f"it is of the job {state.name!r}")
-        return state
+        return self._read("state.json", _parse_state)
 
     def write_state(self, state: JobState) -> None:
         """Write the job's state; a final one is written on a full disk too, and is durable when this returns."""
@@ -211,12 +205,8 @@ class JobFolder:
 
         That is safe after a power cut, which none of the processes survives.
         """
-        from scriptmode_runtime.processes.process_tree import ProcessIdentity
-
         try:
-            content = regular_files.read_json(self.path / "processes.json")
-            shapes.validate_shape(content, _PROCESSES, "")
-            return {name: ProcessIdentity(**identity) for name, identity in content.items()}
+            return dict(regular_files.read_parsed(self.path / "processes.json", _parse_processes, self.name))
         except (OSError, ValueError, TypeError):
             return {}
 
@@ -313,14 +303,15 @@ class JobFolder:
                 os.close(descriptor)
         return False
 
-    def _read(self, file: str, understand: Callable[[Any], _Read]) -> _Read:
+    def _read(self, file: str, parse: Callable[[Any, str], _Read]) -> _Read:
         path = self.path / file
         try:
-            return understand(regular_files.read_json(path))
+            found: _Read = regular_files.read_parsed(path, parse, self.name)
         except OSError as error:
             raise self._missing(path, error) from error
         except (TypeError, ValueError) as error:
             raise self.unreadable(path, error) from error
+        return found
 
     def _missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
         """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""
@@ -431,6 +422,17 @@ class JobStore:
         """Return the folder of a job that is known to exist."""
         return JobFolder(self.jobs / name)
 
+    def version(self) -> tuple[int, ...] | None:
+        """Return what changes whenever a job is created or deleted; None right after that, and without jobs."""
+        try:
+            descriptor = os.open(self.jobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return regular_files.settled_version(descriptor)
+        finally:
+            os.close(descriptor)
+
     def versions(self) -> Iterator[tuple[str, list[int]]]:
         """Yield every job's name with its version: numbers that change whenever its state or request is written.
 
@@ -456,6 +458,20 @@ class JobStore:
                     yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
         finally:
             os.close(jobs)
+
+
+def _parse_state(content: Any, name: str) -> JobState:
+    state = states.state_from_json(content)
+    if state.name != name:
+        raise ValueError(f"it is of the job {state.name!r}")
+    return state
+
+
+def _parse_processes(content: Any, _name: str) -> dict[str, ProcessIdentity]:
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity
+
+    shapes.validate_shape(content, _PROCESSES, "")
+    return {name: ProcessIdentity(**identity) for name, identity in content.items()}
 
 
 def job_exists_error(name: str) -> JobExistsError:
