@@ -125,7 +125,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if as_json:
         output.print_json_line({"url": server.url})
     else:
-        output.echo("export " + " ".join(f"{name}={value}" for name, value in server.client_variables.items()))
+        output.echo(server.client_command)
     server.run()
 
 

@@ -5,16 +5,19 @@ What does not exist is an error of the call, not of the job.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.aws.s3_uris import is_in_local_bucket
+from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.inputs import TrainingInput
-from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
+from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_request import JobRequest
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
 _SECONDS = 3.0
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 
 def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
@@ -95,6 +99,31 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
         with _refuse_missing(argument, argument):
             if not client.has_bucket(bucket, owner=None):
                 raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+
+
+@contextmanager
+def advise_server(data_dir: Path) -> Iterator[None]:
+    """Add to an error about an S3 object, where no endpoint is set, how objects of the server's jobs are reached."""
+    try:
+        yield
+    except PlatformError as error:
+        export = _server_variables(data_dir) if "s3://" in error.message else ""
+        if not export or any(map(os.environ.get, _ENDPOINTS)):
+            raise
+        key = "" if "AWS_ACCESS_KEY_ID" in export else ", and an access key of that server"
+        step = f"the objects of jobs of scriptmode serve are reached with what it prints{key}: {export}"
+        # What a bucket of that name in Amazon S3 lacks says nothing of the job's.
+        kind = CredentialsError if isinstance(error, CredentialsError) else DataError
+        otherwise = f"; otherwise {error.advice}" if error.advice else ""
+        raise kind(error.message, argument=error.argument, advice=f"{step}{otherwise}") from error
+
+
+def _server_variables(data_dir: Path) -> str:
+    """Return the command that sets the variables of clients of the data directory's last server; "" without one."""
+    try:
+        return (data_dir / SERVER_FILE).read_text(encoding="utf-8").partition("\n")[2].strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _is_s3(uri: str) -> bool:

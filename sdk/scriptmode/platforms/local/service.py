@@ -228,7 +228,8 @@ class LocalPlatform(StoredJobs):
             DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
 
         """
-        return job_sources.fetch(uri, folder)
+        with s3_locations.advise_server(self._store.data_dir):
+            return job_sources.fetch(uri, folder)
 
     def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
@@ -253,7 +254,8 @@ class LocalPlatform(StoredJobs):
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
-        validation.check_paths(parsed, self._store.jobs, self._file_systems)
+        with s3_locations.advise_server(self._store.data_dir):
+            validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
         if not failure:
             engine.require_software(parsed)

@@ -1,0 +1,82 @@
+"""What a user of `scriptmode serve` reads: in a shell of its own, in the answers of the server, and at its start."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from fakes.archives import packed
+
+pytestmark = pytest.mark.slow
+
+COMMAND = (sys.executable, "-m", "scriptmode")
+
+
+def shell(api, *words, code=0, **variables):
+    """Run a command as in another terminal of the server's user: without any of AWS's variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    folders = {
+        "SCRIPTMODE_DATA_DIR": str(api.server.data_dir),
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "HOME": str(api.folder),
+    }
+    done = subprocess.run(
+        [*COMMAND, *words], env={**kept, **folders, **variables}, capture_output=True, text=True, timeout=300,
+        check=False, cwd=api.folder,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def variables(text):
+    """Return the variables of the command ``export A=b C=d`` in a text."""
+    words = text.partition("export ")[2].partition(";")[0].split()
+    return dict(word.split("=", 1) for word in words)
+
+
+@pytest.fixture(scope="module")
+def in_s3(api):
+    """A job whose source and output are in the server's S3."""
+    s3 = api.client("s3")
+    s3.create_bucket(Bucket="data")
+    program = "import os\nopen(os.environ['SM_MODEL_DIR'] + '/weights', 'w').write('1')\n"
+    s3.put_object(Bucket="data", Key="source.tar.gz", Body=packed({"train.py": program}))
+    places = {
+        "HyperParameters": {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://data/source.tar.gz"},
+        "OutputDataConfig": {"S3OutputPath": "s3://data/out"},
+    }
+    done = api.run("", **places)
+    assert done["TrainingJobStatus"] == "Completed"
+    return done["TrainingJobName"]
+
+
+#: Keys of Amazon S3, which no test asks.
+OTHER_KEYS = {
+    "AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "x", "HTTPS_PROXY": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [("cp {}:model", {}), ("model download {}", {}), ("model download {}", OTHER_KEYS)],
+    ids=["cp", "model download", "model download with keys of Amazon S3"],
+)
+def test_a_command_without_the_variables_prints_those_of_the_server(api, in_s3, tmp_path, words, keys):
+    words = [*words.format(in_s3).split(), str(tmp_path / "copy")]
+    found = variables(shell(api, *words, code=1, **keys))
+    assert found["AWS_ENDPOINT_URL"] == api.server.url
+    shell(api, *words, **found)
+    assert [each.name for each in tmp_path.rglob("weights")] == ["weights"]
+
+
+def test_a_rerun_without_the_variables_prints_those_of_the_server(api, in_s3):
+    found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1))
+    assert found["AWS_ENDPOINT_URL"] == api.server.url
+    assert f"{in_s3}-again" in shell(api, "rerun", in_s3, "--job-name", f"{in_s3}-again", **found)
+
+
+def test_an_error_of_another_endpoint_says_nothing_of_the_server(api, in_s3):
+    other = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_MAX_ATTEMPTS": "1"}
+    text = shell(api, "model", "download", in_s3, code=1, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", **other)
+    assert "127.0.0.1:1 cannot be reached" in text
+    assert "scriptmode serve" not in text
