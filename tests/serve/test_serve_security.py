@@ -24,7 +24,7 @@ from serve.conftest import serving
 
 from scriptmode.errors import SpecError
 from scriptmode.serve.access_keys import AccessKeys
-from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.guard import Guard
@@ -233,15 +233,48 @@ def test_only_allowed_directories_are_named(tmp_path):
             "Environment": {"A": "file:///x"},
         }
 
-    check_file_uris(request(f"file://{tmp_path}/in/data"), allowed)
-    check_file_uris(request("s3://bucket/etc"), allowed)
+    check_local_paths(request(f"file://{tmp_path}/in/data"), allowed)
+    check_local_paths(request("s3://bucket/etc"), allowed)
     for uri in ("file:///etc", f"file://{tmp_path}/in/../x", f"file://{tmp_path}/in/link/passwd", f"file://{tmp_path}/in2",
                 f"file://localhost{tmp_path}/x", "file://relative", f"file://{tmp_path}/in/%2e%2e/%2e%2e"):  # fmt: skip
         with pytest.raises(ApiError, match="ValidationException"):
-            check_file_uris(request(uri), allowed)
+            check_local_paths(request(uri), allowed)
     for text in (json.dumps("file:///etc/x"), ' "file:///etc/x" ', r'"\u0066ile:///etc/x"'):
         with pytest.raises(ApiError, match="--allow"):
-            check_file_uris({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+            check_local_paths({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+
+
+PLACES = {
+    "hyperparameter": lambda path: {"HyperParameters": {"sagemaker_submit_directory": path}},
+    "in JSON": lambda path: {"HyperParameters": {"sagemaker_submit_directory": json.dumps(path)}},
+    "variable": lambda path: {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}},
+    "static": lambda path: {
+        "TrainingJobDefinitions": [{"StaticHyperParameters": {"sagemaker_submit_directory": path}}]
+    },
+    "range": lambda path: {
+        "HyperParameterTuningJobConfig": {
+            "ParameterRanges": {
+                "CategoricalParameterRanges": [{"Name": "sagemaker_submit_directory", "Values": ["s3://b/k", path]}]
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_source_without_a_scheme_is_of_an_allowed_directory(tmp_path, place):
+    request, allowed = PLACES[place], [str(tmp_path / "in")]
+    for path in (f"{tmp_path}/in", f"{tmp_path}/in/source.tar.gz", "/opt/ml/code", "/opt/ml/input/data/code/x.tar.gz",
+                 "s3://bucket/source.tar.gz", ""):  # fmt: skip
+        check_local_paths(request(path), allowed)
+    for path in ("/etc", f"{tmp_path}/in2", f"{tmp_path}/in/../x", "/opt/ml/../../etc", "/opt/ml", "etc", "../etc",
+                 "x://etc", "/etc\0"):  # fmt: skip
+        with pytest.raises(ApiError, match="ValidationException"):
+            check_local_paths(request(path), allowed)
+
+
+def test_other_values_that_look_like_paths_are_for_the_script(tmp_path):
+    check_local_paths({"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}, [])
 
 
 def environ(**headers):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from botocore.exceptions import ClientError
 from fakes.archives import packed
 
 pytestmark = pytest.mark.slow
@@ -80,3 +81,13 @@ def test_an_error_of_another_endpoint_says_nothing_of_the_server(api, in_s3):
     text = shell(api, "model", "download", in_s3, code=1, AWS_ACCESS_KEY_ID="x", AWS_SECRET_ACCESS_KEY="x", **other)
     assert "127.0.0.1:1 cannot be reached" in text
     assert "scriptmode serve" not in text
+
+
+def test_a_source_on_this_machine_is_refused_without_a_scheme_too(api, tmp_path):
+    request = api.request("print('hello')")
+    for changed in (
+        {"HyperParameters": {"sagemaker_program": "train.py", "sagemaker_submit_directory": str(tmp_path)}},
+        {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": str(tmp_path)}},
+    ):
+        with pytest.raises(ClientError, match=f"'{tmp_path}' is not in a directory that requests may name"):
+            api.sagemaker.create_training_job(**{**request, **changed})

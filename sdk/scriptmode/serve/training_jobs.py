@@ -27,7 +27,7 @@ from scriptmode.errors import (
     UnreadableJobError,
 )
 from scriptmode.serve import paging, request_errors, request_mapping
-from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
-        check_file_uris(request, self._allowed)
+        check_local_paths(request, self._allowed)
         request_errors.check_training_job(request)
         return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
 
