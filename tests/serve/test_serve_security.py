@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -86,6 +87,45 @@ def refusal(data_dir, *options):
 @pytest.mark.slow
 def test_other_machines_need_a_key(tmp_path):
     assert "scriptmode serve key" in refusal(tmp_path, "--listen", "0.0.0.0:0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--allow", "/no/such"), "--allow is '/no/such', which is not a directory"),
+        (("--s3", "http://127.0.0.1:1"), "the S3 server http://127.0.0.1:1 does not answer: [Errno 111]"),
+        (("--s3", "127.0.0.1:1"), "--s3 is '127.0.0.1:1'"),
+    ],
+    ids=["allow", "no answer", "no URL"],
+)
+def test_what_a_server_cannot_use_is_refused_at_its_start(tmp_path, options, text):
+    assert text in refusal(tmp_path, "--listen", "127.0.0.1:0", *options)
+
+
+@pytest.mark.slow
+def test_a_taken_port_is_that_of_a_process(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = refusal(tmp_path, "--listen", f"127.0.0.1:{port}")
+    assert f"cannot listen at 127.0.0.1:{port}: process {os.getpid()} listens there ({sys.executable}" in text
+    assert "--listen 127.0.0.1:0" in text
+
+
+@pytest.mark.slow
+def test_the_start_prints_the_command_of_clients_and_the_address_of_the_page(tmp_path):
+    command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0", "--s3", "memory")
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            url = server.stdout.readline().split()[1].partition("=")[2]
+            assert server.stderr.readline() == f"jobs in a browser: {url}\n"
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as page:
+                assert b"<title>" in page.read()
+        finally:
+            server.terminate()
 
 
 @pytest.mark.slow
@@ -381,4 +421,4 @@ def test_an_address_has_a_port(text, address):
 def test_a_wrong_address_is_refused(text, advice):
     with pytest.raises(SpecError) as raised:
         parse_address(text)
-    assert str(raised.value) == f"listen is {text!r}; {advice}"
+    assert str(raised.value) == f"--listen is {text!r}; {advice}"

@@ -6,12 +6,14 @@ bounded in seconds and, where the server has too many, in number.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.system.ports import describe_listener
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,12 +69,18 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             ident=None,
         )
     except (OSError, ValueError) as error:
-        raise PlatformError(
-            f"the server cannot listen at {host}:{port}: {error}",
-            advice="end the other server, or give another --listen ADDRESS:PORT",
-        ) from error
+        raise _listening_error(error, host, port) from error
     _configure(server, Channel)
     return server
+
+
+def _listening_error(error: Exception, host: str, port: int) -> PlatformError:
+    shown = f"[{host}]" if ":" in host else host
+    is_taken = getattr(error, "errno", 0) == errno.EADDRINUSE
+    return PlatformError(
+        f"the server cannot listen at {shown}:{port}: {(is_taken and describe_listener(port)) or error}",
+        advice=f"{'end it, or ' * is_taken}choose another port, such as a free one: --listen {shown}:0",
+    )
 
 
 def _configure(server: Any, channel_class: type) -> None:

@@ -86,11 +86,11 @@ def parse_address(text: str) -> tuple[str, int]:
         host, port = "", host
     if port.isdecimal() and int(port) > _HIGHEST_PORT:
         raise invalid(
-            "listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
+            "--listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
         )
     if not host or not port.isdecimal():
         example = f"{DEFAULT_HOST}:{port if port.isdecimal() else DEFAULT_PORT}"
-        raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {example}")
+        raise invalid("--listen", f"is {text!r}", f"write an address and a port, such as {example}")
     return host.strip("[]"), int(port)
 
 
@@ -114,12 +114,7 @@ class Server:
         self._platform = LocalPlatform(queue=settings.queue or None)
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
-        if not is_loopback(settings.host) and not self._keys.read():
-            raise invalid(
-                "listen",
-                f"is {settings.host!r}, which other machines reach, but the server has no access key",
-                "create one: scriptmode serve key",
-            )
+        _check(settings, self._keys)
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
         self._tuning = LocalTuning(self._platform)
@@ -274,6 +269,19 @@ class Server:
             yield "AWS_SECRET_ACCESS_KEY", secret
 
 
+def _check(settings: Settings, keys: AccessKeys) -> None:
+    """Raise `SpecError` for settings with which no server may start."""
+    if not is_loopback(settings.host) and not keys.read():
+        raise invalid(
+            "--listen",
+            f"is {settings.host!r}, which other machines reach, but the server has no access key",
+            "create one: scriptmode serve key",
+        )
+    for folder in settings.allowed:
+        if not Path(folder).is_dir():
+            raise invalid("--allow", f"is {folder!r}, which is not a directory", "correct it, or create it")
+
+
 def _lock(data_dir: Path) -> int:
     """Return a descriptor with the lock of the only server of a data directory; raise `PlatformError`."""
     file = data_dir / SERVER_FILE
@@ -310,7 +318,9 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
     if s3 == "memory":
         return None, OtherServices()
     if s3 != "disk":
-        return None, OtherServices(S3Proxy(s3))
+        proxy = S3Proxy(s3)
+        proxy.require_answer()
+        return None, OtherServices(proxy)
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(

@@ -126,6 +126,7 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         output.print_json_line({"url": server.url})
     else:
         output.echo(server.client_command)
+        output.echo(f"jobs in a browser: {server.url}", err=True)
     server.run()
 
 
