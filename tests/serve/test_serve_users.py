@@ -8,6 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 from fakes.archives import packed
 
+from scriptmode.cli.structured_files import parse_toml
+from scriptmode.serve.configuration import parse_configuration
+
 pytestmark = pytest.mark.slow
 
 COMMAND = (sys.executable, "-m", "scriptmode")
@@ -91,3 +94,65 @@ def test_a_source_on_this_machine_is_refused_without_a_scheme_too(api, tmp_path)
     ):
         with pytest.raises(ClientError, match=f"'{tmp_path}' is not in a directory that requests may name"):
             api.sagemaker.create_training_job(**{**request, **changed})
+
+
+def refusal(call, *arguments, **named):
+    with pytest.raises(ClientError) as raised:
+        call(*arguments, **named)
+    return raised.value.response["Error"]["Message"]
+
+
+REFUSED = {
+    "HyperParameters": (
+        {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://data/none.tar.gz"},
+        "HyperParameters.sagemaker_submit_directory: s3://data/none.tar.gz: there is no such object",
+    ),
+    "OutputDataConfig": (
+        {"S3OutputPath": "s3://no-bucket/x"},
+        "OutputDataConfig.S3OutputPath: s3://no-bucket/x: there is no bucket 'no-bucket'; create it, or correct the URI",
+    ),
+    "CheckpointConfig": ({"S3Uri": "s3://no-bucket/x"}, "CheckpointConfig.S3Uri: s3://no-bucket/x: there is no bucket"),
+    "TensorBoardOutputConfig": (
+        {"S3OutputPath": "s3://data/x"},
+        "scriptmode serve cannot run this job: TensorBoardOutputConfig is not supported by scriptmode serve yet",
+    ),
+}
+
+
+@pytest.mark.parametrize("member", REFUSED)
+def test_an_answer_names_members_and_the_server(api, in_s3, member):
+    value, text = REFUSED[member]
+    assert text in refusal(api.sagemaker.create_training_job, **api.request("", **{member: value}))
+
+
+def test_a_missing_bucket_is_told_alike_of_source_and_input(api):
+    source = {"sagemaker_program": "train.py", "sagemaker_submit_directory": "s3://no-bucket/x.tar.gz"}
+    data = {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://no-bucket/x"}}
+    for changed in ({"HyperParameters": source}, {"InputDataConfig": [{"ChannelName": "train", "DataSource": data}]}):
+        assert "there is no bucket 'no-bucket'" in refusal(
+            api.sagemaker.create_training_job, **api.request("", **changed)
+        )
+
+
+def test_an_operation_that_is_not_served_is_one_of_a_service(api):
+    text = refusal(api.client("logs").describe_log_groups)
+    assert text.startswith("scriptmode serve does not have the operation DescribeLogGroups of CloudWatch Logs; it has")
+
+
+def test_a_job_without_a_source_fails_for_that(api):
+    reason = api.run("", HyperParameters={"sagemaker_program": "train.py"})["FailureReason"]
+    assert "there is no source: the hyperparameter sagemaker_submit_directory is missing" in reason
+
+
+def test_the_advice_for_an_image_is_a_configuration(api, tmp_path):
+    image = {"TrainingImage": "ubuntu:22.04", "TrainingInputMode": "File"}
+    reason = api.run("", AlgorithmSpecification=image)["FailureReason"]
+    table = reason.partition("below a line [images]: ")[2]
+    found = parse_configuration(parse_toml("x", f"[images]\n{table}"), "x")
+    assert found.image_for("ubuntu:22.04") == "scriptmode/tensorflow"
+
+
+def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_path):
+    elsewhere = {**api.server.environment, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    text = shell(api, "logs", "nothing", code=1, **elsewhere)
+    assert f"the service at {api.server.url} has none of that name either" in text

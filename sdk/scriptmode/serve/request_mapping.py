@@ -171,9 +171,9 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
     is_of_scripts = any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES)
     if kind.runs_scripts and other is None and not is_of_scripts:
         return (
-            f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start the server with "
-            "--hosts local to run it in containers, or name it in the table [images] of the server's configuration if "
-            "its script runs with the server's Python."
+            f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start scriptmode serve "
+            "with --hosts local to run it in containers. If its script runs with the server's Python, start it with "
+            f"--config FILE, and write into FILE, below a line [images]: '{image}' = 'scriptmode/tensorflow'"
         )
     if kind.runs_scripts and kind.runs_images and other is None:
         del algorithm["TrainingImage"]

@@ -56,6 +56,12 @@ _SUMMARY = (
 _UPDATES = "update.json"
 _UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
 _UPDATING = threading.Lock()
+#: What the platform's errors about S3 and directories begin with, and what a request calls it.
+_MEMBERS = {
+    "source_dir": "HyperParameters.sagemaker_submit_directory",
+    "output_path": "OutputDataConfig.S3OutputPath",
+    "checkpoint_s3_uri": "CheckpointConfig.S3Uri",
+}
 _NOT_NEW = (
     "Training job names must be unique within an AWS account and region, "
     "and a training job with this name already exists ({arn})"
@@ -273,4 +279,11 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
         file = Path(error.path).name
         raise validation_error(f"Training job {error.job_name} cannot be read: {file} is damaged; {advice}.") from error
     except (RequestError, SpecError, DataError, ContainerError, CredentialsError, MissingPackageError) as error:
-        raise validation_error(str(error)) from error
+        raise validation_error(_with_members(str(error))) from error
+
+
+def _with_members(text: str) -> str:
+    """Return the text of an error of the platform with the members of the request, and this server's name."""
+    argument = next((name for name in _MEMBERS if text.startswith((f"{name}:", f"{name} "))), "")
+    text = _MEMBERS[argument] + text[len(argument) :] if argument else text
+    return text.replace("the local platform", "scriptmode serve")

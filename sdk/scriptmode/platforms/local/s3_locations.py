@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.core.aws.s3_uris import is_in_local_bucket
+from scriptmode.core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
 from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.inputs import TrainingInput
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from scriptmode.core.aws.s3 import S3
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import TrainingJobSpec
@@ -78,7 +79,6 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     if not (sources or buckets or archive):
         return
     from scriptmode.core.aws.s3 import S3, require_credentials
-    from scriptmode.core.aws.s3_uris import parse_s3_uri
     from scriptmode.data.listing import require_data
     from scriptmode.data.s3_store import S3Store
 
@@ -90,15 +90,24 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     for source in sources:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
             require_data(source, store)
+    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
     if archive:
         with _refuse_missing("source_dir", "source_dir"):
-            store.find(archive)
-    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
+            try:
+                store.find(archive)
+            except DataNotFoundError:
+                # The answer about an object does not say which of both is missing.
+                _require_bucket(client, archive)
+                raise
     for argument, uri in buckets.items():
-        bucket = parse_s3_uri(uri).bucket
         with _refuse_missing(argument, argument):
-            if not client.has_bucket(bucket, owner=None):
-                raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+            _require_bucket(client, uri)
+
+
+def _require_bucket(client: S3, uri: str) -> None:
+    bucket = parse_s3_uri(uri).bucket
+    if not client.has_bucket(bucket, owner=None):
+        raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
 
 
 @contextmanager
