@@ -141,6 +141,16 @@ def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):
     assert code_of(api.sagemaker.list_training_jobs, SortBy="Size")[0] == "ValidationException"
 
 
+def test_the_tags_of_the_server_do_not_count_among_those_of_a_client(api):
+    tags = [{"Key": f"k{each}", "Value": "v"} for each in range(50)]
+    arn = api.run("print(1)", Tags=tags)["TrainingJobArn"]
+    pages = api.sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
+    assert [tag for page in pages for tag in page["Tags"]] == sorted(tags, key=lambda tag: tag["Key"])
+    more = api.request("print(1)", Tags=[*tags, {"Key": "more", "Value": "v"}])
+    code, text = code_of(api.sagemaker.create_training_job, **more)
+    assert (code, "less than or equal to 50" in text) == ("ValidationException", True)
+
+
 def test_tags_are_added_listed_and_removed(api):
     arn = api.sagemaker.describe_training_job(
         TrainingJobName=api.start("print(1)", Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}])
