@@ -369,6 +369,8 @@ def test_a_job_is_in_the_region_of_its_client(api):
     listed = api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"]
     missing = ("ValidationException", "Requested resource not found.")
     assert listed == []
+    code, text = code_of(api.sagemaker.create_training_job, **request)
+    assert (code, f"a training job in eu-west-1 has this name ({arn})" in text) == ("ResourceInUse", True)
     assert code_of(api.sagemaker.describe_training_job, **job) == missing
     assert code_of(api.sagemaker.stop_training_job, **job) == missing
     for written in (arn, arn.replace("eu-west-1", "us-east-1")):

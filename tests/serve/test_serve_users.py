@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from fakes.archives import packed
+from fakes.processes import until
+from serve.conftest import serving
 
 from scriptmode.cli.structured_files import parse_toml
 from scriptmode.serve.configuration import parse_configuration
@@ -77,6 +80,25 @@ def test_a_rerun_without_the_variables_prints_those_of_the_server(api, in_s3):
     found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1))
     assert found["AWS_ENDPOINT_URL"] == api.server.url
     assert f"{in_s3}-again" in shell(api, "rerun", in_s3, "--job-name", f"{in_s3}-again", **found)
+
+
+def test_a_rerun_of_a_server_s_job_waits_and_is_in_its_region(tmp_path):
+    with serving(tmp_path, "--s3", "memory", "--queue", "1") as api:
+        ireland = boto3.Session("test", "test", region_name="eu-west-1").client(
+            "sagemaker", endpoint_url=api.server.url
+        )
+        request = api.request("import os; print(os.environ['AWS_REGION'])")
+        arn = ireland.create_training_job(**request)["TrainingJobArn"]
+        job = {"TrainingJobName": request["TrainingJobName"]}
+        until(lambda: ireland.describe_training_job(**job)["TrainingJobStatus"] == "Completed")
+        busy = api.start("import time; time.sleep(600)")
+        shell(api, "rerun", job["TrainingJobName"], "--job-name", "again", "--no-wait", **api.server.environment)
+        again = ireland.describe_training_job(TrainingJobName="again")
+        assert again["TrainingJobArn"] == arn.rpartition("/")[0] + "/again"
+        assert again["SecondaryStatus"] == "Pending"
+        api.sagemaker.stop_training_job(TrainingJobName=busy)
+        until(lambda: ireland.describe_training_job(TrainingJobName="again")["TrainingJobStatus"] == "Completed")
+        assert "algo-1 | eu-west-1" in shell(api, "logs", "again")
 
 
 def test_an_error_of_another_endpoint_says_nothing_of_the_server(api, in_s3):

@@ -66,6 +66,10 @@ _NOT_NEW = (
     "Training job names must be unique within an AWS account and region, "
     "and a training job with this name already exists ({arn})"
 )
+_NOT_NEW_ELSEWHERE = (
+    "The Regions of scriptmode serve share the names of training jobs, and a training job in {region} has this name "
+    "({arn}). Choose another name."
+)
 SORT_FIELDS = {"Name": "TrainingJobName", "Status": "TrainingJobStatus", "CreationTime": "CreationTime"}
 
 
@@ -142,7 +146,8 @@ class TrainingJobs:
                 try:
                     return platform.create(mapped.request, failure=mapped.failure)
                 except JobExistsError as error:
-                    text = _NOT_NEW.format(arn=platform.describe(mapped.request[_NAME]).arn)
+                    arn = platform.arn_of(mapped.request[_NAME])
+                    text = (_NOT_NEW if is_in_region(arn) else _NOT_NEW_ELSEWHERE).format(arn=arn, region=_region(arn))
                     raise ApiError("ResourceInUse", text) from error
 
     def _require_room(self) -> None:

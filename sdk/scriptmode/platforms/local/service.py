@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.data import file_uris
 from scriptmode.errors import (
     invalid,
@@ -137,9 +138,10 @@ class LocalPlatform(StoredJobs):
         }
 
     def with_settings_of(self, name: str) -> Self:
-        """Return this platform with the Slurm settings of one of its jobs, over which those that are given prevail.
+        """Return this platform with the settings of one of its jobs, over which those that are given prevail.
 
-        The interpreter and the grace period are settings, too. For a job of this machine it is the platform itself.
+        A job that a server created keeps its Region and waits as it did. The other settings are those of Slurm, with
+        the interpreter and the grace period.
 
         Raises:
             JobNotFoundError: There is no such job.
@@ -147,11 +149,13 @@ class LocalPlatform(StoredJobs):
 
         """
         job = self._store.find(name).read_job()
+        made = copy(self)
+        if any(key.startswith(SERVER_TAGS) for key, _ in job.request.tags):
+            vars(made).update(_region=job.region, _queue=self._queue or job.queue)
         if not job.request.resources.host_kind.is_scheduled:
-            return self
+            return made
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
         grace = job.stop_grace if self._stop_grace == DEFAULT_STOP_GRACE else self._stop_grace
-        made = copy(self)
         vars(made).update(_settings=replace(self._settings, python=python, recorded=job.engine), _stop_grace=grace)
         return made
 
