@@ -505,7 +505,8 @@ class TrainingJob:
 
         Returns:
             TrainingJobSummary objects, displayed as a table. A job of this machine whose files cannot be read has the
-            status ``Unreadable``, and the reason as its ``StatusMessage``.
+            status ``Unreadable``, and the reason as its ``StatusMessage``. ``QueueEndTime`` is when one that
+            waited for others stopped waiting.
 
         Raises:
             SpecError: For an argument of another kind.

@@ -178,3 +178,30 @@ def test_a_name_that_the_server_does_not_have_is_asked_of_the_server(api, tmp_pa
     elsewhere = {**api.server.environment, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
     text = shell(api, "logs", "nothing", code=1, **elsewhere)
     assert f"the service at {api.server.url} has none of that name either" in text
+
+
+def test_the_list_names_the_regions_of_several(api, in_s3):
+    ireland = boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)
+    request = api.request("print('hello')")
+    ireland.create_training_job(**request)
+    head, *rows = [line.split() for line in shell(api, "list").splitlines()]
+    regions = {row[-1]: row[head.index("REGION") - len(head)] for row in rows}
+    assert (regions[request["TrainingJobName"]], regions[in_s3]) == ("eu-west-1", "us-east-1")
+
+
+def test_the_log_of_a_job_without_hosts_is_why_there_is_none(api):
+    image = {"TrainingImage": "ubuntu:22.04", "TrainingInputMode": "File"}
+    name = api.run("", AlgorithmSpecification=image)["TrainingJobName"]
+    for words in ((), ("--json",), ("--host", "algo-1")):
+        text = shell(api, "logs", name, *words)
+        assert text.startswith(f"training job {name} is Failed and has no log")
+        assert "The image 'ubuntu:22.04' cannot be used" in text
+    assert shell(api, "logs", name, "--tail", "0") == ""
+
+
+def test_a_warning_about_several_jobs_is_printed_once(api):
+    script = "import os\nopen(os.environ['SM_MODEL_DIR'] + '/of', 'w').write(os.environ['SM_CURRENT_HOST'])"
+    hosts = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 2, "VolumeSizeInGB": 1}
+    names = [api.run(script, name=f"loses-{number}", ResourceConfig=hosts)["TrainingJobName"] for number in (1, 2)]
+    *_, warning = shell(api, "list", "--name", "loses-").splitlines()
+    assert warning == f"{names[1]} and 1 more job: warning: model: algo-2's 'of' is left out: algo-1 has 'of' too"
