@@ -319,7 +319,7 @@ def test_a_time_without_a_zone_is_of_utc(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        body = b"Action=GetMetricData&Version=2010-08-01&MetricDataQueries=&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
+        body = b"Action=GetMetricData&Version=2010-08-01&MetricDataQueries.member.1.Id=m&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
         found = []
         operations = {"GetMetricData": lambda arguments: found.append(arguments) or {}}
         environ = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}
