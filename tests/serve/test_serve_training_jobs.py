@@ -94,7 +94,7 @@ def test_errors_have_the_codes_of_aws(api):
     assert message.startswith("Training job names must be unique within an AWS account and region, and a training job")
     assert message.endswith(f" with this name already exists ({arn})")
     code, message = code_of(sagemaker.list_models)
-    assert (code, "SageMaker.ListModels" in message) == ("UnknownOperationException", True)
+    assert (code, "ListModels of SageMaker" in message) == ("UnknownOperationException", True)
 
 
 def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api):

@@ -167,6 +167,8 @@ class TrainingJobs:
             description = self._find(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(_read_updates(self._platform.server_folder(found[_NAME])))
+            if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
+                found["SecondaryStatusTransitions"][-1]["StatusMessage"] += f" (position {position})"
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
