@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import random
-import shlex
 import socket
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.core.machine.data_dir import make_private
-from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system.directory_lock import try_lock
 from scriptmode_runtime.contract import DEFAULT_PORTS
-from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 ROLES = tuple(DEFAULT_PORTS)
 #: The lowest port used; well-known services use lower ones.
@@ -105,19 +102,3 @@ def _bindable(family: socket.AddressFamily, address: str, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def describe_listener(port: int) -> str:
-    """Return which process listens at a TCP port; "" where that cannot be read, as of another user's process."""
-    rows = [line.split() for name in ("tcp", "tcp6") for line in system.read_text(f"/proc/net/{name}").splitlines()[1:]]
-    # Local address, state (0A listens) and inode.
-    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}
-    for process in system.processes():
-        with suppress(OSError):
-            for descriptor in Path(f"/proc/{process}/fd").iterdir():
-                # Others of its descriptors may be closed in this moment.
-                with suppress(OSError):
-                    if str(descriptor.readlink()) in sockets:
-                        command = escape_unprintable(shlex.join(system.command_line(process)))
-                        return f"process {process} listens there ({command})"
-    return ""
