@@ -77,8 +77,9 @@ def test_a_command_without_the_variables_prints_those_of_the_server(api, in_s3, 
 
 
 def test_a_rerun_without_the_variables_prints_those_of_the_server(api, in_s3):
-    found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1))
-    assert found["AWS_ENDPOINT_URL"] == api.server.url
+    for keys in ({}, OTHER_KEYS):
+        found = variables(shell(api, "rerun", in_s3, "--no-wait", code=1, **keys))
+        assert found["AWS_ENDPOINT_URL"] == api.server.url
     assert f"{in_s3}-again" in shell(api, "rerun", in_s3, "--job-name", f"{in_s3}-again", **found)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from scriptmode.core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
 from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.inputs import TrainingInput
+from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
@@ -125,6 +126,16 @@ def advise_server(data_dir: Path) -> Iterator[None]:
         kind = CredentialsError if isinstance(error, CredentialsError) else DataError
         otherwise = f"; otherwise {error.advice}" if error.advice else ""
         raise kind(error.message, argument=error.argument, advice=f"{step}{otherwise}") from error
+
+
+def require_server(job: JobRequest, data_dir: Path) -> None:
+    """Raise `DataError` for a copy of a server's job that would use another S3 than the server's, under its URIs."""
+    uris = (job.source_uri, job.output.path, job.output.checkpoint_uri)
+    is_of_server = any(key.startswith(SERVER_TAGS) for key, _ in job.tags)
+    if is_of_server and (uri := next((each for each in uris if each and _is_s3(each)), "")):
+        with advise_server(data_dir):
+            if "AWS_ENDPOINT_URL=" in _server_variables(data_dir) and not any(map(os.environ.get, _ENDPOINTS)):
+                raise DataError(f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell")
 
 
 def _server_variables(data_dir: Path) -> str:

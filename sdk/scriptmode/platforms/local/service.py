@@ -258,6 +258,7 @@ class LocalPlatform(StoredJobs):
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
+        s3_locations.require_server(parsed, self._store.data_dir)
         with s3_locations.advise_server(self._store.data_dir):
             validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
