@@ -168,7 +168,9 @@ class TrainingJobs:
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(_read_updates(self._platform.server_folder(found[_NAME])))
             if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
-                found["SecondaryStatusTransitions"][-1]["StatusMessage"] += f" (position {position})"
+                *others, last = found["SecondaryStatusTransitions"]
+                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+                found["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
