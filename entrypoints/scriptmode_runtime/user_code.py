@@ -244,6 +244,11 @@ def _existing_program(environment: TrainingEnvironment) -> str:
     is_named = _is_module(environment) and all(map(str.isidentifier, _module(environment.program).split(".")))
     # A module may be in a directory that its package names, such as src.
     if not is_named and not os.path.isfile(path):
+        if not _source(environment) and not (os.path.isdir(code) and os.listdir(code)):
+            raise UserCodeError(
+                f"there is no source: the hyperparameter {contract.SUBMIT_DIRECTORY} is missing, and {code} is empty; "
+                f"set it to the s3:// URI of the archive with the entry point {environment.program!r}"
+            )
         raise UserCodeError(
             f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
             f"name a file of the source directory ({contract.PROGRAM})"

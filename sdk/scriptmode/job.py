@@ -358,8 +358,9 @@ class TrainingJob:
 
         The new job has the same source archive, inputs, tags and checkpoint URI; it resumes from the old job's
         checkpoints where there are any. The description of a job does not contain ``enable_session_tag_chaining`` or
-        the arguments of a ``LocalPlatform``: the new job has the defaults. A job on Slurm has the same settings again;
-        those of SCRIPTMODE_SLURM, and of a platform ``Slurm(...)`` to which the job is attached, replace them.
+        the arguments of a ``LocalPlatform``: the new job has the defaults. A job of ``scriptmode serve`` has the same
+        Region, and waits as the old one did. A job on Slurm has the same settings again; those of SCRIPTMODE_SLURM, and
+        of a platform ``Slurm(...)`` to which the job is attached, replace them.
 
         Args:
             job_name: The new name; by default the old name's base with a new timestamp.
@@ -504,7 +505,8 @@ class TrainingJob:
 
         Returns:
             TrainingJobSummary objects, displayed as a table. A job of this machine whose files cannot be read has the
-            status ``Unreadable``, and the reason as its ``StatusMessage``.
+            status ``Unreadable``, and the reason as its ``StatusMessage``. ``QueueEndTime`` is when one that
+            waited for others stopped waiting.
 
         Raises:
             SpecError: For an argument of another kind.

@@ -71,25 +71,26 @@ def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
 def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
     # Nine hours ahead of UTC, all year.
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    rows = [line.split() for line in program("list").stdout.splitlines()]
+    head, *rows = [line.split() for line in program("list").stdout.splitlines()]
+    assert head == ["CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "REGION", "NAME"]
     assert [(row[3], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-a-file")]
     now = datetime.now(timezone.utc)
     shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
     assert rows[0][2].endswith(("s", "min"))
-    # The distribution, the hosts and the last value of the metric of each.
-    assert [row[-4:-1] for row in rows] == [["-", "1", "-"], ["-", "2", "loss=0.5"]]
+    # The distribution, the hosts and the last value of the metric of each, which are in one Region.
+    assert [row[-5:-1] for row in rows] == [["-", "1", "-", "-"], ["-", "2", "loss=0.5", "-"]]
     (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)
     assert summary["TrainingJobName"] == "broken"
     assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)
     assert (summary["InstanceCount"], "LastMetric" in summary) == (1, False)
     (summary,) = json.loads(program("list", "--name", "of-a-file", "--json").stdout)
     assert summary["LastMetric"] == {"MetricName": "loss", "Value": 0.5}
-    assert program("list", "--since", "1d").stdout.count("\n") == 2
+    assert program("list", "--since", "1d").stdout.count("\n") == 3
     assert program("list", "--since", "0s").stdout == ""
     tomorrow = f"{now + timedelta(days=2):%Y-%m-%d}"
     assert program("list", "--since", tomorrow).stderr == "no such training jobs on this machine\n"
-    assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 1
+    assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 2
 
 
 @pytest.mark.parametrize("columns", [200, 80, 30])

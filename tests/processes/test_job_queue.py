@@ -58,7 +58,7 @@ def test_waiting_jobs_are_listed_with_their_position_and_can_be_stopped(jobs):
     until_training(jobs, first)
     until(lambda: positions(jobs) == {second: 1, third: 2})
     assert secondary(jobs, second) == "Pending"
-    statuses = {line.split()[-1]: line.split()[3] for line in program("list").stdout.splitlines()}
+    statuses = {line.split()[-1]: line.split()[3] for line in program("list").stdout.splitlines()[1:]}
     assert statuses == {first: "InProgress", second: "Queued(1)", third: "Queued(2)"}
     in_top = {line.split()[0]: line.split()[1] for line in program("top").stdout.splitlines()[1:]}
     assert in_top == {first: "Training", second: "Queued(1)", third: "Queued(2)"}

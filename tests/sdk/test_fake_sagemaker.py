@@ -319,7 +319,8 @@ def test_metrics_are_grouped_by_period_newest_first_and_kept_by_the_minute_for_l
     fake.clock.advance(200)
     assert data(fake, query(period=60)) == [[1.0, 3.0]]
     assert data(fake, query(period=1), ScanBy="TimestampAscending") == [[4.0, 2.0, 1.0]]
-    assert data(fake, query(stat="Maximum"), query("accuracy"), query(job="other")) == [[1.0, 4.0], [], []]
+    other = {**query(job="other"), "Id": "other"}
+    assert data(fake, query(stat="Maximum"), query("accuracy"), other) == [[1.0, 4.0], [], []]
     fake.clock.advance(4 * 3600)
     assert data(fake, query(period=1)) == [[]]
     assert data(fake, query(period=60)) == [[0.5, 1.0, 3.0]]

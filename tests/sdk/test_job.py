@@ -381,6 +381,18 @@ def test_at_the_prompt_jobs_are_a_table_without_the_columns_that_no_job_has():
     assert repr(JOBS) == str(JOBS)
 
 
+def test_a_row_has_the_word_of_a_limit_the_time_outside_of_a_queue_and_one_of_several_regions():
+    ended, arn = datetime.now(timezone.utc), "arn:aws:sagemaker:{}:000000000000:training-job/x".format
+    limited = summary("a", "Stopped", SecondaryStatus="MaxRuntimeExceeded", TrainingJobArn=arn("eu-west-1"))
+    waited = summary("b", QueueEndTime=ended - timedelta(seconds=5), TrainingEndTime=ended, TrainingJobArn=arn("x-1"))
+    damaged = summary("c", "Unreadable", SecondaryStatus="Unreadable", TrainingJobArn="")
+    rows = [dict(zip(JobList.COLUMNS, row)) for row in JobList([limited, waited, damaged]).rows()]
+    assert [row["STATUS"] for row in rows] == ["MaxRuntimeExceeded", "Completed", "Unreadable"]
+    assert [row["TIME"] for row in rows] == ["-", "5.0 s", "-"]
+    assert [row["REGION"] for row in rows] == ["eu-west-1", "x-1", "-"]
+    assert [row[-2] for row in JobList([limited, limited, damaged]).rows()] == ["-", "-", "-"]
+
+
 def test_a_notebook_shows_a_table_with_a_line_for_each_job():
     shown = JOBS._repr_html_()
     assert shown.count("<tr>") == 3

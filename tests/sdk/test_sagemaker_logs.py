@@ -139,6 +139,20 @@ def test_two_hundred_streams_far_away_do_not_hide_the_jobs_end():
     assert fake.clock.now() - 390 <= 3.5 + last_reading
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["followed from the start", "followed after the end"])
+def test_the_statuses_before_the_log_are_written_before_it(ended, capsys):
+    fake, job = started(Life.completed(training=30, logs={"algo-1": lines_of("algo-1", 2)}))
+    fake.clock.advance(1000 if ended else 0)
+    job.print_logs(follow=True)
+    words = [
+        line.split()[1 if line.startswith("--") else -1].rstrip(":") for line in capsys.readouterr().out.splitlines()
+    ]
+    before, log, after = words[: words.index("0")], words[words.index("0") : -1], words[-1]
+    assert (before[-1], after) == ("Training", "Completed")
+    assert [word for word in log if word != "Uploading"] == ["0", "1"]
+    assert len(before) == len(set(before))
+
+
 def test_following_ends_within_one_poll_of_the_jobs_end():
     for training in (300, 301.3, 302.7, 304.9):
         fake, job = started(Life.completed(training=training))

@@ -66,6 +66,34 @@ def test_metrics_of_a_job_are_read_in_each_protocol(api, name, protocol, monkeyp
         cloudwatch.get_metric_data(MetricDataQueries=[query(name, stat="p99")], **span)
 
 
+WRONG_QUERIES = {
+    "none": ([], "The parameter MetricDataQueries is required."),
+    "501": ([f"m{number}" for number in range(501)], "must not have a size greater than 500."),
+    "twice": (["m", "n", "m"], "The values for parameter id in MetricDataQueries are not unique."),
+    "capital": (["Mean"], "The value Mean for parameter MetricDataQueries.member.1.Id is not matching the expected"),
+    "digit": (["m", "1m"], "The value 1m for parameter MetricDataQueries.member.2.Id is not matching the expected"),
+    "dash": (["m-1"], "is not matching the expected pattern ^[a-z][a-zA-Z0-9_]*$."),
+    "long": (
+        ["m" * 256],
+        "The value for parameter MetricDataQueries.member.1.Id must not have a length greater than 255",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("namespace", [NAMESPACE, "Mine"])
+@pytest.mark.parametrize("protocol", TYPES)
+@pytest.mark.parametrize("wrong", WRONG_QUERIES)
+def test_queries_need_different_ids_of_small_letters(api, wrong, protocol, namespace, monkeypatch):
+    ids, text = WRONG_QUERIES[wrong]
+    queries = [{**query("x", namespace=namespace), "Id": each} for each in ids]
+    cloudwatch = client_of(api, protocol, monkeypatch)
+    with pytest.raises(ClientError) as raised:
+        cloudwatch.get_metric_data(MetricDataQueries=queries, **span_of_hours())
+    assert raised.value.response["Error"]["Code"] == "ValidationError"
+    assert text in raised.value.response["Error"]["Message"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", TYPES)
 def test_statistics_and_lists_of_metrics_are_read_in_each_protocol(api, name, protocol, monkeypatch):
@@ -291,7 +319,7 @@ def test_a_time_without_a_zone_is_of_utc(monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        body = b"Action=GetMetricData&Version=2010-08-01&MetricDataQueries=&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
+        body = b"Action=GetMetricData&Version=2010-08-01&MetricDataQueries.member.1.Id=m&StartTime=2026-01-01T09:00:00&EndTime=2026-01-01T09:00:01Z"
         found = []
         operations = {"GetMetricData": lambda arguments: found.append(arguments) or {}}
         environ = {"CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(len(body)), "wsgi.input": io.BytesIO(body)}

@@ -31,15 +31,15 @@ GROUP = {"InstanceType": "ml.m5.xlarge", "InstanceCount": 1, "InstanceGroupName"
 NO_HOSTS = {"ResourceConfig.InstanceType": None, "ResourceConfig.InstanceCount": None}
 #: Members that hosts which are processes do not have, and what the error says.
 NOT_SERVED = {
-    "AlgorithmSpecification.AlgorithmName": "AlgorithmName is not supported by the local platform",
-    "AlgorithmSpecification.TrainingImageConfig": "TrainingImageConfig is not supported by the local platform",
-    f"{S3}.HubAccessConfig": "HubAccessConfig is not supported by the local platform",
+    "AlgorithmSpecification.AlgorithmName": "AlgorithmName is not supported by scriptmode serve",
+    "AlgorithmSpecification.TrainingImageConfig": "TrainingImageConfig is not supported by scriptmode serve",
+    f"{S3}.HubAccessConfig": "HubAccessConfig is not supported by scriptmode serve",
     "InputDataConfig.0.DataSource.DatasetSource": "give either S3DataSource or FileSystemDataSource",
     "EnableNetworkIsolation": "hosts that are processes cannot be isolated",
     "ResourceConfig.InstancePreferences": "ResourceConfig must have either InstanceType and InstanceCount, or Inst",
     "ResourceConfig.Selected": "is read-only and cannot be specified",
-    "ServerlessJobConfig": "ServerlessJobConfig is not supported by the local platform",
-    "TensorBoardOutputConfig": "TensorBoardOutputConfig is not supported by the local platform",
+    "ServerlessJobConfig": "ServerlessJobConfig is not supported by scriptmode serve",
+    "TensorBoardOutputConfig": "TensorBoardOutputConfig is not supported by scriptmode serve",
 }
 #: What else a request needs that has a member, by the beginning of the member's path.
 WITH = {

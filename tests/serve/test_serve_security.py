@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ from serve.conftest import serving
 
 from scriptmode.errors import SpecError
 from scriptmode.serve.access_keys import AccessKeys
-from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.guard import Guard
@@ -86,6 +87,45 @@ def refusal(data_dir, *options):
 @pytest.mark.slow
 def test_other_machines_need_a_key(tmp_path):
     assert "scriptmode serve key" in refusal(tmp_path, "--listen", "0.0.0.0:0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--allow", "/no/such"), "--allow is '/no/such', which is not a directory"),
+        (("--s3", "http://127.0.0.1:1"), "the S3 server http://127.0.0.1:1 does not answer: [Errno 111]"),
+        (("--s3", "127.0.0.1:1"), "--s3 is '127.0.0.1:1'"),
+    ],
+    ids=["allow", "no answer", "no URL"],
+)
+def test_what_a_server_cannot_use_is_refused_at_its_start(tmp_path, options, text):
+    assert text in refusal(tmp_path, "--listen", "127.0.0.1:0", *options)
+
+
+@pytest.mark.slow
+def test_a_taken_port_is_that_of_a_process(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        text = refusal(tmp_path, "--listen", f"127.0.0.1:{port}")
+    assert f"cannot listen at 127.0.0.1:{port}: process {os.getpid()} listens there ({sys.executable}" in text
+    assert "--listen 127.0.0.1:0" in text
+
+
+@pytest.mark.slow
+def test_the_start_prints_the_command_of_clients_and_the_address_of_the_page(tmp_path):
+    command = (sys.executable, "-m", "scriptmode", "serve", "--listen", "127.0.0.1:0", "--s3", "memory")
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            url = server.stdout.readline().split()[1].partition("=")[2]
+            assert server.stderr.readline() == f"jobs in a browser: {url}\n"
+            with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as page:
+                assert b"<title>" in page.read()
+        finally:
+            server.terminate()
 
 
 @pytest.mark.slow
@@ -233,15 +273,48 @@ def test_only_allowed_directories_are_named(tmp_path):
             "Environment": {"A": "file:///x"},
         }
 
-    check_file_uris(request(f"file://{tmp_path}/in/data"), allowed)
-    check_file_uris(request("s3://bucket/etc"), allowed)
+    check_local_paths(request(f"file://{tmp_path}/in/data"), allowed)
+    check_local_paths(request("s3://bucket/etc"), allowed)
     for uri in ("file:///etc", f"file://{tmp_path}/in/../x", f"file://{tmp_path}/in/link/passwd", f"file://{tmp_path}/in2",
                 f"file://localhost{tmp_path}/x", "file://relative", f"file://{tmp_path}/in/%2e%2e/%2e%2e"):  # fmt: skip
         with pytest.raises(ApiError, match="ValidationException"):
-            check_file_uris(request(uri), allowed)
+            check_local_paths(request(uri), allowed)
     for text in (json.dumps("file:///etc/x"), ' "file:///etc/x" ', r'"\u0066ile:///etc/x"'):
         with pytest.raises(ApiError, match="--allow"):
-            check_file_uris({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+            check_local_paths({"HyperParameters": {"sagemaker_submit_directory": text}}, allowed)
+
+
+PLACES = {
+    "hyperparameter": lambda path: {"HyperParameters": {"sagemaker_submit_directory": path}},
+    "in JSON": lambda path: {"HyperParameters": {"sagemaker_submit_directory": json.dumps(path)}},
+    "variable": lambda path: {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}},
+    "static": lambda path: {
+        "TrainingJobDefinitions": [{"StaticHyperParameters": {"sagemaker_submit_directory": path}}]
+    },
+    "range": lambda path: {
+        "HyperParameterTuningJobConfig": {
+            "ParameterRanges": {
+                "CategoricalParameterRanges": [{"Name": "sagemaker_submit_directory", "Values": ["s3://b/k", path]}]
+            }
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_source_without_a_scheme_is_of_an_allowed_directory(tmp_path, place):
+    request, allowed = PLACES[place], [str(tmp_path / "in")]
+    for path in (f"{tmp_path}/in", f"{tmp_path}/in/source.tar.gz", "/opt/ml/code", "/opt/ml/input/data/code/x.tar.gz",
+                 "s3://bucket/source.tar.gz", ""):  # fmt: skip
+        check_local_paths(request(path), allowed)
+    for path in ("/etc", f"{tmp_path}/in2", f"{tmp_path}/in/../x", "/opt/ml/../../etc", "/opt/ml", "etc", "../etc",
+                 "x://etc", "/etc\0"):  # fmt: skip
+        with pytest.raises(ApiError, match="ValidationException"):
+            check_local_paths(request(path), allowed)
+
+
+def test_other_values_that_look_like_paths_are_for_the_script(tmp_path):
+    check_local_paths({"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}, [])
 
 
 def environ(**headers):
@@ -348,4 +421,4 @@ def test_an_address_has_a_port(text, address):
 def test_a_wrong_address_is_refused(text, advice):
     with pytest.raises(SpecError) as raised:
         parse_address(text)
-    assert str(raised.value) == f"listen is {text!r}; {advice}"
+    assert str(raised.value) == f"--listen is {text!r}; {advice}"

@@ -94,7 +94,7 @@ def test_errors_have_the_codes_of_aws(api):
     assert message.startswith("Training job names must be unique within an AWS account and region, and a training job")
     assert message.endswith(f" with this name already exists ({arn})")
     code, message = code_of(sagemaker.list_models)
-    assert (code, "SageMaker.ListModels" in message) == ("UnknownOperationException", True)
+    assert (code, "ListModels of SageMaker" in message) == ("UnknownOperationException", True)
 
 
 def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api):
@@ -139,6 +139,16 @@ def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):
     for token in ("x", "MQ==", "bnVsbA==", "WzEsIDJd"):  # the others are a number, null and a list in base 64
         assert code_of(api.sagemaker.list_training_jobs, SortBy="Name", NextToken=token)[0] == "ValidationException"
     assert code_of(api.sagemaker.list_training_jobs, SortBy="Size")[0] == "ValidationException"
+
+
+def test_the_tags_of_the_server_do_not_count_among_those_of_a_client(api):
+    tags = [{"Key": f"k{each}", "Value": "v"} for each in range(50)]
+    arn = api.run("print(1)", Tags=tags)["TrainingJobArn"]
+    pages = api.sagemaker.get_paginator("list_tags").paginate(ResourceArn=arn)
+    assert [tag for page in pages for tag in page["Tags"]] == sorted(tags, key=lambda tag: tag["Key"])
+    more = api.request("print(1)", Tags=[*tags, {"Key": "more", "Value": "v"}])
+    code, text = code_of(api.sagemaker.create_training_job, **more)
+    assert (code, "less than or equal to 50" in text) == ("ValidationException", True)
 
 
 def test_tags_are_added_listed_and_removed(api):
@@ -371,6 +381,8 @@ def test_a_job_is_in_the_region_of_its_client(api):
     listed = api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"]
     missing = ("ValidationException", "Requested resource not found.")
     assert listed == []
+    code, text = code_of(api.sagemaker.create_training_job, **request)
+    assert (code, f"a training job in eu-west-1 has this name ({arn})" in text) == ("ResourceInUse", True)
     assert code_of(api.sagemaker.describe_training_job, **job) == missing
     assert code_of(api.sagemaker.stop_training_job, **job) == missing
     for written in (arn, arn.replace("eu-west-1", "us-east-1")):

@@ -89,15 +89,15 @@ def format_time(value: datetime) -> str:
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
-def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None, has_head: bool = False) -> None:
-    """Print rows in columns as wide as their widest cell; the cells of one column may be statuses of jobs."""
+def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None) -> None:
+    """Print rows in columns as wide as their widest cell; of one column the cells below the head may be statuses."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     # Few statuses, of thousands of jobs.
     shown_status = cache(status_text)
     for number, row in enumerate(rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths)]
-        if status_column is not None and not (has_head and number == 0):
+        if status_column is not None and number:
             cells[status_column] = shown_status(row[status_column], cells[status_column])
         lines.append("  ".join(cells).rstrip())
     # One write: there may be thousands of rows.

@@ -23,13 +23,14 @@ class JobList(list[dict[str, Any]]):
     """TrainingJobSummary objects, displayed as a table with a line for each job."""
 
     #: What a table says of a job, and what it says where that is unknown.
-    COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "NAME")
+    COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "REGION", "NAME")
     NONE = _NONE
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return a row of texts for each job, one for each of ``COLUMNS``; ``-`` for what is unknown."""
         now = datetime.now(timezone.utc)
-        return [_row(job, now) for job in self]
+        regions = {_region(job) for job in self} - {_NONE}
+        return [_row(job, now, has_region=len(regions) > 1) for job in self]
 
     def __str__(self) -> str:
         if not self:
@@ -66,18 +67,34 @@ class JobList(list[dict[str, Any]]):
         return [f"and {left} more; limit= and status= select jobs"] if left > 0 else []
 
 
-def _row(job: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
+def _row(job: Mapping[str, Any], now: datetime, *, has_region: bool) -> tuple[str, ...]:
     created, ended = job["CreationTime"], job.get("TrainingEndTime")
+    # The time in a queue says nothing of the job.
+    began = job.get("QueueEndTime", created)
     return (
         time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(created.timestamp())),
         _age((now - created).total_seconds()),
-        f"Queued({job['QueuePosition']})" if "QueuePosition" in job else job["TrainingJobStatus"],
-        _NONE if ended is None else format_duration((ended - created).total_seconds()),
+        _status(job),
+        _NONE if ended is None else format_duration((ended - began).total_seconds()),
         job.get("Distribution", _NONE),
         str(job.get("InstanceCount", _NONE)),
         _metric(job.get("LastMetric")),
+        _region(job) if has_region else _NONE,
         job["TrainingJobName"],
     )
+
+
+def _status(job: Mapping[str, Any]) -> str:
+    """Return a job's position in the queue, or its status, or why it was stopped: ``MaxRuntimeExceeded``."""
+    if "QueuePosition" in job:
+        return f"Queued({job['QueuePosition']})"
+    status: str = job["TrainingJobStatus"]
+    return job.get("SecondaryStatus") or status if status == "Stopped" else status
+
+
+def _region(job: Mapping[str, Any]) -> str:
+    # A job whose files cannot be read has no ARN.
+    return job["TrainingJobArn"].split(":")[3] if job.get("TrainingJobArn") else _NONE
 
 
 def _age(seconds: float) -> str:

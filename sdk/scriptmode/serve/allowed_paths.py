@@ -1,8 +1,9 @@
-"""The directories of this machine that a request over HTTP may name by a ``file://`` URI."""
+"""The directories of this machine that a request over HTTP may name: by ``file://`` URIs, and as its source."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
@@ -12,34 +13,49 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Values for the script alone, which runs as the server's user in any case.
-_OF_THE_SCRIPT = ("Environment", "Tags")
+#: Variables and hyperparameters that the host takes as the path of a source also without a scheme.
+_PATHS = (contract.SUBMIT_DIRECTORY, contract.SUBMIT_DIRECTORY.upper())
 
 
-def check_file_uris(request: Mapping[str, object], allowed: Sequence[str]) -> None:
-    """Raise `ApiError` for a ``file://`` URI of a request that is not in one of the directories."""
+def check_local_paths(request: Mapping[str, object], allowed: Sequence[str]) -> None:
+    """Raise `ApiError` for a path of this machine in a request that is not in one of the directories."""
     folders = [os.path.realpath(folder) for folder in allowed]
-    for uri in _file_uris({name: value for name, value in request.items() if name not in _OF_THE_SCRIPT}):
+    # Tags, and other variables than these, are for the script alone, which runs as the server's user in any case.
+    read = {name: value for name, value in request.items() if name != "Tags"}
+    environment = read.get("Environment")
+    if isinstance(environment, dict):
+        read["Environment"] = {name: value for name, value in environment.items() if name in _PATHS}
+    for text in _local_paths(read):
         try:
-            path = os.path.realpath(file_uris.file_path(uri))
+            path = file_uris.file_path(text) if file_uris.is_file(text) else text
+            real = os.path.realpath(path)
         except ValueError as error:
             raise validation_error(str(error)) from error
-        if not any(os.path.commonpath((path, folder)) == folder for folder in folders):
+        if not Path(path).is_absolute() or not any(os.path.commonpath((real, folder)) == folder for folder in folders):
             raise validation_error(
-                f"'{uri}' is not in a directory that requests may name: use S3, or start the server with --allow and "
+                f"'{text}' is not in a directory that requests may name: use S3, or start the server with --allow and "
                 "that directory."
             )
 
 
-def _file_uris(value: object) -> Iterator[str]:
-    """Yield the URIs in a part of a request; hyperparameters are texts in JSON, too."""
+def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
+    """Yield the URIs in a part of a request, and its paths; hyperparameters are texts in JSON, too."""
     if isinstance(value, dict):
-        for each in value.values():
-            yield from _file_uris(each)
+        # A tuning job has the values of a hyperparameter beside its name.
+        is_range = value.get("Name") in _PATHS
+        for key, each in value.items():
+            yield from _local_paths(each, is_path=key in _PATHS or (is_range and key == "Values"))
     elif isinstance(value, list):
         for each in value:
-            yield from _file_uris(each)
+            yield from _local_paths(each, is_path=is_path)
     elif isinstance(value, str):
-        for text in (value, contract.decode(value)):
-            if isinstance(text, str) and file_uris.is_file(text):
+        decoded = contract.decode(value)
+        for text in (decoded,) if is_path else (value, decoded):
+            if isinstance(text, str) and (file_uris.is_file(text) or (is_path and _is_path(text))):
                 yield text
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a source is a path outside of the host's own directory."""
+    is_inside = os.path.normpath(text).startswith(f"{contract.DEFAULT_BASE_DIR}/")
+    return bool(text) and not text.startswith("s3://") and not is_inside

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 #: The member of an answer that is a stream of events: an iterator.
 EVENTS = "responseStream"
+_TITLES = {"Logs_20140328": "CloudWatch Logs"}
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
     f"{verb}{kind}": f"{kind}Name"
@@ -89,7 +90,8 @@ class Application:
         if operation not in operations:
             raise ApiError(
                 "UnknownOperationException",
-                f"scriptmode serve does not have the operation {service}.{operation}; it has {', '.join(operations)}.",
+                f"scriptmode serve does not have the operation {operation} of {_TITLES.get(service, service)}; "
+                f"it has {', '.join(operations)}.",
             )
         started = time.monotonic()
         arguments = aws_json.parse_request(read_body(environ))

@@ -6,11 +6,16 @@ bounded in seconds and, where the server has too many, in number.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
+import shlex
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -67,12 +72,34 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             ident=None,
         )
     except (OSError, ValueError) as error:
-        raise PlatformError(
-            f"the server cannot listen at {host}:{port}: {error}",
-            advice="end the other server, or give another --listen ADDRESS:PORT",
-        ) from error
+        raise _listening_error(error, host, port) from error
     _configure(server, Channel)
     return server
+
+
+def _listening_error(error: Exception, host: str, port: int) -> PlatformError:
+    shown = f"[{host}]" if ":" in host else host
+    is_taken = getattr(error, "errno", 0) == errno.EADDRINUSE
+    return PlatformError(
+        f"the server cannot listen at {shown}:{port}: {(is_taken and _describe_listener(port)) or error}",
+        advice=f"{'end it, or ' * is_taken}choose another port, such as a free one: --listen {shown}:0",
+    )
+
+
+def _describe_listener(port: int) -> str:
+    """Return which process listens at a TCP port; "" where that cannot be read, as of another user's process."""
+    with suppress(OSError):
+        rows = [line.split() for each in Path("/proc/net").glob("tcp*") for line in each.read_text().splitlines()]
+        # Local address, state (0A listens) and inode.
+        sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
+        for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+            # Others may be closed in this moment.
+            with suppress(OSError):
+                if str(descriptor.readlink()) in sockets:
+                    process = descriptor.parts[2]
+                    words = Path(f"/proc/{process}/cmdline").read_text().rstrip("\0").split("\0")
+                    return f"process {process} listens there ({escape_unprintable(shlex.join(words))})"
+    return ""
 
 
 def _configure(server: Any, channel_class: type) -> None:

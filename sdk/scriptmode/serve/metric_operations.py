@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol, TypeVar
 
@@ -27,6 +28,8 @@ _LONGEST = 455 * _DAY
 _MOST_VALUES, _MOST_POINTS, _MOST_METRICS = 100_800, 1440, 500
 #: Seconds in which a metric has a value that ListMetrics has, and with RecentlyActive (ListMetrics, API reference).
 _LISTED, _RECENT = 14 * _DAY, 3 * _HOUR
+#: The most queries of GetMetricData, and what their Ids are (MetricDataQuery, API reference).
+_MOST_QUERIES, _ID, _LONGEST_ID = 500, "^[a-z][a-zA-Z0-9_]*$", 255
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Average": lambda values: math.fsum(values) / len(values),
@@ -91,7 +94,9 @@ class Metrics:
         if most < 1:
             raise ApiError("ValidationError", f"MaxDatapoints is {most}; it must be at least 1.")
         position, left, results = 0, most, []
-        for query in arguments["MetricDataQueries"]:
+        queries = arguments.get("MetricDataQueries") or []
+        check_queries(queries)
+        for query in queries:
             found = sorted(self._query(query, arguments), reverse=newest_first)
             skipped = min(max(start - position, 0), len(found))
             page = found[skipped : skipped + left]
@@ -178,6 +183,26 @@ class Metrics:
         if set(dimensions) != {_DIMENSION} or metric["Namespace"] != NAMESPACE or metric.get("Unit", "None") != "None":
             return ()
         return _read_job(self._source.values, dimensions[_DIMENSION]).get(metric["MetricName"], ())
+
+
+def check_queries(queries: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `ApiError` for queries of GetMetricData that the service refuses by their number or their Ids."""
+    texts = []
+    if not queries:
+        texts = ["The parameter MetricDataQueries is required."]
+    elif len(queries) > _MOST_QUERIES:
+        texts = [f"The collection MetricDataQueries must not have a size greater than {_MOST_QUERIES}."]
+    ids = [str(query["Id"]) for query in queries]
+    for number, each in enumerate(ids[:_MOST_QUERIES], 1):
+        name = f"parameter MetricDataQueries.member.{number}.Id"
+        if not re.fullmatch(_ID, each):
+            texts.append(f"The value {each} for {name} is not matching the expected pattern {_ID}.")
+        elif len(each) > _LONGEST_ID:
+            texts.append(f"The value for {name} must not have a length greater than {_LONGEST_ID}.")
+    if len(ids) > len(set(ids)):
+        texts.append("The values for parameter id in MetricDataQueries are not unique.")
+    if texts:
+        raise ApiError("ValidationError", "\n".join(texts))
 
 
 def _read_job(read: Callable[[str], Mapping[str, _Read]], job: str) -> Mapping[str, _Read]:

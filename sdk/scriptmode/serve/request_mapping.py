@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
 from scriptmode.core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.core.spec.training_job import RESERVED_TAGS, SERVER_TAGS
 from scriptmode.core.text.messages import suggest_similar
 from scriptmode.data import file_uris
 from scriptmode.errors import invalid
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 
 #: Instance types of the local platform; ``slurm:gpu`` names a partition, too.
 HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
-#: Tags with this prefix belong to the server; clients neither see nor set them.
-PREFIX = "scriptmode:"
-_TYPES, _IMAGE = f"{PREFIX}instance-types", f"{PREFIX}training-image"
+_TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 #: The fields of a description that have what was asked for.
 _MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
 #: The name of the tuning job of a training job.
-_TUNING_JOB = f"{PREFIX}tuning-job"
-#: The most characters of a tag's value, and the most tags of a job (Tag and CreateTrainingJob, API reference).
-_LONGEST_TAG, _MOST_TAGS = 256, 50
+_TUNING_JOB = f"{SERVER_TAGS}tuning-job"
+#: The most characters of a tag's value (Tag, API reference).
+_LONGEST_TAG = 256
 #: Images whose scripts hosts that are processes run with the server's Python: those of TensorFlow, and this project's.
 _SCRIPT_IMAGES = (
     "*.dkr.ecr.*.amazonaws.com*/tensorflow-training:*",
@@ -132,12 +131,6 @@ def tuning_to_local(request: Mapping[str, Any], table: HostTable) -> MappedReque
 
     changed = tuning.change_definitions(request, change)
     tags = {name: [tuning_job, *each.request.get("Tags", ())] for name, each in mapped.items()}
-    given, most = len(request.get("Tags", ())), _MOST_TAGS - max(map(len, tags.values()), default=0)
-    if given > most:
-        raise validation_error(
-            f"The request has {given} tags. A tuning job of this server has at most {most}: its training jobs have "
-            f"{_MOST_TAGS - most} of the server beside them."
-        )
     return MappedRequest(
         changed,
         next((each.failure for each in mapped.values() if each.failure), ""),
@@ -173,9 +166,9 @@ def _map_image(algorithm: object, table: HostTable, kind: HostKind, asked: dict[
     is_of_scripts = any(fnmatch.fnmatchcase(image, pattern) for pattern in _SCRIPT_IMAGES)
     if kind.runs_scripts and other is None and not is_of_scripts:
         return (
-            f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start the server with "
-            "--hosts local to run it in containers, or name it in the table [images] of the server's configuration if "
-            "its script runs with the server's Python."
+            f"ClientError: The image '{image}' cannot be used: the hosts are not containers. Start scriptmode serve "
+            "with --hosts local to run it in containers. If its script runs with the server's Python, start it with "
+            f"--config FILE, and write into FILE, below a line [images]: '{image}' = 'scriptmode/tensorflow'"
         )
     if kind.runs_scripts and kind.runs_images and other is None:
         del algorithm["TrainingImage"]
@@ -201,14 +194,14 @@ def to_described(description: Mapping[str, Any], tags: Mapping[str, str]) -> dic
 
 def without_own_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the tags that the client gave."""
-    return {key: value for key, value in tags.items() if not key.startswith(PREFIX)}
+    return {key: value for key, value in tags.items() if not key.startswith(SERVER_TAGS)}
 
 
 def check_tags(tags: object) -> None:
     """Raise `ApiError` for tags whose keys are reserved, for AWS or for the server, or occur twice."""
     keys = [str(tag.get("Key", "")) for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     for key in keys:
-        prefix = next((each for each in ("aws:", PREFIX) if key.lower().startswith(each)), "")
+        prefix = next((each for each in (RESERVED_TAGS, SERVER_TAGS) if key.lower().startswith(each)), "")
         if prefix:
             raise validation_error(f"The tag key '{key}' is reserved: keys cannot begin with '{prefix}'.")
     if len(keys) > len(set(keys)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
 
-from scriptmode.errors import invalid
+from scriptmode.errors import PlatformError, invalid
 from scriptmode.serve.error_answers import render_s3_error
 from scriptmode.serve.signatures import BODY_HASH, sign_for_s3
 from scriptmode.serve.wsgi import read_body, request_headers, respond
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from scriptmode.serve.wsgi import Environ, StartResponse
 
 _SECONDS = 60.0
+#: For the first answer of a server, at the start.
+_START_SECONDS = 10.0
 _CHUNK = 1024 * 1024
 #: Headers of one connection, not of the request. (RFC 9110, 7.6.1)
 _OF_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"})
@@ -64,16 +66,34 @@ class S3Proxy:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise invalid(
-                "s3",
+                "--s3",
                 f"is {url!r}",
                 "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'",
             )
+        self._url = url
         self._is_tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._wait_until_ready = wait_until_ready
         self._recorded = recorded
         self._key = key
         self._is_ready = False
+
+    def require_answer(self) -> None:
+        """Raise `PlatformError` unless the server answers a request, whatever its answer is."""
+        connection = self._connect(_START_SECONDS)
+        try:
+            connection.request("GET", "/")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise PlatformError(
+                f"the S3 server {self._url} does not answer: {error}", advice="start it, or correct --s3"
+            ) from error
+        finally:
+            connection.close()
+
+    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+        return kind(self._host, self._port, timeout=seconds)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Pass one request on, and return the body of its answer."""
@@ -82,8 +102,7 @@ class S3Proxy:
         if not self._is_ready:
             self._wait_until_ready()
             self._is_ready = True
-        kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=_SECONDS)
+        connection = self._connect(_SECONDS)
         try:
             self._send(connection, environ)
             answer = connection.getresponse()

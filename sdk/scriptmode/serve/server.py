@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, make_private, unwritable_error
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, SERVER_FILE, make_private, unwritable_error
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.errors import PlatformError, invalid
@@ -86,11 +86,11 @@ def parse_address(text: str) -> tuple[str, int]:
         host, port = "", host
     if port.isdecimal() and int(port) > _HIGHEST_PORT:
         raise invalid(
-            "listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
+            "--listen", f"is {text!r}", f"a port is at most {_HIGHEST_PORT}, as in {DEFAULT_HOST}:{DEFAULT_PORT}"
         )
     if not host or not port.isdecimal():
         example = f"{DEFAULT_HOST}:{port if port.isdecimal() else DEFAULT_PORT}"
-        raise invalid("listen", f"is {text!r}", f"write an address and a port, such as {example}")
+        raise invalid("--listen", f"is {text!r}", f"write an address and a port, such as {example}")
     return host.strip("[]"), int(port)
 
 
@@ -114,12 +114,7 @@ class Server:
         self._platform = LocalPlatform(queue=settings.queue or "auto")
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
-        if not is_loopback(settings.host) and not self._keys.read():
-            raise invalid(
-                "listen",
-                f"is {settings.host!r}, which other machines reach, but the server has no access key",
-                "create one: scriptmode serve key",
-            )
+        _check(settings, self._keys)
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
         self._tuning = LocalTuning(self._platform)
@@ -201,7 +196,12 @@ class Server:
         return self._inner_url
 
     @property
-    def client_variables(self) -> dict[str, str]:
+    def client_command(self) -> str:
+        """The command of a shell that sets the variables of clients."""
+        return _export_command(self._client_variables)
+
+    @property
+    def _client_variables(self) -> dict[str, str]:
         """The environment variables with which an AWS client that has no settings uses the server, but for its key."""
         found = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": self._platform.region}
         # Where the server has no access key, it accepts any; clients send nothing without one.
@@ -215,6 +215,9 @@ class Server:
 
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
+        is_elsewhere = self._objects is None and self._s3_url != "memory"
+        variables = {"AWS_ENDPOINT_URL_S3": self._s3_url} if is_elsewhere else self._client_variables
+        _record(self._lock, _export_command(variables))
         for name, value in self._job_settings():
             os.environ[name] = value
         self._watch.start()
@@ -265,9 +268,22 @@ class Server:
             yield "AWS_SECRET_ACCESS_KEY", secret
 
 
+def _check(settings: Settings, keys: AccessKeys) -> None:
+    """Raise `SpecError` for settings with which no server may start."""
+    if not is_loopback(settings.host) and not keys.read():
+        raise invalid(
+            "--listen",
+            f"is {settings.host!r}, which other machines reach, but the server has no access key",
+            "create one: scriptmode serve key",
+        )
+    for folder in settings.allowed:
+        if not Path(folder).is_dir():
+            raise invalid("--allow", f"is {folder!r}, which is not a directory", "correct it, or create it")
+
+
 def _lock(data_dir: Path) -> int:
     """Return a descriptor with the lock of the only server of a data directory; raise `PlatformError`."""
-    file = data_dir / "serve" / "server.lock"
+    file = data_dir / SERVER_FILE
     try:
         make_private(file.parent, data_dir)
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -276,15 +292,24 @@ def _lock(data_dir: Path) -> int:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        owner = os.read(lock, 20).decode(errors="replace")
+        owner = os.read(lock, 20).decode(errors="replace").partition("\n")[0]
         os.close(lock)
         raise PlatformError(
             f"the data directory {data_dir} has a server already, process {owner}",
             advice=f"end it, or give another directory in {DATA_DIR_VARIABLE}",
         ) from error
-    os.truncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    _record(lock, "")
     return lock
+
+
+def _export_command(variables: Mapping[str, str]) -> str:
+    return "export " + " ".join(f"{name}={value}" for name, value in variables.items())
+
+
+def _record(lock: int, command: str) -> None:
+    """Write the process and the command of clients to the file of the lock."""
+    os.truncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n{command}\n".encode(), 0)
 
 
 def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None, OtherServices]:
@@ -292,7 +317,9 @@ def _create_object_service(s3: str, data_dir: Path) -> tuple[ObjectStore | None,
     if s3 == "memory":
         return None, OtherServices()
     if s3 != "disk":
-        return None, OtherServices(S3Proxy(s3))
+        proxy = S3Proxy(s3)
+        proxy.require_answer()
+        return None, OtherServices(proxy)
     program = seaweedfs.find_program()
     if program is None:
         raise PlatformError(

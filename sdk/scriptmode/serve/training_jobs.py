@@ -27,7 +27,7 @@ from scriptmode.errors import (
     UnreadableJobError,
 )
 from scriptmode.serve import paging, request_errors, request_mapping
-from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
 
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ _NAME = "TrainingJobName"
 _UPDATES = "update.json"
 _UPDATED_PARTS, _RULES = ("ProfilerConfig", "RemoteDebugConfig"), "ProfilerRuleConfigurations"
 _UPDATING = threading.Lock()
+#: What the platform's errors about S3 and directories begin with, and what a request calls it.
+_MEMBERS = {
+    "source_dir": "HyperParameters.sagemaker_submit_directory",
+    "output_path": "OutputDataConfig.S3OutputPath",
+    "checkpoint_s3_uri": "CheckpointConfig.S3Uri",
+}
+_NOT_NEW_ELSEWHERE = (
+    "The Regions of scriptmode serve share the names of training jobs, and a training job in {region} has this name "
+    "({arn}). Choose another name."
+)
 
 
 class JobLimit:
@@ -122,7 +132,7 @@ class TrainingJobs:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("CreateTrainingJobRequest", request, partial(request_mapping.is_extension, self._table))
-        check_file_uris(request, self._allowed)
+        check_local_paths(request, self._allowed)
         request_errors.check_training_job(request)
         return {"TrainingJobArn": self._create_mapped(request_mapping.to_local(request, self._table))}
 
@@ -153,7 +163,11 @@ class TrainingJobs:
                 try:
                     return platform.create(mapped.request, failure=mapped.failure)
                 except JobExistsError as error:
-                    raise request_errors.name_used_error(platform.describe(mapped.request[_NAME]).arn) from error
+                    arn = platform.arn_of(mapped.request[_NAME])
+                    if is_in_region(arn):
+                        raise request_errors.name_used_error(arn) from error
+                    text = _NOT_NEW_ELSEWHERE.format(arn=arn, region=_region(arn))
+                    raise ApiError("ResourceInUse", text) from error
 
     def _describe(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         validate("DescribeTrainingJobRequest", arguments)
@@ -161,6 +175,10 @@ class TrainingJobs:
             description = self._find(arguments["TrainingJobName"])
             found = request_mapping.to_described(description.response, self._platform.tags(description))
             found.update(_read_updates(self._platform.server_folder(found[_NAME])))
+            if found["SecondaryStatus"] == "Pending" and (position := self._platform.queue_position(found[_NAME])):
+                *others, last = found["SecondaryStatusTransitions"]
+                waits = {**last, "StatusMessage": f"{last['StatusMessage']} (position {position})"}
+                found["SecondaryStatusTransitions"] = [*others, waits]
         # The service describes a key that the request left out; the SageMaker SDK reads it.
         found["OutputDataConfig"] = {"KmsKeyId": "", **found.get("OutputDataConfig", {})}
         is_measured = "MetricDefinitions" in found["AlgorithmSpecification"]
@@ -271,4 +289,11 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
         file = Path(error.path).name
         raise validation_error(f"Training job {error.job_name} cannot be read: {file} is damaged; {advice}.") from error
     except (RequestError, SpecError, DataError, ContainerError, CredentialsError, MissingPackageError) as error:
-        raise validation_error(str(error)) from error
+        raise validation_error(_with_members(str(error))) from error
+
+
+def _with_members(text: str) -> str:
+    """Return the text of an error of the platform with the members of the request, and this server's name."""
+    argument = next((name for name in _MEMBERS if text.startswith((f"{name}:", f"{name} "))), "")
+    text = _MEMBERS[argument] + text[len(argument) :] if argument else text
+    return text.replace("the local platform", "scriptmode serve")

@@ -9,7 +9,7 @@ from scriptmode.core.request.tuning import REQUEST_SHAPE, field_of_training_job
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
 from scriptmode.serve import paging, request_mapping
-from scriptmode.serve.allowed_paths import check_file_uris
+from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, validation_error
 from scriptmode.serve.paging import SORT_FIELDS
 from scriptmode.serve.request_errors import check_tuning_job, status_error, validate
@@ -57,7 +57,7 @@ class TuningJobs:
 
     def _create(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         validate(REQUEST_SHAPE, request, self._is_extension)
-        check_file_uris(request, self._allowed)
+        check_local_paths(request, self._allowed)
         check_tuning_job(request)
         mapped = request_mapping.tuning_to_local(request, self._table)
         if mapped.failure:

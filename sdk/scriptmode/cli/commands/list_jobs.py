@@ -15,11 +15,12 @@ from scriptmode.cli.completers import complete_choice
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import WholeNumber, convert_time
 from scriptmode.core.spec.service_values import STATUSES, suggest_status
+from scriptmode.core.text.messages import pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.display.job_list import JobList
 
 #: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
-_LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
+_LEFT_OUT = ("CREATED", "REGION", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
 
 
 def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
@@ -54,9 +55,9 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first.
 
-    The columns are the local time of creation, the age, the status, the time from creation to end, the distribution,
-    the number of hosts, the last value of a metric (of jobs of this machine), and the name. A terminal that is narrow
-    shows fewer of them.
+    The columns are the local time of creation, the age, the status, the time from creation to end without that in the
+    queue, the distribution, the number of hosts, the last value of a metric (of jobs of this machine), the Region where
+    there are jobs of several, and the name. A terminal that is narrow shows fewer of them.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
     that lost a part of its output or whose agent does not answer, are printed to stderr; with --json they are the job's
@@ -80,20 +81,23 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         output.echo(no_jobs_text(platform, which), err=True)
         return
     _print_table(jobs)
+    names: dict[str, list[str]] = {}
     for job in jobs:
         if note := job.get("StatusMessage"):
-            output.echo(f"{job['TrainingJobName']}: {escape_unprintable(note)}", err=True)
+            names.setdefault(note, []).append(job["TrainingJobName"])
+    for note, of in names.items():
+        more = f" and {pluralize(len(of) - 1, 'more job')}" if of[1:] else ""
+        output.echo(f"{of[0]}{more}: {escape_unprintable(note)}", err=True)
 
 
 def _print_table(jobs: JobList) -> None:
     rows = jobs.rows()
     columns = list(jobs.COLUMNS)
-    is_terminal = sys.stdout.isatty()
-    if is_terminal:
+    if sys.stdout.isatty():
         widths = {
             name: max(len(name), *(len(row[index]) for row in rows))
             for index, name in enumerate(jobs.COLUMNS)
-            # What no job has, as those of Amazon SageMaker.
+            # What no job has, as those of Amazon SageMaker, or all have, as one Region.
             if any(row[index] != jobs.NONE for row in rows)
         }
         width = shutil.get_terminal_size().columns
@@ -103,5 +107,4 @@ def _print_table(jobs: JobList) -> None:
         columns = list(widths)
     indices = [jobs.COLUMNS.index(name) for name in columns]
     shown = [[row[index] for index in indices] for row in rows]
-    head = [columns] if is_terminal else []
-    output.print_columns([*head, *shown], status_column=columns.index("STATUS"), has_head=is_terminal)
+    output.print_columns([columns, *shown], status_column=columns.index("STATUS"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from scriptmode.cli import completers, following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.cli.values import WholeNumber
+from scriptmode.core.platforms.registry import queue_position
 
 
 @click.command(epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --follow", 1))
@@ -50,9 +52,19 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
         following.follow_job(job, is_plain=is_plain, **chosen)
         return
     with following.hint_on_interrupt(job, follow=follow, as_json=as_json):
-        if as_json:
+        if not follow and chosen["tail"] != 0 and next(iter(job.logs(**chosen)), None) is None:
+            _report_no_log(job, chosen["hosts"])
+        elif as_json:
             output.print_log_as_json(job.logs(follow=follow, **chosen))
         else:
             job.print_logs(**chosen)
         if follow:
             job.wait()
+
+
+def _report_no_log(job: TrainingJob, hosts: Sequence[str]) -> None:
+    description = job.platform.describe(job.name)
+    status = description.queued(queue_position(job.platform, job.name)).status
+    why = f": {description.failure_reason}" if description.failure_reason else ""
+    of = f" of {', '.join(hosts)}" if hosts else ""
+    output.echo(f"training job {job.name} is {status} and has no log{of}{why}", err=True)

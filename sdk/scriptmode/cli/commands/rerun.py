@@ -38,8 +38,9 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     """Start a copy of JOB under a new name, and follow its log until it ends.
 
     The new job has the same source archive, inputs, tags and checkpoint location. Session tag chaining and the
-    arguments of a LocalPlatform are not copied, because the description of a job does not contain them. A job on Slurm
-    has the same settings, such as the account, unless the variable SCRIPTMODE_SLURM has others: mem=16G,time=2:00:00
+    arguments of a LocalPlatform are not copied, because the description of a job does not contain them. A job of
+    scriptmode serve has the same Region, and waits as JOB did. A job on Slurm has the same settings, such as the
+    account, unless the variable SCRIPTMODE_SLURM has others: mem=16G,time=2:00:00
 
     \b
     Example:

@@ -64,7 +64,8 @@ class _ServeGroup(Group):
     multiple=True,
     type=click.Path(),
     metavar="DIRECTORY",
-    help="Directory of this machine that requests may name by file:// URIs; may be repeated. [default: none]",
+    help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
+    "repeated. [default: none]",
 )
 @click.option(
     "--tls-certificate",
@@ -92,9 +93,9 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     """Serve SageMaker's training API, whose jobs run on this machine.
 
     Every AWS client uses the server if the environment variable AWS_ENDPOINT_URL is its URL. A command that sets it,
-    a Region and, for a server without access keys, any key is printed. A training job is a program of the client's
-    choice: it runs as the user who started the server. Jobs do not depend on the server; started again, it has them
-    all.
+    a Region and, for a server without access keys, any key is printed. A browser shows the jobs at the same URL. A
+    training job is a program of the client's choice: it runs as the user who started the server. Jobs do not depend on
+    the server; started again, it has them all.
 
     \b
     Example:
@@ -120,7 +121,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
     if as_json:
         output.print_json_line({"url": server.url})
     else:
-        output.echo("export " + " ".join(f"{name}={value}" for name, value in server.client_variables.items()))
+        output.echo(server.client_command)
+        output.echo(f"jobs in a browser: {server.url}", err=True)
     server.run()
 
 

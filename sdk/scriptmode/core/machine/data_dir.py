@@ -13,6 +13,9 @@ DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
 FETCHED = "fetched"
 #: The directory of the records of tuning jobs in the data directory.
 TUNING = "tuning"
+#: The file of the directory's only server, which holds a lock of it: its process, and the command that sets the
+#: variables with which its clients reach the objects of its jobs.
+SERVER_FILE = "serve/server.lock"
 _PRIVATE = 0o700
 
 

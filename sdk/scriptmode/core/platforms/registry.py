@@ -5,6 +5,7 @@ This module alone compares the names "local" and "sagemaker".
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -96,13 +97,13 @@ def _local_platform_or(other: Platform, describe: Callable[[Platform], object]) 
         try:
             describe(other)
         except JobNotFoundError as error:
-            what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
+            what = f"{not_here.message}; {_service_name()} has none of that name either ({error.message})"
             raise JobNotFoundError(what, not_here.advice) from error
         except PlatformError as error:
             if isinstance(error, CredentialsError):
-                what = f"{not_here.message} (Amazon SageMaker was not asked: {error})"
+                what = f"{not_here.message} ({_service_name()} was not asked: {error})"
                 raise JobNotFoundError(what, not_here.advice) from error
-            what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker could not be asked: {error.message}"
+            what = f"{not_here.message} ({not_here.advice}); {_service_name()} could not be asked: {error.message}"
             raise type(error)(what, argument=error.argument, advice=error.advice) from error
         return other
     return here
@@ -186,6 +187,12 @@ def tuning_service(platform: Platform) -> TuningService:
     if isinstance(platform, RunsTuningJobs):
         return platform.tuning
     raise invalid("platform", f"is {platform!r}, which has no tuning jobs", "use this machine or Amazon SageMaker")
+
+
+def _service_name() -> str:
+    """Return what boto3's settings select: Amazon SageMaker, or the endpoint in its place."""
+    url = os.environ.get("AWS_ENDPOINT_URL_SAGEMAKER") or os.environ.get("AWS_ENDPOINT_URL")
+    return f"the service at {url}" if url else "Amazon SageMaker"
 
 
 def _runs_local_jobs() -> bool:

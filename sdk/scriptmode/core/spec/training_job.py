@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 CODE_CHANNEL = "code"
 #: Tags with this prefix are reserved for AWS.
 RESERVED_TAGS = "aws:"
+#: Tags with this prefix belong to a server of the training API: clients neither see nor set them.
+SERVER_TAGS = "scriptmode:"
 
 
 def _text(name: str, value: object) -> None:

@@ -6,7 +6,10 @@ import os
 from typing import TextIO
 
 #: Colours by the status of a job, as rich and click name them; `RUNNING` is that of every other status.
-STATUS_COLOURS = {"Completed": "green", "Failed": "red", "Stopped": "yellow", "Stopping": "yellow", "Unreadable": "red"}
+STATUS_COLOURS = {
+    "Completed": "green", "Failed": "red", "Unreadable": "red",
+    **dict.fromkeys(("Stopped", "Stopping", "MaxRuntimeExceeded", "MaxWaitTimeExceeded"), "yellow"),
+}  # fmt: skip
 RUNNING = "cyan"
 
 

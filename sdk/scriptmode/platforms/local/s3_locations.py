@@ -5,23 +5,29 @@ What does not exist is an error of the call, not of the job.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.core.aws.s3_uris import is_in_local_bucket
+from scriptmode.core.aws.s3_uris import is_in_local_bucket, parse_s3_uri
+from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.inputs import TrainingInput
-from scriptmode.errors import CredentialsError, DataNotFoundError, PlatformError
+from scriptmode.core.spec.training_job import SERVER_TAGS
+from scriptmode.errors import CredentialsError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
+    from scriptmode.core.aws.s3 import S3
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import TrainingJobSpec
 
 #: The job waits for longer: an endpoint that does not answer now may answer when the job reads from it.
 _SECONDS = 3.0
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
 
 def resolve_local_bucket(spec: TrainingJobSpec) -> TrainingJobSpec:
@@ -74,7 +80,6 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     if not (sources or buckets or archive):
         return
     from scriptmode.core.aws.s3 import S3, require_credentials
-    from scriptmode.core.aws.s3_uris import parse_s3_uri
     from scriptmode.data.listing import require_data
     from scriptmode.data.s3_store import S3Store
 
@@ -86,15 +91,59 @@ def check_s3(job: JobRequest, outputs: Mapping[str, str]) -> None:
     for source in sources:
         with _refuse_missing("inputs", f"channel {source.name!r}"):
             require_data(source, store)
+    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
     if archive:
         with _refuse_missing("source_dir", "source_dir"):
-            store.find(archive)
-    client = S3(settings={"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}})
+            try:
+                store.find(archive)
+            except DataNotFoundError:
+                # The answer about an object does not say which of both is missing.
+                _require_bucket(client, archive)
+                raise
     for argument, uri in buckets.items():
-        bucket = parse_s3_uri(uri).bucket
         with _refuse_missing(argument, argument):
-            if not client.has_bucket(bucket, owner=None):
-                raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+            _require_bucket(client, uri)
+
+
+def _require_bucket(client: S3, uri: str) -> None:
+    bucket = parse_s3_uri(uri).bucket
+    if not client.has_bucket(bucket, owner=None):
+        raise DataNotFoundError(f"{uri}: there is no bucket {bucket!r}", advice="create it, or correct the URI")
+
+
+@contextmanager
+def advise_server(data_dir: Path) -> Iterator[None]:
+    """Add to an error about an S3 object, where no endpoint is set, how objects of the server's jobs are reached."""
+    try:
+        yield
+    except PlatformError as error:
+        export = _server_variables(data_dir) if "s3://" in error.message else ""
+        if not export or any(map(os.environ.get, _ENDPOINTS)):
+            raise
+        key = "" if "AWS_ACCESS_KEY_ID" in export else ", and an access key of that server"
+        step = f"the objects of jobs of scriptmode serve are reached with what it prints{key}: {export}"
+        # What a bucket of that name in Amazon S3 lacks says nothing of the job's.
+        kind = CredentialsError if isinstance(error, CredentialsError) else DataError
+        otherwise = f"; otherwise {error.advice}" if error.advice else ""
+        raise kind(error.message, argument=error.argument, advice=f"{step}{otherwise}") from error
+
+
+def require_server(job: JobRequest, data_dir: Path) -> None:
+    """Raise `DataError` for a copy of a server's job that would use another S3 than the server's, under its URIs."""
+    uris = (job.source_uri, job.output.path, job.output.checkpoint_uri)
+    is_of_server = any(key.startswith(SERVER_TAGS) for key, _ in job.tags)
+    if is_of_server and (uri := next((each for each in uris if each and _is_s3(each)), "")):
+        with advise_server(data_dir):
+            if "AWS_ENDPOINT_URL=" in _server_variables(data_dir) and not any(map(os.environ.get, _ENDPOINTS)):
+                raise DataError(f"{uri} is of a job of scriptmode serve, whose S3 is not that of this shell")
+
+
+def _server_variables(data_dir: Path) -> str:
+    """Return the command that sets the variables of clients of the data directory's last server; "" without one."""
+    try:
+        return (data_dir / SERVER_FILE).read_text(encoding="utf-8").partition("\n")[2].strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _is_s3(uri: str) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
+from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.data import file_uris
 from scriptmode.errors import (
     invalid,
@@ -142,9 +143,10 @@ class LocalPlatform(StoredJobs):
         }
 
     def with_settings_of(self, name: str) -> Self:
-        """Return this platform with the Slurm settings of one of its jobs, over which those that are given prevail.
+        """Return this platform with the settings of one of its jobs, over which those that are given prevail.
 
-        The interpreter and the grace period are settings, too. For a job of this machine it is the platform itself.
+        A job that a server created keeps its Region and waits as it did. The other settings are those of Slurm, with
+        the interpreter and the grace period.
 
         Raises:
             JobNotFoundError: There is no such job.
@@ -152,11 +154,13 @@ class LocalPlatform(StoredJobs):
 
         """
         job = self._store.find(name).read_job()
+        made = copy(self)
+        if any(key.startswith(SERVER_TAGS) for key, _ in job.request.tags):
+            vars(made).update(_region=job.region, _queue=self._queue or job.queue)
         if not job.request.resources.host_kind.is_scheduled:
-            return self
+            return made
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
         grace = job.stop_grace if self._stop_grace == DEFAULT_STOP_GRACE else self._stop_grace
-        made = copy(self)
         vars(made).update(_settings=replace(self._settings, python=python, recorded=job.engine), _stop_grace=grace)
         return made
 
@@ -242,7 +246,8 @@ class LocalPlatform(StoredJobs):
             DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
 
         """
-        return job_sources.fetch(uri, folder)
+        with s3_locations.advise_server(self._store.data_dir):
+            return job_sources.fetch(uri, folder)
 
     def create(self, request: JobRequest | Mapping[str, Any], *, failure: str = "") -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
@@ -267,7 +272,9 @@ class LocalPlatform(StoredJobs):
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)
-        validation.check_paths(parsed, self._store.jobs, self._file_systems)
+        s3_locations.require_server(parsed, self._store.data_dir)
+        with s3_locations.advise_server(self._store.data_dir):
+            validation.check_paths(parsed, self._store.jobs, self._file_systems)
         engine = find_engine(parsed.resources.host_kind)
         if not failure:
             engine.require_software(parsed)

@@ -16,6 +16,7 @@ from scriptmode.core.request.render import as_fields
 from scriptmode.core.spec.hosts import instance_kind, local_instance_types
 from scriptmode.core.spec.inputs import FileSystemInput, OtherInput, TrainingInput
 from scriptmode.core.spec.job_request import ABSENT
+from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.data import file_uris
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
@@ -52,7 +53,8 @@ class ValidatedRequest(NamedTuple):
 def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedRequest:
     """Return a request that has no problems; raise `RequestError` listing every problem of another."""
     fields = as_fields(request)
-    service_model.raise_problems("the request is not valid", service_model.problems(fields, is_extension))
+    problems = service_model.problems(_without_server_tags(fields), is_extension)
+    service_model.raise_problems("the request is not valid", problems)
     # The rules rely on a request of the right shape.
     job = as_job_request(request)
     found = (
@@ -65,6 +67,14 @@ def validate_request(request: JobRequest | Mapping[str, Any]) -> ValidatedReques
     )
     service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
     return ValidatedRequest(job, fields)
+
+
+def _without_server_tags(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a request without the tags that do not count among those of the client."""
+    if not isinstance(tags := fields.get("Tags"), list):
+        return fields
+    keys = (tag.get("Key") if isinstance(tag, dict) else None for tag in tags)
+    return {**fields, "Tags": [tag for tag, key in zip(tags, keys) if not str(key).startswith(SERVER_TAGS)]}
 
 
 def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:

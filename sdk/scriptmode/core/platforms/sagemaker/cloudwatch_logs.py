@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.aws.retry import RETRY_SECONDS, Retry
+from scriptmode.core.spec.job_description import JobStatus
 from scriptmode.core.spec.service_values import LogEvent
 from scriptmode.core.text.messages import still_running
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
@@ -82,14 +84,17 @@ class LogTail:
         """
         clock = self._connection.clock
         unread: deque[str] = deque()
+        tell, shown = on_description or (lambda _: None), 0
         while True:
             description = self._retry.call(describe)
             if description.has_ended:
+                # Else lines of a job that began and ended within a poll would precede its first status.
+                tell(_before_end(description, shown))
                 yield from self._late_lines()
-            if on_description is not None:
-                on_description(description)
+            tell(description)
             if description.has_ended:
                 return
+            shown = len(description.transitions)
             # One for each host, and more for each restart.
             restarts = sum(each.status in _RESTARTS for each in description.transitions)
             if len(self._positions) < description.job.resources.count * (1 + restarts):
@@ -229,6 +234,15 @@ class _StreamPosition:
         """Continue from the time of the last line."""
         self.token = ""
         self._start, self._repeated = self._time, self._lines
+
+
+def _before_end(description: JobDescription, shown: int) -> JobDescription:
+    """Return an ended job as it was while it had its lines: up to its training, or what was ``shown`` of it."""
+    statuses = [each.status for each in description.transitions]
+    trained = max((number for number, each in enumerate(statuses, 1) if each == "Training"), default=len(statuses) - 1)
+    transitions = description.transitions[: max(trained, shown)]
+    secondary = transitions[-1].status if transitions else ""
+    return replace(description, status=JobStatus.IN_PROGRESS, secondary=secondary, transitions=transitions)
 
 
 def _host(stream: str) -> str:

@@ -85,10 +85,10 @@ def _render(description: JobDescription) -> dict[str, Any]:
 
 
 def render_summary(job: JobSummary) -> dict[str, Any]:
-    """Render a TrainingJobSummary, with five fields that the service lacks.
+    """Render a TrainingJobSummary, with six fields that the service lacks.
 
     ``InstanceCount``, ``Distribution`` and ``LastMetric`` are there where they are known, ``QueuePosition`` while the
-    job waits for others; ``StatusMessage`` describes a problem of the job.
+    job waits for others, and ``QueueEndTime`` afterwards; ``StatusMessage`` describes a problem of the job.
     """
     summary = {
         "TrainingJobName": job.name,
@@ -106,6 +106,8 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
         summary["LastMetric"] = {"MetricName": job.metric_name, "Value": job.metric_value}
     if job.position:
         summary["QueuePosition"] = job.position
+    if job.queue_ended is not None:
+        summary["QueueEndTime"] = _time(job.queue_ended)
     if job.note:
         summary["StatusMessage"] = readable(job.note)
     if job.training_ended is not None:

@@ -95,6 +95,8 @@ class JobSummary(NamedTuple):
     metric_value: float | None = None
     #: A problem of the job that its status does not tell, such as what it lost; "" without one.
     note: str = ""
+    #: When a job that waited for others was done with that.
+    queue_ended: float | None = None
     #: Position among the jobs that wait for others, from 1 on; 0 for a job that does not.
     position: int = 0
 
@@ -167,6 +169,7 @@ class JobState:
             self.secondary,
             self.training_ended,
             note=self.note or self._describe_losses(),
+            queue_ended=next((each.ended for each in self.transitions if each.status == "Pending"), None),
             position=self.position,
         )
 
