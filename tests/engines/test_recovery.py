@@ -1,6 +1,7 @@
 """Jobs of which something outside the script is lost: an agent, the job's directory, the client."""
 
 import collections
+import hashlib
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from fakes.local_jobs import KEEPS_WRITING
@@ -34,6 +36,22 @@ STEPS = """
     print("up", flush=True)
     while os.environ["WAIT"] == "1":
         time.sleep(0.1)
+"""
+#: Takes steps that each depend on the one before, and saves after each; the digest tells whether every step counted once.
+COUNTS = """
+    import hashlib, os, pathlib, time
+    checkpoint = pathlib.Path("/opt/ml/checkpoints", os.environ["SM_CURRENT_HOST"])
+    step, digest = checkpoint.read_text().split() if checkpoint.exists() else ("0", "")
+    print("from", step, flush=True)
+    for number in range(int(step), 40):
+        digest = hashlib.sha256(f"{digest} {number}".encode()).hexdigest()
+        draft = checkpoint.with_name(f".{checkpoint.name}")
+        draft.write_text(f"{number + 1} {digest}")
+        draft.rename(checkpoint)
+        print("up" if number == 5 else "step", number, flush=True)
+        time.sleep(0.1)
+    with open(os.path.join(os.environ["SM_MODEL_DIR"], checkpoint.name), "w") as file:
+        file.write(digest)
 """
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 WAITS = """
@@ -83,6 +101,75 @@ def test_a_killed_agent_fails_the_job_and_the_next_one_goes_on_from_its_checkpoi
     assert "algo-1: found 6" in jobs.lines(name)
     assert (directory / "algo-1-7").read_text() == "w" * 7
     assert (directory / "algo-2-2").read_text() == "ww"
+
+
+def counted():
+    digest = ""
+    for number in range(40):
+        digest = hashlib.sha256(f"{digest} {number}".encode()).hexdigest()
+    return digest.encode()
+
+
+def start_counting(jobs, **more):
+    # One that no other test has.
+    kept = jobs.folder / f"kept-{time.time_ns()}"
+    more = {"CheckpointConfig": {"S3Uri": kept.as_uri()}, **more}
+    name = jobs.start(COUNTS, hosts=2, more=more)
+    until(lambda: sum(" up 5" in line for line in jobs.lines(name)) == 2)
+    return name
+
+
+def until_run(jobs, name, number):
+    """Wait until both hosts train in the run with this number; reading the job starts it."""
+    until(lambda: jobs.platform.describe(name) and sum(": from " in line for line in jobs.lines(name)) == 2 * number)
+
+
+def check_counted(jobs, name, *, runs):
+    """Hold a job that ran some times against one that was not interrupted."""
+    description = jobs.completed(name)
+    assert jobs.model(description) == {"algo-1": counted(), "algo-2": counted()}
+    statuses = [each["Status"] for each in description["SecondaryStatusTransitions"]]
+    assert statuses.count("Interrupted") == runs - 1
+    found = [line for line in jobs.lines(name) if ": from " in line]
+    assert len(found) == 2 * runs
+    # What was saved in the first run was not trained again.
+    assert sum(line.endswith(" 0") for line in found) == 2
+    until(lambda: not jobs.remains(name))
+
+
+def test_a_job_with_retries_goes_on_after_its_agent_was_killed(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 2})
+    jobs.kill(name)
+    until_run(jobs, name, 2)
+    jobs.kill(name)
+    check_counted(jobs, name, runs=3)
+
+
+def test_spot_training_goes_on_after_a_host_agent_was_killed(engine, jobs):
+    limits = {"MaxRuntimeInSeconds": 600, "MaxWaitTimeInSeconds": 1200}
+    name = start_counting(jobs, EnableManagedSpotTraining=True, StoppingCondition=limits)
+    kill_host_agent(engine, jobs, name)
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    until_run(jobs, name, 2)
+    jobs.kill(name)
+    reason = jobs.wait(name)["FailureReason"]
+    assert "it had been started again 1 time, which is all of max_retry_attempts" in reason, reason
+    until(lambda: not jobs.remains(name))
+
+
+def test_a_job_with_retries_that_is_stopped_does_not_start_again(jobs):
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 9})
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
 
 
 def test_every_verb_notices_a_killed_agent(jobs):

@@ -205,7 +205,7 @@ def test_a_job_that_is_preempted_while_it_trains_goes_on_by_itself(jobs, fake, m
         "Starting", "Downloading", "Training", "Uploading", "Completed",
     ]  # fmt: skip
     assert "up at 1" in log.read_text()
-    assert "starts again, as it was interrupted\n" in log.read_text()
+    assert "starts again, as it was interrupted, from its newest checkpoint, which was " in log.read_text()
     assert (fake.job(1)["restarts"], fake.reaches(1, "COMPLETED")["exit_code"]) == (1, 0)
     first = "Slurm job 1 was preempted by another job; the failure before that: AlgorithmError: algo-1: "
     assert first in folder.agent_log.read_text()

@@ -19,6 +19,7 @@ SECTIONS = {
         "plan": "Show what a training job would run, without starting it.",
         "run": "Start a training job, and follow its log until it ends.",
         "rerun": "Start a copy of JOB under a new name, and follow its log until it ends.",
+        "resume": "Start the jobs of this machine again that were interrupted, such as by a restart of the machine.",
     },
     "Follow jobs": {
         "list": "List training jobs, newest first.",

@@ -220,6 +220,8 @@ class Server:
         _record(self._lock, _export_command(variables))
         for name, value in self._job_settings():
             os.environ[name] = value
+        for name in self._platform.resume():
+            self._report(f"training job {name} was interrupted, and starts again")
         self._watch.start()
         if self._objects:
             self._objects.watch(self._report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,7 @@ from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
 from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.data import file_uris
-from scriptmode.errors import (
-    invalid,
-)
+from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.platforms.local import job_sources, s3_locations
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -284,6 +283,21 @@ class LocalPlatform(StoredJobs):
         state = state.with_status("Failed", now, reason=failure) if failure else state
         start.start_job(self._store, job, state)
         return job.arn
+
+    def resume(self) -> list[str]:
+        """Start the jobs again whose agent was lost, as every call that reads them does; return their names.
+
+        Tuning jobs are continued, too.
+        """
+        from scriptmode.platforms.local import job_index
+
+        # A job on Slurm is in the hands of its scheduler.
+        found = (job.name for job in job_index.job_summaries(self._store) if job.secondary == "Interrupted")
+        resumed = [name for name in found if self._store.folder(name).has_agent()]
+        for tuning_job in self.tuning.list():
+            with suppress(ScriptmodeError):
+                self.tuning.describe(tuning_job["HyperParameterTuningJobName"])
+        return resumed
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
         """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and caches.

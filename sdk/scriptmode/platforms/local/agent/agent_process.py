@@ -15,7 +15,6 @@ from pathlib import Path
 from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.local.agent import log_stream
-from scriptmode.platforms.local.agent.interruption import begin_next_run
 from scriptmode.platforms.local.agent.job_agent import Agent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams, try_lock
@@ -38,8 +37,6 @@ def _run_in_foreground(folder: JobFolder) -> int:
     try:
         lock = _take_lock(folder)
         state = folder.read_state()
-        if not state.ended:
-            begin_next_run(folder, lock)
     except (OSError, ScriptmodeError) as error:
         sys.stderr.write(f"scriptmode: the agent of training job {folder.name} cannot start: {error}\n")
         return 1
@@ -60,6 +57,8 @@ def _take_lock(folder: JobFolder) -> int:
 
 
 def _run(folder: JobFolder, lock: int) -> int:
+    # Of a run before this one in the same process.
+    os.set_inheritable(lock, False)  # noqa: FBT003
     sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
     agent = Agent(folder, lock, os.environ)
     try:
@@ -72,6 +71,12 @@ def _run(folder: JobFolder, lock: int) -> int:
         agent.fail(error)
     finally:
         agent.leave_queue()
+    if agent.runs_again:
+        # The lock goes to the next run without a moment in which another process could take it.
+        os.set_inheritable(lock, True)  # noqa: FBT003
+        os.execv(  # noqa: S606 - no shell is needed
+            sys.executable, (sys.executable, "-m", __spec__.name, str(folder.path), str(lock))
+        )
     return _exit_code(agent.status)
 
 

@@ -1,40 +1,71 @@
-"""Jobs that their engine interrupts: why it told an agent to end, and the run of the next agent in the same folder.
+"""Jobs that are interrupted through no fault of their script: why they ended, and their next run in the same folder.
 
-A scheduler preempts a job, or one of its nodes is lost. The hosts end, their last checkpoints are copied, the job is
-Interrupted and its agent is queued again; models and other outputs are not delivered. The next agent finds the folder
-of the first run: the state, the logs, which it appends to, and perhaps a request to stop, which it obeys. It removes
-everything else, and the script continues from its checkpoints, as on Amazon SageMaker.
+A scheduler preempts a job, a machine goes down, a host or an agent is lost. The hosts end, their last checkpoints are
+copied, and the job is Interrupted; models and other outputs are not delivered. It runs again as often as its limits
+allow (`why_not_again`). The next agent finds the folder of the earlier run: the state, the logs, which it appends to,
+and perhaps a request to stop, which it obeys. It removes everything else, and the script continues from its
+checkpoints, as on Amazon SageMaker.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.spec.service_values import JobEvent
+from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import find_agent_control
-from scriptmode.platforms.local.store import heartbeat, host_logs
+from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import Outcome
+from scriptmode.platforms.opt_ml import checkpoints_path
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
+    from scriptmode.core.spec.training_job import Limits, Output
+    from scriptmode.platforms.local.agent.delivery import Losses
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.state import JobState
 
 #: Exit codes of a host that SIGTERM or SIGKILL ended.
 _TERMINATED = (128 + 15, 128 + 9)
+_MOST_STARTS = 3
 #: What a run leaves in the folder and the next one makes again.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 
-def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool) -> Outcome:
+def why_not_again(limits: Limits, state: JobState, now: float) -> str:
+    """Return why a job that is interrupted does not run again; "" for one that has retries left, or time left as spot.
+
+    ``max_wait`` counts from the job's creation. Spot training whose last `_MOST_STARTS` runs did not come to train does
+    not run again: nothing says that the next one would.
+    """
+    interruptions = sum(each.status == "Interrupted" for each in state.transitions)
+    if interruptions < (limits.max_retry_attempts or 0):
+        return ""
+    if not limits.use_spot_instances:
+        if limits.max_retry_attempts:
+            return f"it had been started again {pluralize(interruptions, 'time')}, which is all of max_retry_attempts"
+        return "to have such a job started again, give it max_retry_attempts, or use_spot_instances=True and max_wait"
+    if limits.max_wait is not None and now >= state.created + limits.max_wait:
+        return f"it is not started again, as max_wait, {limits.max_wait} s, has passed since its creation"
+    runs = " ".join(each.status for each in state.transitions).split("Interrupted")[-_MOST_STARTS:]
+    is_hopeless = len(runs) == _MOST_STARTS and not any("Training" in run for run in runs)
+    return f"it is not started again, as {_MOST_STARTS} runs did not come to train" if is_hopeless else ""
+
+
+def explain_end(
+    folder: JobFolder, request: JobRequest, state: JobState, outcome: Outcome, *, was_signalled: bool
+) -> Outcome:
     """Return the outcome of a job after asking its engine whether, and why, it ended the hosts or the agent.
 
-    The outcome is Interrupted, with the engine's text as its message, for a job that is to run again.
+    The outcome is Interrupted, with what was lost as its message, for a job that is to run again.
     """
     if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or folder.stop_requested() is not None:
         return outcome
@@ -42,30 +73,41 @@ def explain_end(folder: JobFolder, request: JobRequest, outcome: Outcome, *, was
     is_lost = code is None and outcome.kind == "InternalServerError"
     if not (was_signalled or is_lost or code in _TERMINATED):
         return outcome
+    not_again = why_not_again(request.limits, state, time.time())
+    termination = _find_termination(folder, request, outcome, was_signalled=was_signalled)
+    if termination is not None and termination.reason is not StopReason.UNKNOWN:
+        return _explain(termination, outcome, not_again)
+    if is_lost and not not_again and not was_signalled and outcome.failure:
+        return Outcome("Interrupted", message=outcome.failure.cause)
+    if termination is not None and was_signalled:
+        # Unless the agent was told to end, too, the hosts ended by themselves.
+        return _failed(termination.text or "the job's agent got SIGTERM, and its scheduler does not know why")
+    return outcome
+
+
+def _find_termination(
+    folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool
+) -> Termination | None:
     engine = find_agent_control(request.resources.host_kind)
     termination = engine.why_terminated(folder, was_signalled=was_signalled)
     is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
     if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
         # The hosts notice the loss before the engine does.
-        termination = Termination(StopReason.NODE_LOST, outcome.failure.cause)
-    if termination is None:
-        return outcome
-    return _explain(termination, outcome, was_signalled=was_signalled, is_spot=request.limits.use_spot_instances)
+        return Termination(StopReason.NODE_LOST, outcome.failure.cause)
+    return termination
 
 
-def _explain(termination: Termination, outcome: Outcome, *, was_signalled: bool, is_spot: bool) -> Outcome:
+def _explain(termination: Termination, outcome: Outcome, not_again: str) -> Outcome:
     reason, text = termination.reason, termination.text
     if reason in (StopReason.PREEMPTED, StopReason.NODE_LOST, StopReason.REQUEUED):
-        if is_spot:
+        if not not_again:
             return Outcome("Interrupted", message=text)
-        return _failed(f"{text}; to have such a job queued again, give it use_spot_instances=True and max_wait")
+        return _failed(f"{text}; {not_again}")
+    if reason is StopReason.TERMINATED:
+        return outcome if not_again else Outcome("Interrupted", message=text)
     if reason in ENDED_ON_PURPOSE:
         return Outcome(ENDED_ON_PURPOSE[reason], message=text)
-    if reason is StopReason.OUT_OF_MEMORY:
-        return Outcome.failed("ClientError", Failure(text))
-    # Unless the agent was told to end, too, the hosts ended by themselves.
-    unknown = _failed(text or "the job's agent got SIGTERM, and its scheduler does not know why")
-    return unknown if was_signalled else outcome
+    return Outcome.failed("ClientError", Failure(text))
 
 
 def _failed(cause: str) -> Outcome:
@@ -81,22 +123,40 @@ def requeue(folder: JobFolder, request: JobRequest, reason: str) -> Outcome | No
     return None
 
 
-def begin_next_run(folder: JobFolder, lock: int) -> None:
-    """Prepare the folder for another run of a job that an earlier agent ran; raise ``OSError`` or `DataError`.
+def last_heartbeat(folder: JobFolder, state: JobState) -> float:
+    """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``."""
+    return max(state.modified, folder.lock_file.stat().st_mtime)
 
-    The state becomes Interrupted since the last heartbeat of an agent that could not record that. ``lock`` is the job's
-    lock, held.
+
+def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> str:
+    """Return how old the newest checkpoint was when the hosts wrote their last line, for the log."""
+    if not output.checkpoint_uri:
+        return "from its beginning, because it has no checkpoint_s3_uri"
+    ends, saves = [state.transitions[-1].started], []
+    for host in folder.hosts.glob("*"):
+        with suppress(OSError):
+            ends.append(folder.log(host.name).stat().st_mtime)
+        for path, _, names in os.walk(host / checkpoints_path(output)):
+            for name in names:
+                with suppress(OSError):
+                    saves.append(os.lstat(os.path.join(path, name)).st_mtime)  # noqa: PTH118 - os.walk's texts
+    if not saves:
+        return "from its beginning, because it had not saved a checkpoint"
+    return f"from its newest checkpoint, which was {format_duration(max(0.0, max(ends) - max(saves)))} old"
+
+
+def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: str) -> JobState:
+    """Remove what an earlier run left in the folder, but its state and logs; return the state of a job that starts.
+
+    ``losses``: what its last checkpoints lost; ``lost``: from where it goes on. Raises ``OSError`` or `DataError`.
     """
-    state = folder.read_state()
-    if not folder.never_had_processes:
-        state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
-        heartbeat.write_heartbeat(lock)
-        mounts.detach(folder.hosts)
-        with heartbeat.Heartbeat(lock).beating(), beneath.Directory(folder.path) as directory:
-            for name in _OF_ONE_RUN:
-                directory.remove_tree(name)
-        message = state.transitions[-1].message
-        state = state.with_event(JobEvent("Interrupted", f"the job started again: {message}", time=time.time()))
-        for log in folder.log("host").parent.iterdir():
-            host_logs.append_line(log, "scriptmode: the job starts again, as it was interrupted")
-    folder.write_state(state.with_status("Starting", time.time()))
+    mounts.detach(folder.hosts)
+    with beneath.Directory(folder.path) as directory:
+        for name in _OF_ONE_RUN:
+            directory.remove_tree(name)
+    why = state.transitions[-1].message
+    for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
+        state = state.with_event(JobEvent(reason, text, time=time.time()))
+    for log in folder.log("host").parent.iterdir():
+        host_logs.append_line(log, f"scriptmode: the job starts again, as it was interrupted, {lost}")
+    return state

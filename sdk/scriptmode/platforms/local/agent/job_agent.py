@@ -8,7 +8,8 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - Downloading: the hosts' agents stage the inputs, and a forked task copies an earlier job's checkpoints.
 - Training: the hosts' agents run the hosts, which are under `supervision` here, and a forked task copies checkpoints.
 - Stopping: a stop was requested, or MaxRuntimeInSeconds passed in Downloading or in Training.
-- Interrupted: the engine ends the hosts, and queues the agent again (`interruption`); the next agent is Starting.
+- Interrupted: hosts or the agent were lost or ended through no fault of the script; the next run is Starting, by the
+  agent that the engine queues again, that takes this one's place, or that finds the job without one (`interruption`).
 - Uploading: a forked task packs and delivers the artifacts.
 - Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
 
@@ -110,10 +111,15 @@ class Agent:
             self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
         self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
+        #: Whether the job is Interrupted and nothing but this process starts it again.
+        self.runs_again = False
 
     def run(self) -> None:
         """Run the job to its end."""
-        self._record_processes({})
+        if self._state.secondary == "Interrupted" or not self._folder.never_had_processes:
+            self._prepare_next_run()
+        else:
+            self._record_processes({})
         outcome = self._await_turn() or self._download() or self._pull_image()
         if outcome is None:
             self._report_verification("File")
@@ -170,15 +176,29 @@ class Agent:
             traceback.print_exc()
         self._end(Outcome.failed(*supervision.describe_error(error, self._folder)))
 
+    def _prepare_next_run(self) -> None:
+        """Remove the files of an earlier run; copy the last checkpoints of one that could not, because it was lost."""
+        has_ended_itself = self._state.secondary == "Interrupted" and not self._folder.never_had_processes
+        # Of an agent that could not record that.
+        self._state = self._state.with_status("Interrupted", interruption.last_heartbeat(self._folder, self._state))
+        lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
+        self._heartbeat.beat()
+        self._record_processes({})
+        with self._heartbeat.beating():
+            losses = [] if has_ended_itself else self._delivery.finish_checkpoints()
+            self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
+
     def _await_turn(self) -> Outcome | None:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
         if self._has_waited:
+            self._enter("Starting")
             return None
         place = (self._state.name, self._state.created, count_processes(self._request))
         if not self._job.queue:
             # Without the record queued jobs do not wait for this one.
             with suppress(OSError):
                 self._queue.enter(*place)
+            self._enter("Starting")
             return None
         while True:
             if self._stop_requested():
@@ -275,10 +295,12 @@ class Agent:
         return replace(Outcome.failed("InternalServerError", Failure(str(disconnected))), is_machine_lost=True)
 
     def _explain_end(self, outcome: Outcome) -> Outcome:
-        was_signalled = self._children.terminated
+        was_signalled = self._children.terminated and not self._children.is_asked_to_stop
         with self._heartbeat.beating():
-            explained = interruption.explain_end(self._folder, self._request, outcome, was_signalled=was_signalled)
-        if outcome.reason and explained is not outcome:
+            explained = interruption.explain_end(
+                self._folder, self._request, self._state, outcome, was_signalled=was_signalled
+            )
+        if outcome.reason and explained is not outcome and explained.message not in outcome.reason:
             self._log(f"{explained.message or explained.reason}; the failure before that: {outcome.reason}")
         return explained
 
@@ -304,7 +326,10 @@ class Agent:
         self._enter("Interrupted", reason)
         self._fleet.release()
         self.leave_queue()
-        return interruption.requeue(self._folder, self._request, reason)
+        outcome = interruption.requeue(self._folder, self._request, reason)
+        # The machine of one that was signalled goes down.
+        self.runs_again = outcome is None and not self._has_waited and not self._children.terminated
+        return outcome
 
     def _run_task(self, work: Callable[[], Any]) -> ForkedTask:
         task = self._tasks.start(work)
@@ -396,7 +421,8 @@ class Agent:
             self._states.record(self._state)
 
     def _stop_requested(self) -> bool:
-        return self._children.terminated or self._folder.stop_requested() is not None
+        asked = self._children.terminated or self._children.is_asked_to_stop
+        return asked or self._folder.stop_requested() is not None
 
     def _wait(self, seconds: float) -> None:
         self._wait_for_links(seconds)

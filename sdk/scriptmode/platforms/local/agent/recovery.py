@@ -3,8 +3,9 @@
 An agent of this machine holds the job's lock while it lives; a cluster's scheduler is asked for one elsewhere.
 
 - The agent is gone and the state is not final. The process that gets the job's lock ends the job's remaining processes,
-  mounts and containers, and records how the job ended: as the engine says, else as Failed (`_record_end`). It holds the
-  lock meanwhile, so only one process does so.
+  mounts and containers. A job that may run again (`interruption.why_not_again`) is Interrupted, and gets another agent,
+  which inherits the lock (`_start_again`). Of any other job the process records how it ended: as the engine says, else
+  as Failed. It holds the lock meanwhile, so only one process does so (`_record_end`).
 - The agent is gone and the folder cannot be written: nothing is changed; the state gets a note.
 - The agent waits in the engine's queue: the state gets the engine's message, and is Interrupted if the job trained
   before. A job that would wait for ever is withdrawn and recorded as Failed.
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
+from scriptmode.platforms.local.agent import interruption
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
@@ -56,7 +58,7 @@ _STOPPED = "is stopped, and goes on by: kill -CONT {pid}"
 
 
 def reconcile(folder: JobFolder) -> JobState:
-    """Return the current state of a job; a job whose agent died is recorded as Failed first.
+    """Return the current state of a job; a job whose agent died is started again or recorded as Failed first.
 
     The same happens to a job whose agent does not answer and should have ended it: because a stop was requested, or
     because its time limit passed. Where the folder cannot be written, nothing is ended and the state has a note.
@@ -146,7 +148,7 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
     if not folder.never_had_processes:
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
-            state = state.with_status("Interrupted", folder.lock_file.stat().st_mtime)
+            state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state))
     return replace(_with_message(state, location.message), position=location.position)
 
 
@@ -256,7 +258,7 @@ def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
 
 def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) -> JobState:
     """Record the end of a job that has no agent, under the job's lock, and return its state."""
-    with folder.try_lock() as is_locked:
+    with folder.try_lock_for_agent() as (is_locked, lock):
         state = folder.read_state()
         if not is_locked or state.ended:
             state = with_stop_request(folder, state)
@@ -264,6 +266,12 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
                 state = replace(state, note=_UNRECORDED.format(secondary=state.secondary))
             return state
         outcome = find_outcome(state)
+        if outcome.secondary == "Interrupted":
+            try:
+                return _start_again(folder, state, outcome.message, lock)
+            except (OSError, PlatformError) as error:
+                cause = f"{outcome.message}; the job cannot be started again: {error}"
+                outcome = Outcome.failed("InternalServerError", Failure(cause))
         if outcome.secondary == "Stopped":
             state = with_stop_request(folder, state)
         message, reason, failure = outcome.message, outcome.reason, outcome.failure
@@ -284,6 +292,12 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     if secondary := ENDED_ON_PURPOSE.get(termination.reason):
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
+    if problem is None and termination.reason is StopReason.UNKNOWN:
+        not_again = _why_not_again(folder, state)
+        if not_again == "":
+            return Outcome("Interrupted", message=cause)
+        cause += f"; {not_again}" if not_again else ""
+    _remove_leftovers(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -293,9 +307,48 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
+def _remove_leftovers(folder: JobFolder) -> None:
+    from scriptmode.platforms.local.agent import cleanup
+
+    with suppress(OSError):
+        cleanup.remove_unneeded_files(folder, failed=True)
+
+
+def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
+    """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
+    never_started = state.secondary in ("Pending", "Starting") and folder.never_had_processes
+    with suppress(PlatformError):
+        limits = folder.read_job().request.limits
+        # A scheduler queues again what it lost.
+        if never_started or find_control(folder).pending_message or _find_overdue(folder, state):
+            return None
+        if state.secondary == "Interrupted" and not folder.never_had_processes:
+            # Its agent knew that it runs again, and ended itself.
+            return ""
+        if limits.use_spot_instances or limits.max_retry_attempts:
+            return interruption.why_not_again(limits, state, time.time())
+    return None
+
+
+def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> JobState:
+    """Start another agent of a job whose agent is gone, which inherits ``lock``; return the state until it works.
+
+    Raises ``OSError`` or `PlatformError`.
+    """
+    if state.secondary == "Interrupted" and folder.never_had_processes:
+        # The agent that was started last ended before it began, which counts as a run.
+        state = state.with_status("Starting", interruption.last_heartbeat(folder, state))
+    state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state), message=why)
+    folder.write_state(state)
+    folder.forget_processes()
+    job = folder.read_job()
+    find_engine(job.request.resources.host_kind).launch(folder, job, lock)
+    return state
+
+
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
-    if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
+    if state.secondary in ("Pending", "Starting", "Interrupted") and folder.never_had_processes:
         why = ", because the process that created the job was killed, or the machine went down, in that moment"
         return (
             f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run, "
@@ -309,7 +362,6 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
 def end_orphans(folder: JobFolder) -> Problem | None:
     """Stop the processes, mounts and containers of a job whose agent is dead; return what failed."""
     from scriptmode.data import mounts
-    from scriptmode.platforms.local.agent import cleanup
     from scriptmode.platforms.local.outputs import packed_artifacts
 
     processes = folder.read_processes()
@@ -328,8 +380,6 @@ def end_orphans(folder: JobFolder) -> Problem | None:
         find_engine(find_kind(folder)).remove_outside_folder(folder, os.environ)
     except PlatformError as error:
         problems.append(str(error))
-    with suppress(OSError):
-        cleanup.remove_unneeded_files(folder, failed=True)
     with suppress(OSError, PlatformError):
         packed_artifacts.remove_drafts(folder.read_job().request, folder.output)
     return Problem(", and ".join(problems)) if problems else None

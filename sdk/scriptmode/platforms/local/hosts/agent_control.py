@@ -20,6 +20,8 @@ class StopReason(Enum):
     NODE_LOST = "node lost"
     REQUEUED = "requeued"
     OUT_OF_MEMORY = "out of memory"
+    #: SIGTERM to an agent of this machine, which goes down.
+    TERMINATED = "terminated"
     UNKNOWN = "unknown"
 
 
@@ -83,7 +85,10 @@ class AgentControl(Protocol):
         return None
 
     def requeue(self, folder: JobFolder) -> None:
-        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible."""
+        """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible.
+
+        An agent that no scheduler starts runs the job again by itself, or leaves that to who finds it gone.
+        """
 
     def report_failure(self, folder: JobFolder, reason: str) -> None:
         """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""

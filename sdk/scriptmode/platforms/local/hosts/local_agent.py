@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local.hosts.agent_control import AgentControl, AgentLocation, Presence
+from scriptmode.platforms.local.hosts.agent_control import (
+    AgentControl,
+    AgentLocation,
+    Presence,
+    StopReason,
+    Termination,
+)
 from scriptmode.platforms.local.store import host_logs
 from scriptmode_runtime.processes import process_tree
 
@@ -38,12 +44,9 @@ class LocalAgent(AgentControl):
         with folder.try_lock() as is_locked:
             return AgentLocation(Presence.ALIVE if is_locked is False else Presence.GONE)
 
-    def requeue(self, folder: JobFolder) -> None:
-        """Raise `PlatformError`, because nothing but its user interrupts an agent of this machine."""
-        raise PlatformError(
-            f"training job {folder.name} cannot be requeued, because its agent is a process of this machine",
-            advice=f"start it again: scriptmode rerun {folder.name}",
-        )
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:  # noqa: ARG002
+        """Return that the machine goes down, for an agent that got SIGTERM without a request to stop."""
+        return Termination(StopReason.TERMINATED, "the job's agent got SIGTERM") if was_signalled else None
 
     def kill(self, folder: JobFolder) -> bool:
         """Send SIGKILL to the process; return whether it is known."""

@@ -173,7 +173,7 @@ class JobFolder:
         return None
 
     def request_stop(self) -> None:
-        """Create the file that requests a stop; where the folder cannot be written, send SIGTERM to the agent instead.
+        """Create the file that requests a stop; where the folder cannot be written, send SIGUSR2 to the agent instead.
 
         Raises `DataError` where neither is possible.
         """
@@ -181,7 +181,7 @@ class JobFolder:
             (self.path / "stop").touch()
         except OSError as error:
             agent = self.read_processes().get("agent")
-            if agent and process_tree.send_signal(agent, signal.SIGTERM):
+            if agent and process_tree.send_signal(agent, signal.SIGUSR2):
                 return
             raise DataError(
                 f"training job {self.name} cannot be asked to stop: {error}",
@@ -210,9 +210,13 @@ class JobFolder:
         except (OSError, ValueError, TypeError):
             return {}
 
+    def forget_processes(self) -> None:
+        """Remove the record of processes that have ended, before another agent starts; raise ``OSError``."""
+        (self.path / "processes.json").unlink(missing_ok=True)
+
     @property
     def never_had_processes(self) -> bool:
-        """Whether no agent has ever recorded itself."""
+        """Whether no agent has recorded itself, since the job was created or since `forget_processes`."""
         return not os.path.lexists(self.path / "processes.json")
 
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
@@ -257,15 +261,21 @@ class JobFolder:
 
         Yield None where the agent is dead and the folder cannot be written, so that no process can act for it.
         """
+        with self.try_lock_for_agent() as (is_locked, _):
+            yield is_locked
+
+    @contextmanager
+    def try_lock_for_agent(self) -> Iterator[tuple[bool | None, int]]:
+        """Do the same as `try_lock`; yield the lock's descriptor, too, which an agent inherits that is started."""
         descriptor, is_writable = self._open_lock()
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if is_writable else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
+            yield False, descriptor
         except OSError as error:
             raise self.unreadable(self.lock_file, error) from error
         else:
-            yield True if is_writable else None
+            yield (True if is_writable else None), descriptor
         finally:
             os.close(descriptor)
 

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class Children:
-    """Waiting for the ends of children. One for each process: it owns the handlers of SIGCHLD, SIGTERM and SIGUSR1."""
+    """Waiting for the ends of children. One for each process: it owns the handlers of its signals."""
 
     def __init__(self) -> None:
-        self.terminated = False
+        #: Whether something ends this process, and whether the job's user asked for that.
+        self.terminated = self.is_asked_to_stop = False
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._woken, False)
@@ -34,6 +35,8 @@ class Children:
         # SIGUSR1 is the notice of a scheduler that it will end the job: sbatch --signal=B:USR1@60.
         for number in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, self._terminate)
+        # A request to stop where the job's folder cannot be written.
+        signal.signal(signal.SIGUSR2, self._stop)
         for number in (signal.SIGINT, signal.SIGHUP):
             # Signals of a terminal, which the job outlives. The handler is not SIG_IGN, which hosts would inherit.
             signal.signal(number, lambda _number, _frame: None)
@@ -41,6 +44,9 @@ class Children:
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.terminated = True
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_asked_to_stop = True
 
     def wait(self, seconds: float, readable: Collection[int] = ()) -> None:
         """Return when a child ended, a signal came or one of ``readable`` can be read, or ``seconds`` have passed."""
@@ -141,7 +147,7 @@ class ForkedTask:
 def reset_signal_handlers(instead: signal.Handlers) -> None:
     """Set the signals that `Children` handles to ``instead``, in a forked child."""
     signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, instead)
 
 
