@@ -9,40 +9,40 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_286,
-    "scriptmode/cli": 2_167,
+    "scriptmode": 2_288,
+    "scriptmode/cli": 2_168,
     "scriptmode/cli/cloud_ml_engine": 750,
-    "scriptmode/cli/commands": 1_598,
+    "scriptmode/cli/commands": 1_641,
     "scriptmode/containers": 847,
     "scriptmode/core": 12,
     "scriptmode/core/aws": 2_452,
     "scriptmode/core/handle": 481,
-    "scriptmode/core/machine": 412,
-    "scriptmode/core/platforms": 1_329,
-    "scriptmode/core/request": 1_707,
+    "scriptmode/core/machine": 415,
+    "scriptmode/core/platforms": 1_350,
+    "scriptmode/core/request": 1_721,
     "scriptmode/core/source": 657,
-    "scriptmode/core/spec": 3_856,
-    "scriptmode/core/text": 431,
-    "scriptmode/data": 3_914,
-    "scriptmode/display": 1_960,
-    "scriptmode/doctor": 932,
+    "scriptmode/core/spec": 3_858,
+    "scriptmode/core/text": 434,
+    "scriptmode/data": 3_959,
+    "scriptmode/display": 1_977,
+    "scriptmode/doctor": 922,
     "scriptmode/planning": 1_603,
     "scriptmode/platforms": 390,
-    "scriptmode/platforms/local": 11_771,
-    "scriptmode/platforms/slurm": 2_605,
+    "scriptmode/platforms/local": 12_531,
+    "scriptmode/platforms/slurm": 2_609,
     "scriptmode/results": 1_490,
-    "scriptmode/serve": 4_757,
-    "scriptmode/testing": 2_813,
+    "scriptmode/serve": 5_043,
+    "scriptmode/testing": 2_763,
     "scriptmode/tuning": 686,
     "scriptmode/v2": 1_929,
-    "scriptmode_runtime": 2_724,
+    "scriptmode_runtime": 2_729,
     "scriptmode_runtime/environment": 465,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
     "scriptmode_runtime/files": 1_080,
     "scriptmode_runtime/host": 208,
     "scriptmode_runtime/mpi": 538,
     "scriptmode_runtime/peers": 798,
-    "scriptmode_runtime/processes": 2_084,
+    "scriptmode_runtime/processes": 2_087,
     "scriptmode_runtime/report": 641,
     "scriptmode_runtime/requirements": 886,
     "scriptmode_runtime/strategies": 492,
@@ -51,9 +51,9 @@ LINES = {
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 11_365
+THIN = 11_396
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_423, "fit(wait=False)": 14_541, "fit": 15_008}
+LOADED = {"request": 7_432, "fit(wait=False)": 14_820, "fit": 15_570}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,

@@ -7,9 +7,10 @@ import pytest
 
 from scriptmode import Estimator
 from scriptmode.core.request.parse import parse_request
-from scriptmode.platforms.local.store import job_queue
-from scriptmode.platforms.local.store.job_queue import FITTING, JobQueue, count_processes
-from scriptmode.platforms.local.system.memory import Memory
+from scriptmode.platforms.local.store.job_queue import JobQueue, count_processes
+from scriptmode.platforms.local.store.job_record import FITTING
+from scriptmode.platforms.local.system import memory
+from scriptmode_runtime.host import machine as runtime_machine
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ def machine(monkeypatch):
     """A function that changes what the machine has; at first eight processors and more memory than they need."""
 
     def change(cpus=8, total=64 * GIB, free=64 * GIB):
-        monkeypatch.setattr(job_queue.machine, "inspect", lambda: Machine(cpus))
-        monkeypatch.setattr(job_queue, "read_memory", lambda: Memory(total, free, 0))
+        monkeypatch.setattr(runtime_machine, "inspect", lambda: Machine(cpus))
+        monkeypatch.setattr(memory, "read_memory", lambda: memory.Memory(total, free, 0))
 
     change()
     return change
@@ -101,11 +102,11 @@ def test_a_job_that_is_larger_than_the_machine_runs_alone(store):
     assert not queue.try_start("third", 3.0, 1, most=FITTING)
 
 
-@pytest.mark.parametrize("memory", [{"free": GIB}, {"total": 2 * GIB}])
-def test_a_job_waits_for_the_memory_of_its_processes(store, machine, memory):
+@pytest.mark.parametrize("has", [{"free": GIB}, {"total": 2 * GIB}])
+def test_a_job_waits_for_the_memory_of_its_processes(store, machine, has):
     queue = JobQueue(store)
     assert queue.try_start("first", 1.0, 2, most=FITTING)
-    machine(**memory)
+    machine(**has)
     assert not queue.try_start("second", 2.0, 3, most=FITTING)
     machine()
     assert queue.try_start("second", 2.0, 3, most=FITTING)

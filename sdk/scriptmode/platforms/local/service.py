@@ -19,8 +19,7 @@ from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.platforms.local import job_sources, s3_locations
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
-from scriptmode.platforms.local.store.job_queue import FITTING
-from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_record import FITTING, Job
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.stored_jobs import StoredJobs

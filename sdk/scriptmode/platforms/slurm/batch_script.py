@@ -123,7 +123,8 @@ def _component_options(
         yield "partition", component.partition
     yield "nodes", str(len(component.hosts))
     yield "ntasks_per_node", "1"
-    yield "requeue" if job.request.limits.use_spot_instances else "no_requeue", True
+    limits = job.request.limits
+    yield "requeue" if limits.use_spot_instances or limits.max_retry_attempts else "no_requeue", True
     yield "signal", f"B:USR1@{notice}"
     yield from (
         (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"

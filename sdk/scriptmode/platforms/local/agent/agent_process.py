@@ -16,6 +16,7 @@ from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.job_agent import Agent
+from scriptmode.platforms.local.hosts.local_agent import replace_agent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams, try_lock
 from scriptmode_runtime.processes import process_tree
@@ -72,11 +73,7 @@ def _run(folder: JobFolder, lock: int) -> int:
     finally:
         agent.leave_queue()
     if agent.runs_again:
-        # The lock goes to the next run without a moment in which another process could take it.
-        os.set_inheritable(lock, True)  # noqa: FBT003
-        os.execv(  # noqa: S606 - no shell is needed
-            sys.executable, (sys.executable, "-m", __spec__.name, str(folder.path), str(lock))
-        )
+        replace_agent(folder.path, lock)
     return _exit_code(agent.status)
 
 

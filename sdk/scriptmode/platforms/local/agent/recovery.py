@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode.platforms.local.agent import interruption
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import host_logs
@@ -140,6 +139,8 @@ def find_control(folder: JobFolder) -> AgentControl:
 
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
+    from scriptmode.platforms.local.agent import interruption
+
     if location.never_starts:
         control.withdraw(folder)
         return _record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
@@ -297,7 +298,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         if not_again == "":
             return Outcome("Interrupted", message=cause)
         cause += f"; {not_again}" if not_again else ""
-    _remove_leftovers(folder)
+    _remove_remaining_files(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -307,7 +308,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _remove_leftovers(folder: JobFolder) -> None:
+def _remove_remaining_files(folder: JobFolder) -> None:
     from scriptmode.platforms.local.agent import cleanup
 
     with suppress(OSError):
@@ -316,6 +317,8 @@ def _remove_leftovers(folder: JobFolder) -> None:
 
 def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
     """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
+    from scriptmode.platforms.local.agent import interruption
+
     never_started = state.secondary in ("Pending", "Starting") and folder.never_had_processes
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
@@ -335,6 +338,8 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
+    from scriptmode.platforms.local.agent import interruption
+
     if state.secondary == "Interrupted" and folder.never_had_processes:
         # The agent that was started last ended before it began, which counts as a run.
         state = state.with_status("Starting", interruption.last_heartbeat(folder, state))

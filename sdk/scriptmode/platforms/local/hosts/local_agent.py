@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from scriptmode.data import regular_files
 from scriptmode.errors import PlatformError
@@ -99,3 +100,12 @@ def start_agent(module: str, folder: Path, lock: int, log: Path) -> None:
             f"the job's agent did not start: {why}",
             advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{tail}" if tail else ""),
         ) from error
+
+
+def replace_agent(folder: Path, lock: int) -> NoReturn:
+    """Replace the agent, which is this process, by one that runs the job in ``folder`` again.
+
+    It has the held lock without a moment in which another process could take it.
+    """
+    os.set_inheritable(lock, True)  # noqa: FBT003
+    os.execv(sys.executable, (sys.executable, "-m", AGENT_MODULE, str(folder), str(lock)))  # noqa: S606

@@ -15,10 +15,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.data.durable import ChangedDirectories, replace_file
+from scriptmode.platforms.local.store.job_record import FITTING
 from scriptmode.platforms.local.system.directory_lock import locked_directory
-from scriptmode.platforms.local.system.memory import read_memory
 from scriptmode_runtime import contract
-from scriptmode_runtime.host import machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobStore
 
-#: In place of a number of jobs: as many as the machine has processors and memory for.
-FITTING = -1
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
 _FEWEST_PROCESSES = 4
 #: What a process with TensorFlow needs at least.
@@ -134,6 +131,9 @@ class JobQueue:
 
 def _fits(running: list[int], processes: int) -> bool:
     """Return whether the machine is large enough for the processes of a job beside those that run."""
+    from scriptmode.platforms.local.system.memory import read_memory
+    from scriptmode_runtime.host import machine
+
     if not running:
         return True
     memory, together = read_memory(), sum(running) + processes

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: More hosts than one machine can have. A damaged count must not make a loop of billions of turns.
 _MOST_HOSTS = 100_000
+#: In place of the number of jobs that run at once: as many as the machine has processors and memory for.
+FITTING = -1
 _TEXTS = {"*": str}
 #: The parts of a request that are parsed without validating them again.
 _REQUEST: dict[str, Any] = {
@@ -98,7 +100,7 @@ class Job:
     file_systems: Mapping[str, str] = field(default_factory=dict)
     #: The settings of the hosts' engine, as `Engine.settings` returned them; empty for hosts that are processes.
     engine: Mapping[str, Any] = field(default_factory=dict)
-    #: The job waits until fewer than this many jobs run, or for `job_queue.FITTING` until the machine has room for it;
+    #: The job waits until fewer than this many jobs run, or for `FITTING` until the machine has room for it;
     #: 0 for a job that does not wait.
     queue: int = 0
     #: The service's JSON of the request, where it is at hand.
