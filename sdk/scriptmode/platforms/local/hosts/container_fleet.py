@@ -101,7 +101,7 @@ class ContainerFleet(Fleet, HostFleet):
         job = self._folder.label
         # The image's user, whose ID is unknown, has to read the files. The job's directory is closed to others.
         self._umask = os.umask(_READABLE)
-        self._guard = job_containers.Guard(job, self._tasks)
+        self._guard = job_containers.Guard(job, self._folder.guard_lock, self._tasks)
         isolated = bool(self._job.request.network.isolation)
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32), **requirements_settings(self._job.request)}

@@ -18,8 +18,10 @@ from scriptmode.containers import docker_client
 from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts import container_host
 from scriptmode.platforms.local.hosts.container_host import LABEL, BindMount, Container
+from scriptmode.platforms.local.system.directory_lock import try_lock
 from scriptmode.platforms.local.system.forked_tasks import reset_signal_handlers
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +42,8 @@ _NOT_OWNED = "the owner of the files of the job's containers cannot be changed"
 _UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
 #: A container that another client is removing holds its network for a moment.
 CLEARING_SECONDS = 20.0
+#: In this time the guard of a killed agent ends, which waits for containers twice.
+_ENDING_SECONDS = 2 * CLEARING_SECONDS + 5.0
 #: Docker may carry out a request of a killed process a moment later.
 _SETTLING_SECONDS = 1.0
 
@@ -237,10 +241,24 @@ class Guard:
     """A forked process that removes a job's containers and network when its creator dies without dismissing it.
 
     It reads from a pipe whose other end only the creator has: the end of file tells that the creator is dead. The
-    creator must have no threads.
+    creator must have no threads. The guard holds the lock of ``lock_file`` until it ends, so that the guard of a killed
+    agent does not remove what the job's next agent creates.
+
+    Raises:
+        ContainerError: The guard of an earlier agent does not end.
+        OSError: The lock file cannot be opened.
     """
 
-    def __init__(self, job: str, tasks: Tasks) -> None:
+    def __init__(self, job: str, lock_file: Path, tasks: Tasks) -> None:
+        lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not process_tree.wait_until(lambda: try_lock(lock), _ENDING_SECONDS):
+                raise ContainerError(f"{_NOT_REMOVED}: those of its earlier run are still being removed")
+            self._fork(job, tasks)
+        finally:
+            os.close(lock)
+
+    def _fork(self, job: str, tasks: Tasks) -> None:
         # Open only in the creator, and in its children, which die with it.
         watched, self._held = os.pipe()
         self._pid = tasks.fork()

@@ -4,6 +4,7 @@
   ``job.json``        the request and how it is run; written once
   ``state.json``      its state; small, replaced as a whole
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
+  ``guard.lock``      held by the process that removes the containers of a killed agent; see `hosts.job_containers`
   ``processes.json``  the agent and the hosts' launchers
   ``engine.json``     what a scheduler knows the job by; see `store.engine_record`
   ``progress.json``   the progress of the channels' data
@@ -95,6 +96,11 @@ class JobFolder:
     def lock_file(self) -> Path:
         """The file whose lock the job's agent holds while it lives."""
         return self.path / "agent.lock"
+
+    @property
+    def guard_lock(self) -> Path:
+        """The file whose lock the guard of the job's containers holds."""
+        return self.path / "guard.lock"
 
     def usage_file(self, host: str) -> Path:
         """Return the record of what the hosts of an agent use; ``host`` is the first. See `store.host_activity`."""
