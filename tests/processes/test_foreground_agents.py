@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import SLEEPS, LocalJobs
@@ -70,9 +71,9 @@ class Runs:
         self.location = AgentLocation(Presence.WAITING, "Waiting in the queue")
         self.name = ""
 
-    def create(self, *, spot=True, steps=1, code=143, **fields):
+    def create(self, *, spot=True, steps=1, code=143, more=None, **fields):
         """Create a job that trains until its checkpoint counts ``steps`` interruptions."""
-        more = {"CheckpointConfig": {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}}
+        more = {"CheckpointConfig": {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}, **(more or {})}
         request = self.jobs.request(COUNTS.format(steps=steps, code=code), more=more, **fields)
         if spot:
             request["EnableManagedSpotTraining"] = True
@@ -149,6 +150,22 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
     assert [line for line in seen if line in runs.log().splitlines() and line.startswith(("left", "up at"))] == [
         "left []", "up at 0", "left []", "up at 1",
     ]  # fmt: skip
+
+
+def test_a_copy_of_checkpoints_that_was_cut_short_is_not_copied_back(runs):
+    runs.create(steps=0)
+    state = runs.folder.read_state()
+    runs.folder.write_state(state.with_status("Downloading", state.created))
+    runs.folder.write_processes({})
+    kept = runs.jobs.folder / "checkpoints" / "step"
+    restored = runs.folder.host("algo-1") / "checkpoints" / "step"
+    for path, content in ((kept, "123"), (restored, "1")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with runs.start() as agent:
+        assert agent.wait(600) == 0, runs.folder.agent_log_tail()
+    assert "up at 123" in runs.log()
+    assert kept.read_text() == "123"
 
 
 def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 #: Exit codes of a host that SIGTERM or SIGKILL ended.
 _TERMINATED = (128 + 15, 128 + 9)
 _MOST_STARTS = 3
-#: What a run leaves in the folder and the next one makes again.
+#: What a run leaves in the folder and the next one makes again. The first has the record of the copied checkpoints,
+#: without which nothing is copied from hosts of which a part is removed.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 
@@ -141,7 +142,7 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
                 with suppress(OSError):
                     saves.append(os.lstat(os.path.join(path, name)).st_mtime)  # noqa: PTH118 - os.walk's texts
     if not saves:
-        return "from its beginning, because it had not saved a checkpoint"
+        return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     return f"from its newest checkpoint, which was {format_duration(max(0.0, max(ends) - max(saves)))} old"
 
 
