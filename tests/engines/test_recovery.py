@@ -67,6 +67,14 @@ import json, sys
 from scriptmode import Estimator
 Estimator(entry_point="train.py", source_dir=sys.argv[1], **json.loads(sys.argv[2])).fit(job_name=sys.argv[3])
 """
+#: A process without a standard input that reads a job, such as a daemon.
+READS = """
+import os, sys
+from scriptmode.platforms.local import LocalPlatform
+platform = LocalPlatform(data_dir=sys.argv[1])
+os.close(0)
+platform.describe(sys.argv[2])
+"""
 
 
 def steps(directory, last, *, wait):
@@ -164,6 +172,17 @@ def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(engi
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 1 time, which is all of max_retry_attempts" in reason, reason
     until(lambda: not jobs.remains(name))
+
+
+def test_a_process_without_standard_input_hands_over_the_lock(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("agents of a scheduler take the lock themselves")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    until(lambda: not jobs.job_folder(name).has_agent())
+    subprocess.run((sys.executable, "-c", READS, str(jobs.data_dir), name), check=True, timeout=600)
+    assert jobs.job_folder(name).has_agent()
+    check_counted(jobs, name, runs=2)
 
 
 def test_a_job_with_retries_that_is_stopped_does_not_start_again(jobs):

@@ -266,8 +266,9 @@ class JobFolder:
 
     @contextmanager
     def try_lock_for_agent(self) -> Iterator[tuple[bool | None, int]]:
-        """Do the same as `try_lock`; yield the lock's descriptor, too, which an agent inherits that is started."""
-        descriptor, is_writable = self._open_lock()
+        """Try to lock the job as `try_lock` does; yield the lock's descriptor, too, which a started agent inherits."""
+        opened, is_writable = self._open_lock()
+        descriptor = above_streams(opened)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if is_writable else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
