@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import KEEPS_WRITING
@@ -172,6 +173,38 @@ def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(engi
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 1 time, which is all of max_retry_attempts" in reason, reason
     until(lambda: not jobs.remains(name))
+
+
+def test_a_job_that_is_found_without_agent_long_after_goes_on(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    # As if the machine was off for longer than max_run.
+    hour = 3600
+    state = folder.read_state()
+    moved = [replace(each, started=each.started - hour, ended=each.ended and each.ended - hour)
+             for each in state.transitions]  # fmt: skip
+    folder.write_state(replace(state, modified=state.modified - hour, transitions=tuple(moved)))
+    beat = folder.lock_file.stat().st_mtime - hour
+    os.utime(folder.lock_file, (beat, beat))
+    description = jobs.platform.describe(name).response
+    assert description["SecondaryStatus"] == "Interrupted", description
+    # The agent that starts is not silent.
+    assert "answer" not in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_whose_agent_is_told_to_end_uses_one_retry(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler tells why")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name, number=signal.SIGTERM)
+    until(lambda: not jobs.job_folder(name).has_agent())
+    assert jobs.job_folder(name).read_state().secondary == "Interrupted"
+    check_counted(jobs, name, runs=2)
 
 
 def test_a_process_without_standard_input_hands_over_the_lock(engine, jobs):

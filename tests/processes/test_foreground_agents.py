@@ -168,6 +168,34 @@ def test_a_copy_of_checkpoints_that_was_cut_short_is_not_copied_back(runs):
     assert kept.read_text() == "123"
 
 
+def test_a_job_with_one_retry_is_queued_again_once(runs):
+    runs.create(spot=False, more={"RetryStrategy": {"MaximumRetryAttempts": 1}}, steps=2)
+    assert runs.interrupt() == 1
+    assert runs.is_requeued()
+    with runs.start() as agent:
+        runs.until_line(agent, "up at 1")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(600) == 1
+    assert not runs.is_requeued()
+    assert "which is all of max_retry_attempts" in runs.describe()["FailureReason"]
+
+
+def test_spot_training_is_queued_again_however_often_and_late_it_is_interrupted(runs):
+    runs.create()
+    state = runs.folder.read_state()
+    for status in ("Interrupted", "Starting", "Interrupted", "Starting", "Interrupted"):
+        state = state.with_status(status, state.created)
+    runs.folder.write_state(replace(state, created=state.created - 6000))
+    runs.folder.write_processes({})
+    runs.folder.log("algo-1").touch()
+    with runs.start() as agent:
+        until(lambda: runs.folder.read_state().secondary != "Interrupted")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(600) == 1
+    assert runs.is_requeued(), runs.describe()
+    assert "as it was interrupted, from the checkpoints in file://" in runs.log()
+
+
 def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):
     runs.create(hosts=2)
     second = runs.folder.log("algo-2")

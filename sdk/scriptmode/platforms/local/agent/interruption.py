@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.job_failure import Failure
@@ -61,6 +62,11 @@ def why_not_again(limits: Limits, state: JobState, now: float) -> str:
     return f"it is not started again, as {_MOST_STARTS} runs did not come to train" if is_hopeless else ""
 
 
+def before_interruption(state: JobState) -> JobState:
+    """Return the state of a job as it was before it became Interrupted, for which one retry was there."""
+    return replace(state, transitions=state.transitions[:-1]) if state.secondary == "Interrupted" else state
+
+
 def explain_end(
     folder: JobFolder, request: JobRequest, state: JobState, outcome: Outcome, *, was_signalled: bool
 ) -> Outcome:
@@ -74,7 +80,9 @@ def explain_end(
     is_lost = code is None and outcome.kind == "InternalServerError"
     if not (was_signalled or is_lost or code in _TERMINATED):
         return outcome
-    not_again = why_not_again(request.limits, state, time.time())
+    # A scheduler decides by itself how often, and until when, it starts spot training.
+    is_free = request.limits.use_spot_instances and find_agent_control(request.resources.host_kind).pending_message
+    not_again = "" if is_free else why_not_again(request.limits, before_interruption(state), time.time())
     termination = _find_termination(folder, request, outcome, was_signalled=was_signalled)
     if termination is not None and termination.reason is not StopReason.UNKNOWN:
         return _explain(termination, outcome, not_again)

@@ -292,7 +292,8 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     if secondary := ENDED_ON_PURPOSE.get(termination.reason):
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
-    if problem is None and termination.reason is StopReason.UNKNOWN:
+    # One that did not answer was killed because it should have ended the job.
+    if problem is None and termination == Termination():
         not_again = _why_not_again(folder, state)
         if not_again == "":
             return Outcome("Interrupted", message=cause)
@@ -320,11 +321,11 @@ def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
         # A scheduler queues again what it lost.
-        if never_started or find_control(folder).pending_message or _find_overdue(folder, state):
+        if never_started or find_control(folder).pending_message or folder.stop_requested() is not None:
             return None
-        if state.secondary == "Interrupted" and not folder.never_had_processes:
-            # Its agent knew that it runs again, and ended itself.
-            return ""
+        if folder.read_processes():
+            # The retry is there of which its agent knew when it ended itself.
+            state = interruption.before_interruption(state)
         if limits.use_spot_instances or limits.max_retry_attempts:
             return interruption.why_not_again(limits, state, time.time())
     return None
