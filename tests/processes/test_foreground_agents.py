@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import SLEEPS, LocalJobs
 from fakes.processes import recorded, until
 
+from scriptmode import JobExistsError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
+from scriptmode_runtime.processes import process_tree
 
 #: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
 AGENT = """
@@ -371,6 +374,23 @@ def test_a_stopped_job_does_not_end_with_0(pending):
         agent.send_signal(signal.SIGTERM)
         assert agent.wait(600) == 1
     assert pending.platform.describe(name).response["TrainingJobStatus"] == "Stopped"
+
+
+def test_a_job_that_trained_is_not_created_again_though_its_next_agent_never_began(pending):
+    request = pending.request(SLEEPS, more={"RetryStrategy": {"MaximumRetryAttempts": 1}})
+    pending.platform.create(request)
+    folder = pending.job_folder(request["TrainingJobName"])
+    folder.write_state(folder.read_state().with_status("Training", time.time()))
+    folder.write_processes({"agent": process_tree.identify(os.getpid())._replace(started=1)})
+    beat = time.time() - 3600
+    os.utime(folder.lock_file, (beat, beat))
+    assert pending.platform.describe(folder.name).response["SecondaryStatus"] == "Interrupted"
+    # The agent has some time to begin.
+    assert folder.silent_since() is None
+    reason = pending.platform.describe(folder.name).response["FailureReason"]
+    assert "the agent that was to start the job again was killed or crashed before it began" in reason, reason
+    with pytest.raises(JobExistsError):
+        pending.platform.create(request)
 
 
 def test_the_agent_waits_for_a_client_that_reads_the_state(pending):

@@ -30,7 +30,7 @@ from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.platforms.local.agent import interruption
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
-from scriptmode.platforms.local.store import host_logs
+from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 from scriptmode_runtime.processes import process_tree
@@ -336,20 +336,26 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
-    if state.secondary == "Interrupted" and folder.never_had_processes:
+    from scriptmode.platforms.local.agent import interruption
+
+    job = folder.read_job()
+    if state.secondary == "Interrupted" and not folder.read_processes():
         # The agent that was started last ended before it began, which counts as a run.
         state = state.with_status("Starting", interruption.last_heartbeat(folder, state))
     state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state), message=why)
     folder.write_state(state)
-    folder.forget_processes()
-    job = folder.read_job()
+    # No agent of the next run has recorded itself yet; meanwhile it is not silent.
+    folder.write_processes({})
+    heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state
 
 
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
-    if state.secondary in ("Pending", "Starting", "Interrupted") and folder.never_had_processes:
+    if state.secondary == "Interrupted" and not folder.read_processes():
+        return "the agent that was to start the job again was killed or crashed before it began"
+    if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
         why = ", because the process that created the job was killed, or the machine went down, in that moment"
         return (
             f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run, "

@@ -210,13 +210,9 @@ class JobFolder:
         except (OSError, ValueError, TypeError):
             return {}
 
-    def forget_processes(self) -> None:
-        """Remove the record of processes that have ended, before another agent starts; raise ``OSError``."""
-        (self.path / "processes.json").unlink(missing_ok=True)
-
     @property
     def never_had_processes(self) -> bool:
-        """Whether no agent has recorded itself, since the job was created or since `forget_processes`."""
+        """Whether no agent has ever recorded itself."""
         return not os.path.lexists(self.path / "processes.json")
 
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
