@@ -19,6 +19,8 @@ from fakes.processes import until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
+from scriptmode.core.machine.data_dir import SERVER_FILE
+from scriptmode.core.spec.training_job import SERVER_TAGS
 
 #: Goes on from its checkpoint; leaves a daemon that has another session.
 STEPS = """
@@ -215,6 +217,44 @@ def test_a_process_without_standard_input_hands_over_the_lock(engine, jobs):
     until(lambda: not jobs.job_folder(name).has_agent())
     subprocess.run((sys.executable, "-c", READS, str(jobs.data_dir), name), check=True, timeout=600)
     assert jobs.job_folder(name).has_agent()
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_of_another_user_is_left_to_that_user(engine, jobs):
+    if engine.machine_of_each_host or os.geteuid():
+        pytest.skip("the user root can give a directory away")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    os.chown(folder.path, 54321, -1)
+    message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message.endswith("the user with the number 54321 starts it again"), message
+    assert not folder.has_agent()
+    os.chown(folder.path, 0, -1)
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    tags = [{"Key": f"{SERVER_TAGS}client", "Value": "boto3"}]
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1}, Tags=tags)
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    record = json.loads((folder.path / "job.json").read_text())
+    kept, record["request"]["CheckpointConfig"]["S3Uri"] = record["request"]["CheckpointConfig"]["S3Uri"], "s3://b/c"
+    (folder.path / "job.json").write_text(json.dumps(record))
+    server = jobs.data_dir / SERVER_FILE
+    server.parent.mkdir(exist_ok=True)
+    server.write_text("http://127.0.0.1:9\nexport AWS_ENDPOINT_URL=http://127.0.0.1:9")
+    message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message.endswith("the variables that it prints, starts it again"), message
+    assert not folder.has_agent()
+    server.unlink()
+    record["request"]["CheckpointConfig"]["S3Uri"] = kept
+    (folder.path / "job.json").write_text(json.dumps(record))
     check_counted(jobs, name, runs=2)
 
 

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING
 from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
-from scriptmode.platforms.local.agent import interruption
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
 from scriptmode.platforms.local.store import heartbeat, host_logs
@@ -146,6 +145,8 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
     if state.status != "InProgress":
         return state
     if not folder.never_had_processes:
+        from scriptmode.platforms.local.agent import interruption
+
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
             state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state))
@@ -267,6 +268,8 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
             return state
         outcome = find_outcome(state)
         if outcome.secondary == "Interrupted":
+            if who := _find_other_starter(folder):
+                return replace(state, note=f"{outcome.message}; {who} starts it again")
             try:
                 return _start_again(folder, state, outcome.message, lock)
             except (OSError, PlatformError) as error:
@@ -298,7 +301,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         if not_again == "":
             return Outcome("Interrupted", message=cause)
         cause += f"; {not_again}" if not_again else ""
-    _remove_leftovers(folder)
+    _remove_unneeded_files(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -308,7 +311,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _remove_leftovers(folder: JobFolder) -> None:
+def _remove_unneeded_files(folder: JobFolder) -> None:
     from scriptmode.platforms.local.agent import cleanup
 
     with suppress(OSError):
@@ -317,6 +320,8 @@ def _remove_leftovers(folder: JobFolder) -> None:
 
 def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
     """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
+    from scriptmode.platforms.local.agent import interruption
+
     never_started = state.secondary in ("Pending", "Starting") and folder.never_had_processes
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
@@ -349,6 +354,20 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
     heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state
+
+
+def _find_other_starter(folder: JobFolder) -> str:
+    """Return who else starts a job again, because this process has another user or another S3; "" for this process."""
+    from scriptmode.platforms.local.inputs import s3_locations
+    from scriptmode.platforms.local.system import file_owner
+
+    if owner := file_owner.find_other_owner(folder.path):
+        return owner
+    try:
+        s3_locations.require_server(folder.read_job().request, folder.path.parent.parent)
+    except DataError:
+        return "scriptmode serve, or a command in a shell with the variables that it prints,"
+    return ""
 
 
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
