@@ -119,6 +119,7 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
+    "sdk/scriptmode/platforms/local/agent/agent_process.py",  # replaces itself by the agent of the next run
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
