@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import KEEPS_WRITING
@@ -18,6 +19,8 @@ from fakes.processes import until
 from fakes.promptness import GENEROUS
 
 from scriptmode import JobNotFoundError
+from scriptmode.core.machine.data_dir import SERVER_FILE
+from scriptmode.core.spec.training_job import SERVER_TAGS
 
 #: Goes on from its checkpoint; leaves a daemon that has another session.
 STEPS = """
@@ -66,6 +69,14 @@ CLIENT = """
 import json, sys
 from scriptmode import Estimator
 Estimator(entry_point="train.py", source_dir=sys.argv[1], **json.loads(sys.argv[2])).fit(job_name=sys.argv[3])
+"""
+#: A process without a standard input that reads a job, such as a daemon.
+READS = """
+import os, sys
+from scriptmode.platforms.local import LocalPlatform
+platform = LocalPlatform(data_dir=sys.argv[1])
+os.close(0)
+platform.describe(sys.argv[2])
 """
 
 
@@ -164,6 +175,87 @@ def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(engi
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 1 time, which is all of max_retry_attempts" in reason, reason
     until(lambda: not jobs.remains(name))
+
+
+def test_a_job_that_is_found_without_agent_long_after_goes_on(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    # As if the machine was off for longer than max_run.
+    hour = 3600
+    state = folder.read_state()
+    moved = [replace(each, started=each.started - hour, ended=each.ended and each.ended - hour)
+             for each in state.transitions]  # fmt: skip
+    folder.write_state(replace(state, modified=state.modified - hour, transitions=tuple(moved)))
+    beat = folder.lock_file.stat().st_mtime - hour
+    os.utime(folder.lock_file, (beat, beat))
+    description = jobs.platform.describe(name).response
+    assert description["SecondaryStatus"] == "Interrupted", description
+    # The agent that starts is not silent.
+    assert "answer" not in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_whose_agent_is_told_to_end_uses_one_retry(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler tells why")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name, number=signal.SIGTERM)
+    until(lambda: not jobs.job_folder(name).has_agent())
+    assert jobs.job_folder(name).read_state().secondary == "Interrupted"
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_process_without_standard_input_hands_over_the_lock(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("agents of a scheduler take the lock themselves")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    until(lambda: not jobs.job_folder(name).has_agent())
+    subprocess.run((sys.executable, "-c", READS, str(jobs.data_dir), name), check=True, timeout=600)
+    assert jobs.job_folder(name).has_agent()
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_of_another_user_is_left_to_that_user(engine, jobs):
+    if engine.machine_of_each_host or os.geteuid():
+        pytest.skip("the user root can give a directory away")
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    os.chown(folder.path, 54321, -1)
+    message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message.endswith("the user with the number 54321 starts it again"), message
+    assert not folder.has_agent()
+    os.chown(folder.path, 0, -1)
+    check_counted(jobs, name, runs=2)
+
+
+def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(engine, jobs):
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+    tags = [{"Key": f"{SERVER_TAGS}client", "Value": "boto3"}]
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1}, Tags=tags)
+    jobs.kill(name)
+    folder = jobs.job_folder(name)
+    until(lambda: not folder.has_agent())
+    record = json.loads((folder.path / "job.json").read_text())
+    kept, record["request"]["CheckpointConfig"]["S3Uri"] = record["request"]["CheckpointConfig"]["S3Uri"], "s3://b/c"
+    (folder.path / "job.json").write_text(json.dumps(record))
+    server = jobs.data_dir / SERVER_FILE
+    server.parent.mkdir(exist_ok=True)
+    server.write_text("http://127.0.0.1:9\nexport AWS_ENDPOINT_URL=http://127.0.0.1:9")
+    message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert message.endswith("the variables that it prints, starts it again"), message
+    assert not folder.has_agent()
+    server.unlink()
+    record["request"]["CheckpointConfig"]["S3Uri"] = kept
+    (folder.path / "job.json").write_text(json.dumps(record))
+    check_counted(jobs, name, runs=2)
 
 
 def test_a_job_with_retries_that_is_stopped_does_not_start_again(jobs):

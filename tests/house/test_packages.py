@@ -33,7 +33,7 @@ SDK = {
     "platforms.local.system": ("data", "core.spec"),
     "platforms.local.store": ("data", "platforms", "core.platforms.base", "platforms.local.system", "core.request", "core.spec"),
     "platforms.local.inputs": (
-        "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system", "core.spec",
+        "core.aws", "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system", "core.spec",
     ),
     "platforms.local.outputs": (
         "core.aws", "data", "platforms", "core.platforms.base", "platforms.local.store", "platforms.local.system", "core.spec",

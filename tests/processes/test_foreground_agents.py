@@ -8,15 +8,19 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 from fakes.local_jobs import SLEEPS, LocalJobs
 from fakes.processes import recorded, until
 
+from scriptmode import JobExistsError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
+from scriptmode_runtime.processes import process_tree
 
 #: An agent whose engine ends it for a reason that the test gives, and queues it again unless it must not.
 AGENT = """
@@ -70,9 +74,9 @@ class Runs:
         self.location = AgentLocation(Presence.WAITING, "Waiting in the queue")
         self.name = ""
 
-    def create(self, *, spot=True, steps=1, code=143, **fields):
+    def create(self, *, spot=True, steps=1, code=143, more=None, **fields):
         """Create a job that trains until its checkpoint counts ``steps`` interruptions."""
-        more = {"CheckpointConfig": {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}}
+        more = {"CheckpointConfig": {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}, **(more or {})}
         request = self.jobs.request(COUNTS.format(steps=steps, code=code), more=more, **fields)
         if spot:
             request["EnableManagedSpotTraining"] = True
@@ -149,6 +153,50 @@ def test_an_interrupted_job_goes_on_from_its_checkpoints(runs):
     assert [line for line in seen if line in runs.log().splitlines() and line.startswith(("left", "up at"))] == [
         "left []", "up at 0", "left []", "up at 1",
     ]  # fmt: skip
+
+
+def test_a_copy_of_checkpoints_that_was_cut_short_is_not_copied_back(runs):
+    runs.create(steps=0)
+    state = runs.folder.read_state()
+    runs.folder.write_state(state.with_status("Downloading", state.created))
+    runs.folder.write_processes({})
+    kept = runs.jobs.folder / "checkpoints" / "step"
+    restored = runs.folder.host("algo-1") / "checkpoints" / "step"
+    for path, content in ((kept, "123"), (restored, "1")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with runs.start() as agent:
+        assert agent.wait(600) == 0, runs.folder.agent_log_tail()
+    assert "up at 123" in runs.log()
+    assert kept.read_text() == "123"
+
+
+def test_a_job_with_one_retry_is_queued_again_once(runs):
+    runs.create(spot=False, more={"RetryStrategy": {"MaximumRetryAttempts": 1}}, steps=2)
+    assert runs.interrupt() == 1
+    assert runs.is_requeued()
+    with runs.start() as agent:
+        runs.until_line(agent, "up at 1")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(600) == 1
+    assert not runs.is_requeued()
+    assert "which is all of max_retry_attempts" in runs.describe()["FailureReason"]
+
+
+def test_spot_training_is_queued_again_however_often_and_late_it_is_interrupted(runs):
+    runs.create()
+    state = runs.folder.read_state()
+    for status in ("Interrupted", "Starting", "Interrupted", "Starting", "Interrupted"):
+        state = state.with_status(status, state.created)
+    runs.folder.write_state(replace(state, created=state.created - 6000))
+    runs.folder.write_processes({})
+    runs.folder.log("algo-1").touch()
+    with runs.start() as agent:
+        until(lambda: runs.folder.read_state().secondary != "Interrupted")
+        agent.send_signal(signal.SIGTERM)
+        assert agent.wait(600) == 1
+    assert runs.is_requeued(), runs.describe()
+    assert "as it was interrupted, from the checkpoints in file://" in runs.log()
 
 
 def test_a_checkpoint_that_an_interruption_leaves_out_is_an_event(runs):
@@ -326,6 +374,23 @@ def test_a_stopped_job_does_not_end_with_0(pending):
         agent.send_signal(signal.SIGTERM)
         assert agent.wait(600) == 1
     assert pending.platform.describe(name).response["TrainingJobStatus"] == "Stopped"
+
+
+def test_a_job_that_trained_is_not_created_again_though_its_next_agent_never_began(pending):
+    request = pending.request(SLEEPS, more={"RetryStrategy": {"MaximumRetryAttempts": 1}})
+    pending.platform.create(request)
+    folder = pending.job_folder(request["TrainingJobName"])
+    folder.write_state(folder.read_state().with_status("Training", time.time()))
+    folder.write_processes({"agent": process_tree.identify(os.getpid())._replace(started=1)})
+    beat = time.time() - 3600
+    os.utime(folder.lock_file, (beat, beat))
+    assert pending.platform.describe(folder.name).response["SecondaryStatus"] == "Interrupted"
+    # The agent has some time to begin.
+    assert folder.silent_since() is None
+    reason = pending.platform.describe(folder.name).response["FailureReason"]
+    assert "the agent that was to start the job again was killed or crashed before it began" in reason, reason
+    with pytest.raises(JobExistsError):
+        pending.platform.create(request)
 
 
 def test_the_agent_waits_for_a_client_that_reads_the_state(pending):

@@ -16,9 +16,10 @@ from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGIO
 from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.data import file_uris
 from scriptmode.errors import ScriptmodeError, invalid
-from scriptmode.platforms.local import job_sources, s3_locations
+from scriptmode.platforms.local import job_sources
 from scriptmode.platforms.local.hosts import HostSettings, interpreter
 from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.inputs import s3_locations
 from scriptmode.platforms.local.store.job_record import FITTING, Job
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
 from scriptmode.platforms.local.store.state import starting_state

@@ -20,8 +20,8 @@ from scriptmode.core.spec.training_job import SERVER_TAGS
 from scriptmode.core.text.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.data import file_uris
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
-from scriptmode.platforms.local import s3_locations
 from scriptmode.platforms.local.hosts.engine import find_engine
+from scriptmode.platforms.local.inputs import s3_locations
 from scriptmode.platforms.local.system import file_systems
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.job_failure import Failure
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 #: Exit codes of a host that SIGTERM or SIGKILL ended.
 _TERMINATED = (128 + 15, 128 + 9)
 _MOST_STARTS = 3
-#: What a run leaves in the folder and the next one makes again.
+#: What a run leaves in the folder and the next one makes again. The first has the record of the copied checkpoints,
+#: without which nothing is copied from hosts of which a part is removed.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 
@@ -60,6 +62,11 @@ def why_not_again(limits: Limits, state: JobState, now: float) -> str:
     return f"it is not started again, as {_MOST_STARTS} runs did not come to train" if is_hopeless else ""
 
 
+def before_interruption(state: JobState) -> JobState:
+    """Return the state of a job as it was before it became Interrupted, for which one retry was there."""
+    return replace(state, transitions=state.transitions[:-1]) if state.secondary == "Interrupted" else state
+
+
 def explain_end(
     folder: JobFolder, request: JobRequest, state: JobState, outcome: Outcome, *, was_signalled: bool
 ) -> Outcome:
@@ -73,7 +80,9 @@ def explain_end(
     is_lost = code is None and outcome.kind == "InternalServerError"
     if not (was_signalled or is_lost or code in _TERMINATED):
         return outcome
-    not_again = why_not_again(request.limits, state, time.time())
+    # A scheduler decides by itself how often, and until when, it starts spot training.
+    is_free = request.limits.use_spot_instances and find_agent_control(request.resources.host_kind).pending_message
+    not_again = "" if is_free else why_not_again(request.limits, before_interruption(state), time.time())
     termination = _find_termination(folder, request, outcome, was_signalled=was_signalled)
     if termination is not None and termination.reason is not StopReason.UNKNOWN:
         return _explain(termination, outcome, not_again)
@@ -141,7 +150,7 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
                 with suppress(OSError):
                     saves.append(os.lstat(os.path.join(path, name)).st_mtime)  # noqa: PTH118 - os.walk's texts
     if not saves:
-        return "from its beginning, because it had not saved a checkpoint"
+        return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     return f"from its newest checkpoint, which was {format_duration(max(0.0, max(ends) - max(saves)))} old"
 
 

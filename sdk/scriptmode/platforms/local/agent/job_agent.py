@@ -178,14 +178,16 @@ class Agent:
 
     def _prepare_next_run(self) -> None:
         """Remove the files of an earlier run; copy the last checkpoints of one that could not, because it was lost."""
-        has_ended_itself = self._state.secondary == "Interrupted" and not self._folder.never_had_processes
+        has_ended_itself = self._state.secondary == "Interrupted" and self._folder.read_processes()
+        # Until then, the checkpoints of the hosts are copies, of which a part may be missing.
+        has_restored = self._checkpoints is not None and self._checkpoints.has_restored
         # Of an agent that could not record that.
         self._state = self._state.with_status("Interrupted", interruption.last_heartbeat(self._folder, self._state))
-        lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
         self._heartbeat.beat()
         self._record_processes({})
         with self._heartbeat.beating():
-            losses = [] if has_ended_itself else self._delivery.finish_checkpoints()
+            lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
+            losses = self._delivery.finish_checkpoints() if has_restored and not has_ended_itself else []
             self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
 
     def _await_turn(self) -> Outcome | None:

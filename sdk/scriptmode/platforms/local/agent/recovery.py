@@ -29,7 +29,7 @@ from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
-from scriptmode.platforms.local.store import host_logs
+from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 from scriptmode_runtime.processes import process_tree
@@ -147,6 +147,8 @@ def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentContro
     if state.status != "InProgress":
         return state
     if not folder.never_had_processes:
+        from scriptmode.platforms.local.agent import interruption
+
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
             state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state))
@@ -268,6 +270,8 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
             return state
         outcome = find_outcome(state)
         if outcome.secondary == "Interrupted":
+            if who := _find_other_starter(folder):
+                return replace(state, note=f"{outcome.message}; {who} starts it again")
             try:
                 return _start_again(folder, state, outcome.message, lock)
             except (OSError, PlatformError) as error:
@@ -293,12 +297,13 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     if secondary := ENDED_ON_PURPOSE.get(termination.reason):
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
-    if problem is None and termination.reason is StopReason.UNKNOWN:
+    # One that did not answer was killed because it should have ended the job.
+    if problem is None and termination == Termination():
         not_again = _why_not_again(folder, state)
         if not_again == "":
             return Outcome("Interrupted", message=cause)
         cause += f"; {not_again}" if not_again else ""
-    _remove_remaining_files(folder)
+    _remove_unneeded_files(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -308,7 +313,7 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _remove_remaining_files(folder: JobFolder) -> None:
+def _remove_unneeded_files(folder: JobFolder) -> None:
     from scriptmode.platforms.local.agent import cleanup
 
     with suppress(OSError):
@@ -323,11 +328,11 @@ def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
         # A scheduler queues again what it lost.
-        if never_started or find_control(folder).pending_message or _find_overdue(folder, state):
+        if never_started or find_control(folder).pending_message or folder.stop_requested() is not None:
             return None
-        if state.secondary == "Interrupted" and not folder.never_had_processes:
-            # Its agent knew that it runs again, and ended itself.
-            return ""
+        if folder.read_processes():
+            # The retry is there of which its agent knew when it ended itself.
+            state = interruption.before_interruption(state)
         if limits.use_spot_instances or limits.max_retry_attempts:
             return interruption.why_not_again(limits, state, time.time())
     return None
@@ -340,20 +345,38 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
     """
     from scriptmode.platforms.local.agent import interruption
 
-    if state.secondary == "Interrupted" and folder.never_had_processes:
+    job = folder.read_job()
+    if state.secondary == "Interrupted" and not folder.read_processes():
         # The agent that was started last ended before it began, which counts as a run.
         state = state.with_status("Starting", interruption.last_heartbeat(folder, state))
     state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state), message=why)
     folder.write_state(state)
-    folder.forget_processes()
-    job = folder.read_job()
+    # No agent of the next run has recorded itself yet; meanwhile it is not silent.
+    folder.write_processes({})
+    heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state
 
 
+def _find_other_starter(folder: JobFolder) -> str:
+    """Return who else starts a job again, because this process has another user or another S3; "" for this process."""
+    from scriptmode.platforms.local.inputs import s3_locations
+    from scriptmode.platforms.local.system import file_owner
+
+    if owner := file_owner.find_other_owner(folder.path):
+        return owner
+    try:
+        s3_locations.require_server(folder.read_job().request, folder.path.parent.parent)
+    except DataError:
+        return "scriptmode serve, or a command in a shell with the variables that it prints,"
+    return ""
+
+
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
-    if state.secondary in ("Pending", "Starting", "Interrupted") and folder.never_had_processes:
+    if state.secondary == "Interrupted" and not folder.read_processes():
+        return "the agent that was to start the job again was killed or crashed before it began"
+    if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
         why = ", because the process that created the job was killed, or the machine went down, in that moment"
         return (
             f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run, "

@@ -57,6 +57,11 @@ class CheckpointSync:
         self._path = checkpoints_path(output)
         self._record = record
 
+    @property
+    def has_restored(self) -> bool:
+        """Whether `restore` has ended, in this process or in an earlier one: then there is a record."""
+        return self._record.exists()
+
     def restore(self) -> None:
         """Copy the checkpoints of an earlier job, if any, to every host; raise `PlatformError`."""
         first, *others = (sandbox.base / self._path for sandbox in self._sandboxes.values())

@@ -216,13 +216,9 @@ class JobFolder:
         except (OSError, ValueError, TypeError):
             return {}
 
-    def forget_processes(self) -> None:
-        """Remove the record of processes that have ended, before another agent starts; raise ``OSError``."""
-        (self.path / "processes.json").unlink(missing_ok=True)
-
     @property
     def never_had_processes(self) -> bool:
-        """Whether no agent has recorded itself, since the job was created or since `forget_processes`."""
+        """Whether no agent has ever recorded itself."""
         return not os.path.lexists(self.path / "processes.json")
 
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
@@ -272,8 +268,9 @@ class JobFolder:
 
     @contextmanager
     def try_lock_for_agent(self) -> Iterator[tuple[bool | None, int]]:
-        """Try as `try_lock` does; yield the lock's descriptor, too, which an agent inherits that is started."""
-        descriptor, is_writable = self._open_lock()
+        """Try to lock the job as `try_lock` does; yield the lock's descriptor, too, which a started agent inherits."""
+        opened, is_writable = self._open_lock()
+        descriptor = above_streams(opened)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if is_writable else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
