@@ -258,10 +258,17 @@ def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-def test_a_job_with_retries_that_is_stopped_does_not_start_again(jobs):
+@pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed"])
+def test_a_job_with_retries_that_is_stopped_does_not_start_again(engine, jobs, is_killed):
+    if is_killed and engine.machine_of_each_host:
+        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 9})
+    if is_killed:
+        jobs.kill(name)
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    assert not any("starts again" in line for line in jobs.lines(name))
+    until(lambda: not jobs.remains(name))
 
 
 def test_every_verb_notices_a_killed_agent(jobs):

@@ -76,7 +76,7 @@ def test_ctrl_c_while_a_job_waits_tells_that_it_waits(jobs):
     until_training(jobs, first)
     until(lambda: positions(jobs) == {second: 1})
     with closing(Terminal(150, 20, [PROGRAM, "logs", "-f", second], {})) as terminal:
-        until(lambda: terminal.read() and any("Waiting for other jobs" in line for line in terminal.shown()))
+        until(lambda: terminal.read() and any("Waiting for a place" in line for line in terminal.shown()))
         terminal.process.send_signal(signal.SIGINT)
         terminal.wait()
         said = " ".join(terminal.all_lines())
@@ -103,17 +103,6 @@ def test_a_job_whose_agent_dies_makes_room_for_the_next(jobs, number):
     until(lambda: positions(jobs) == {second: 1})
     os.kill(jobs.agent(first).pid, number)
     until_training(jobs, second)
-
-
-def test_a_waiting_job_whose_agent_dies_lets_the_next_pass(jobs):
-    first, second, third = (queued(jobs) for _ in range(3))
-    until_training(jobs, first)
-    until(lambda: positions(jobs) == {second: 1, third: 2})
-    os.kill(jobs.agent(second).pid, signal.SIGKILL)
-    until(lambda: secondary(jobs, second) == "Failed")
-    assert positions(jobs) == {third: 1}
-    jobs.platform.stop(first)
-    until_training(jobs, third)
 
 
 def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
@@ -149,3 +138,43 @@ def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
 def test_a_wrong_number_of_the_platform_is_an_error(number):
     with pytest.raises(SpecError, match="queue is .*give the number of jobs that may run at once"):
         LocalPlatform(queue=number)
+
+
+def test_a_job_whose_agent_was_killed_while_it_waited_waits_again_without_retries(jobs):
+    first, second = queued(jobs), queued(jobs, "print('trained')")
+    until_training(jobs, first)
+    until(lambda: positions(jobs) == {second: 1})
+    jobs.kill(second)
+    until(lambda: positions(jobs) == {second: 1} and jobs.job_folder(second).read_processes())
+    assert secondary(jobs, second) == "Pending"
+    jobs.platform.stop(first)
+    description = jobs.completed(second)
+    assert "Interrupted" not in str(description["SecondaryStatusTransitions"])
+
+
+def test_a_job_that_starts_again_waits_for_its_turn(jobs):
+    more = {"RetryStrategy": {"MaximumRetryAttempts": 2}}
+    first = queued(jobs, more=more)
+    until_training(jobs, first)
+    second = queued(jobs)
+    jobs.kill(first)
+    # It was created first.
+    until(lambda: secondary(jobs, first) == "Training" and positions(jobs) == {second: 1})
+    other = jobs.start(SLEEPS)
+    until_training(jobs, other)
+    jobs.kill(first)
+    until(lambda: secondary(jobs, first) == "Pending")
+    assert positions(jobs) == {first: 1, second: 2}
+
+
+def test_the_training_time_of_a_lost_job_ends_with_its_last_heartbeat(jobs):
+    name = jobs.start(SLEEPS)
+    until_training(jobs, name)
+    jobs.kill(name)
+    until(lambda: not jobs.job_folder(name).has_agent())
+    lock = jobs.job_folder(name).lock_file
+    before = lock.stat().st_mtime
+    state = jobs.job_folder(name).read_state()
+    ended = jobs.wait(name)
+    assert ended["TrainingJobStatus"] == "Failed"
+    assert abs(ended["TrainingEndTime"].timestamp() - max(before, state.modified)) < 0.01

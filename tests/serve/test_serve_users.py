@@ -102,7 +102,7 @@ def test_a_rerun_of_a_server_s_job_waits_and_is_in_its_region(tmp_path):
             found = ireland.describe_training_job(TrainingJobName="again")
             return found["SecondaryStatusTransitions"][-1]["StatusMessage"]
 
-        until(lambda: message() == "Waiting for other jobs of this machine to end (position 1)")
+        until(lambda: message() == "Waiting for a place among the jobs of this machine (position 1)")
         api.sagemaker.stop_training_job(TrainingJobName=busy)
         until(lambda: ireland.describe_training_job(TrainingJobName="again")["TrainingJobStatus"] == "Completed")
         assert "algo-1 | eu-west-1" in shell(api, "logs", "again")

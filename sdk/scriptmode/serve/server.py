@@ -220,6 +220,9 @@ class Server:
         _record(self._lock, _export_command(variables))
         for name, value in self._job_settings():
             os.environ[name] = value
+        if self._objects and self._platform.has_jobs:
+            # Jobs that start again read it.
+            self._objects.wait_until_ready()
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
         self._watch.start()

@@ -284,6 +284,11 @@ class LocalPlatform(StoredJobs):
         start.start_job(self._store, job, state)
         return job.arn
 
+    @property
+    def has_jobs(self) -> bool:
+        """Whether the data directory has a job; no job is read for that."""
+        return any(self._store.versions())
+
     def resume(self) -> list[str]:
         """Start the jobs again whose agent was lost, as every call that reads them does; return their names.
 
@@ -292,7 +297,8 @@ class LocalPlatform(StoredJobs):
         from scriptmode.platforms.local import job_index
 
         # A job on Slurm is in the hands of its scheduler.
-        found = (job.name for job in job_index.job_summaries(self._store) if job.secondary == "Interrupted")
+        jobs = sorted(job_index.job_summaries(self._store), key=lambda job: job.created)
+        found = (job.name for job in jobs if job.secondary == "Interrupted")
         resumed = [name for name in found if self._store.folder(name).has_agent()]
         for tuning_job in self.tuning.list():
             with suppress(ScriptmodeError):

@@ -43,11 +43,13 @@ _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
 
 
 def why_not_again(limits: Limits, state: JobState, now: float) -> str:
-    """Return why a job that is interrupted does not run again; "" for one that has retries left, or time left as spot.
+    """Return why a job that is interrupted does not run again; "" for one that has retries or, as spot, time left.
 
-    ``max_wait`` counts from the job's creation. Spot training whose last `_MOST_STARTS` runs did not come to train does
-    not run again: nothing says that the next one would.
+    ``max_wait`` counts from the job's creation, and ends retries, too. Spot training whose last `_MOST_STARTS` runs did
+    not come to train does not run again: nothing says that the next one would.
     """
+    if limits.max_wait is not None and now >= state.created + limits.max_wait:
+        return f"it is not started again, as max_wait, {limits.max_wait} s, has passed since its creation"
     interruptions = sum(each.status == "Interrupted" for each in state.transitions)
     if interruptions < (limits.max_retry_attempts or 0):
         return ""
@@ -55,8 +57,6 @@ def why_not_again(limits: Limits, state: JobState, now: float) -> str:
         if limits.max_retry_attempts:
             return f"it had been started again {pluralize(interruptions, 'time')}, which is all of max_retry_attempts"
         return "to have such a job started again, give it max_retry_attempts, or use_spot_instances=True and max_wait"
-    if limits.max_wait is not None and now >= state.created + limits.max_wait:
-        return f"it is not started again, as max_wait, {limits.max_wait} s, has passed since its creation"
     runs = " ".join(each.status for each in state.transitions).split("Interrupted")[-_MOST_STARTS:]
     is_hopeless = len(runs) == _MOST_STARTS and not any("Training" in run for run in runs)
     return f"it is not started again, as {_MOST_STARTS} runs did not come to train" if is_hopeless else ""
@@ -130,11 +130,6 @@ def requeue(folder: JobFolder, request: JobRequest, reason: str) -> Outcome | No
     except PlatformError as error:
         return _failed(f"{reason}; the job cannot be queued again: {error}")
     return None
-
-
-def last_heartbeat(folder: JobFolder, state: JobState) -> float:
-    """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``."""
-    return max(state.modified, folder.lock_file.stat().st_mtime)
 
 
 def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> str:

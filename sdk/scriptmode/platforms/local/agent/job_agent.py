@@ -116,7 +116,8 @@ class Agent:
 
     def run(self) -> None:
         """Run the job to its end."""
-        if self._state.secondary == "Interrupted" or not self._folder.never_had_processes:
+        # Nothing of the script ran in a job that is Pending.
+        if self._state.secondary != "Pending" and not self._folder.never_had_processes:
             self._prepare_next_run()
         else:
             self._record_processes({})
@@ -182,7 +183,7 @@ class Agent:
         # Until then, the checkpoints of the hosts are copies, of which a part may be missing.
         has_restored = self._checkpoints is not None and self._checkpoints.has_restored
         # Of an agent that could not record that.
-        self._state = self._state.with_status("Interrupted", interruption.last_heartbeat(self._folder, self._state))
+        self._state = self._state.with_status("Interrupted", self._folder.last_heartbeat(self._state))
         self._heartbeat.beat()
         self._record_processes({})
         with self._heartbeat.beating():
@@ -210,6 +211,7 @@ class Agent:
             with suppress(OSError):
                 if self._queue.try_start(*place, self._job.queue):
                     break
+            self._enter("Pending")
             self._wait(_QUEUE_POLL_SECONDS)
         self._enter("Starting")
         return None

@@ -69,7 +69,7 @@ def reconcile(folder: JobFolder) -> JobState:
     control = find_control(folder)
     location = control.locate(folder, state)
     if location.presence is Presence.GONE:
-        return _record_end(folder, lambda state: _end_rest(folder, state, location.termination))
+        return _record_end(folder, lambda state: _end_rest(folder, state, location.termination), is_gone=True)
     state = with_stop_request(folder, folder.read_state())
     return state if state.ended else _with_location(folder, state, control, location)
 
@@ -111,6 +111,9 @@ def _with_stopped_host(folder: JobFolder, state: JobState) -> JobState:
 def request_stop(folder: JobFolder) -> None:
     """Request that a job stop, and end it where its agent does not answer; raise what `reconcile` raises."""
     try:
+        if not folder.read_state().ended and not folder.has_agent() and not find_control(folder).pending_message:
+            # Before the job is found, and started again.
+            folder.request_stop()
         state = reconcile(folder)
     except UnreadableJobError as error:
         if not error.is_running:
@@ -139,19 +142,15 @@ def find_control(folder: JobFolder) -> AgentControl:
 
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:
     """Return the state of a job whose agent waits in the engine's queue; end a job that would wait for ever."""
-    from scriptmode.platforms.local.agent import interruption
-
     if location.never_starts:
         control.withdraw(folder)
         return _record_end(folder, lambda _: Outcome.failed("ClientError", Failure(location.message)))
     if state.status != "InProgress":
         return state
     if not folder.never_had_processes:
-        from scriptmode.platforms.local.agent import interruption
-
         # If its node was lost, the agent could not record that: since its last heartbeat.
         with suppress(OSError):
-            state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state))
+            state = state.with_status("Interrupted", folder.last_heartbeat(state))
     return replace(_with_message(state, location.message), position=location.position)
 
 
@@ -259,8 +258,11 @@ def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
     return state if asked is None else state.with_status("Stopping", asked)
 
 
-def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) -> JobState:
-    """Record the end of a job that has no agent, under the job's lock, and return its state."""
+def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], *, is_gone: bool = False) -> JobState:
+    """Record the end of a job that has no agent, under the job's lock, and return its state.
+
+    With ``is_gone`` it ended with the last heartbeat of its agent, which may be long ago.
+    """
     with folder.try_lock_for_agent() as (is_locked, lock):
         state = folder.read_state()
         if not is_locked or state.ended:
@@ -280,7 +282,8 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome]) 
         if outcome.secondary == "Stopped":
             state = with_stop_request(folder, state)
         message, reason, failure = outcome.message, outcome.reason, outcome.failure
-        ended = state.with_status(outcome.secondary, time.time(), message=message, reason=reason, failure=failure)
+        when = folder.last_heartbeat(state) if is_gone else time.time()
+        ended = state.with_status(outcome.secondary, when, message=message, reason=reason, failure=failure)
         # A job whose record cannot be read has no known hosts.
         with suppress(PlatformError):
             hosts = folder.read_job().request.resources.hosts
@@ -300,8 +303,11 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     # One that did not answer was killed because it should have ended the job.
     if problem is None and termination == Termination():
         not_again = _why_not_again(folder, state)
-        if not_again == "":
+        if not_again == "" and folder.stop_requested() is None:
             return Outcome("Interrupted", message=cause)
+        if not_again == "":
+            _remove_unneeded_files(folder)
+            return Outcome("Stopped")
         cause += f"; {not_again}" if not_again else ""
     _remove_unneeded_files(folder)
     cause += (
@@ -328,8 +334,11 @@ def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
         # A scheduler queues again what it lost.
-        if never_started or find_control(folder).pending_message or folder.stop_requested() is not None:
+        if never_started or find_control(folder).pending_message or state.secondary == "Stopping":
             return None
+        if state.secondary == "Pending" and folder.read_processes():
+            # Nothing of the script has run.
+            return ""
         if folder.read_processes():
             # The retry is there of which its agent knew when it ended itself.
             state = interruption.before_interruption(state)
@@ -343,14 +352,13 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
-    from scriptmode.platforms.local.agent import interruption
-
     job = folder.read_job()
     if state.secondary == "Interrupted" and not folder.read_processes():
         # The agent that was started last ended before it began, which counts as a run.
-        state = state.with_status("Starting", interruption.last_heartbeat(folder, state))
-    state = state.with_status("Interrupted", interruption.last_heartbeat(folder, state), message=why)
-    folder.write_state(state)
+        state = state.with_status("Starting", folder.last_heartbeat(state))
+    if state.secondary != "Pending":
+        state = state.with_status("Interrupted", folder.last_heartbeat(state), message=why)
+        folder.write_state(state)
     # No agent of the next run has recorded itself yet; meanwhile it is not silent.
     folder.write_processes({})
     heartbeat.write_heartbeat(lock)

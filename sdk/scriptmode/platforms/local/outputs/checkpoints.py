@@ -1,7 +1,8 @@
 """Checkpoint sync: restore checkpoints before the script starts, and upload them while it trains, as the service does.
 
 However a job ends, files that its script completed some seconds before are available to the next job. A file is copied
-once it has not changed for `REST_SECONDS`; a file that the script removes is not removed from the destination.
+once it has not changed for `REST_SECONDS`, or was replaced by another one of its name, which is complete then. One that
+the script removes is not removed from the destination.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.training_job import Output
     from scriptmode.platforms.opt_ml import Sandbox
 
-    #: By host and name, a file's size and time of change (ns).
+    #: By host and name, a file's size, time of change (ns) and inode.
     Signatures = dict[str, dict[str, list[int]]]
 
 #: A file that has not changed for this time is copied.
 REST_SECONDS = 2.0
+#: A file with the name of another one whose last write is older is not written in place.
+_RENAMED_NANOSECONDS = 500_000_000
 _KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
@@ -96,11 +99,13 @@ class CheckpointSync:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
-                unchanged = {
-                    host: {name: mine for name, mine in files.items() if before.get(host, {}).get(name) == mine}
+                complete = {
+                    host: {
+                        name: mine for name, mine in files.items() if _is_complete(before.get(host, {}).get(name), mine)
+                    }
                     for host, files in seen.items()
                 }
-                problem = self._copy(unchanged)
+                problem = self._copy(complete)
             except (OSError, ValueError) as error:
                 problem = problem_of(error)
             if problem and problem != logged:
@@ -187,11 +192,19 @@ class CheckpointSync:
             return SyncRecord()
 
 
+def _is_complete(before: list[int] | None, now: list[int]) -> bool:
+    """Return whether a file's writer has ended: it is as it was before, or was renamed to the name of another one."""
+    if before is None or before == now:
+        return before == now
+    _, changed, inode = now
+    return before[-1] != inode and time.time_ns() - changed > _RENAMED_NANOSECONDS
+
+
 def _signatures(trees: Mapping[str, packed_artifacts.ArtifactTree]) -> Signatures:
-    """Return the size and modification time (ns) of every host's files, by their names."""
+    """Return the size, modification time (ns) and inode of every host's files, by their names."""
     return {
         host: {
-            name: [file.status.st_size, file.status.st_mtime_ns]
+            name: [file.status.st_size, file.status.st_mtime_ns, file.status.st_ino]
             for name, file in tree.files.items()
             if not file.is_directory
         }

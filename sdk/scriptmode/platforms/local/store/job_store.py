@@ -239,6 +239,10 @@ class JobFolder:
         except (OSError, ValueError, TypeError):
             return ()
 
+    def last_heartbeat(self, state: JobState) -> float:
+        """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``."""
+        return max(state.modified, self.lock_file.stat().st_mtime)
+
     def silent_since(self) -> float | None:
         """Return since when the agent has had no heartbeat, in seconds since the epoch; None while it has."""
         return heartbeat.silent_since(self.lock_file, self.read_processes().get("agent"))

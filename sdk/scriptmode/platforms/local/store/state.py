@@ -44,7 +44,7 @@ MOST_EVENTS, _EVENT_BYTES, _MORE = 50, 500, "more of this kind happened"
 _WITHOUT_HOSTS = frozenset({"Pending", "Starting", "Interrupted"})
 
 MESSAGES = {
-    "Pending": "Waiting for other jobs of this machine to end",
+    "Pending": "Waiting for a place among the jobs of this machine",
     "Starting": "Preparing the hosts for training",
     "Downloading": "Downloading input data",
     "DownloadingTrainingImage": "Downloading the training image",
