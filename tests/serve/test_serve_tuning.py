@@ -475,9 +475,29 @@ def test_a_tuning_job_whose_training_jobs_are_all_refused_fails_with_the_reason(
     shutil.rmtree(folder)
     found, rows = results(api, folder.name)
     assert (found["HyperParameterTuningJobStatus"], rows) == ("Failed", [])
-    assert found["FailureReason"].startswith("No training job could be created: channel 'train': there is no file or")
+    assert found["FailureReason"].startswith("Training jobs could not be created: channel 'train': there is no file or")
     assert found["TrainingJobStatusCounters"] == NO_JOBS
     assert found["ObjectiveStatusCounters"] == {"Succeeded": 0, "Pending": 0, "Failed": 0}
+
+
+def test_refused_training_jobs_are_the_reason_also_where_another_one_runs(api, tuning):
+    request, folder = with_data(api, tuning[0], f"some-{time.time_ns() % 10**12}")
+    config, definition = request[CONFIG], request.pop(DEFINITION)
+    config.update(Strategy="Random", ResourceLimits={"MaxNumberOfTrainingJobs": 6, "MaxParallelTrainingJobs": 2})
+    objective, ranges = config.pop("HyperParameterTuningJobObjective"), config.pop("ParameterRanges")
+    shared = {"TuningObjective": objective, "HyperParameterRanges": ranges}
+    definitions = [{**copy.deepcopy(definition), **shared, "DefinitionName": f"d{each}"} for each in range(6)]
+    del definitions[0]["InputDataConfig"]
+    source = api.request("import time; time.sleep(600)")["HyperParameters"]["sagemaker_submit_directory"]
+    api.names.pop()
+    definitions[0]["StaticHyperParameters"]["sagemaker_submit_directory"] = source
+    api.sagemaker.create_hyper_parameter_tuning_job(**request, TrainingJobDefinitions=definitions)
+    # Before its agent runs.
+    shutil.rmtree(folder)
+    found, rows = results(api, folder.name)
+    assert found["HyperParameterTuningJobStatus"] == "Failed"
+    assert found["FailureReason"].startswith("Training jobs could not be created: channel 'train': there is no file or")
+    assert [row["TrainingJobStatus"] for row in rows] == ["Stopped"]
 
 
 def test_the_tags_of_the_server_do_not_count_among_those_of_a_tuning_job(api, tuning):
