@@ -288,6 +288,9 @@ PLACES = {
     "hyperparameter": lambda path: {"HyperParameters": {"sagemaker_submit_directory": path}},
     "in JSON": lambda path: {"HyperParameters": {"sagemaker_submit_directory": json.dumps(path)}},
     "variable": lambda path: {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}},
+    "variable of a definition": lambda path: {
+        "TrainingJobDefinition": {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}}
+    },
     "static": lambda path: {
         "TrainingJobDefinitions": [{"StaticHyperParameters": {"sagemaker_submit_directory": path}}]
     },
@@ -314,7 +317,9 @@ def test_a_source_without_a_scheme_is_of_an_allowed_directory(tmp_path, place):
 
 
 def test_other_values_that_look_like_paths_are_for_the_script(tmp_path):
-    check_local_paths({"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}, [])
+    job = {"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}
+    for request in (job, {"TrainingJobDefinition": job}, {"TrainingJobDefinitions": [job]}):
+        check_local_paths(request, [])
 
 
 def environ(**headers):
