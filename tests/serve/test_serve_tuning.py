@@ -360,7 +360,7 @@ REFUSED = {
     "a missing bucket": (
         f"{DEFINITION}.OutputDataConfig.S3OutputPath",
         "s3://no-such-bucket/out",
-        "TrainingJobDefinition: output_path: .*no bucket 'no-such-bucket'",
+        "TrainingJobDefinition: OutputDataConfig.S3OutputPath: .*no bucket 'no-such-bucket'",
     ),
     "missing data": (
         f"{DEFINITION}.InputDataConfig",
@@ -370,7 +370,7 @@ REFUSED = {
     "a missing source": (
         f"{DEFINITION}.StaticHyperParameters.sagemaker_submit_directory",
         '"s3://no-such-bucket/source.tar.gz"',
-        "TrainingJobDefinition: source_dir: .*no-such-bucket",
+        "TrainingJobDefinition: StaticHyperParameters.sagemaker_submit_directory: .*no-such-bucket",
     ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -56,6 +57,8 @@ _MEMBERS = {
     "output_path": "OutputDataConfig.S3OutputPath",
     "checkpoint_s3_uri": "CheckpointConfig.S3Uri",
 }
+#: Of a tuning job after the definition that has it.
+_ARGUMENT = re.compile(rf"(TrainingJobDefinition\S*: )?({'|'.join(_MEMBERS)})(?=[: ])")
 _NOT_NEW_ELSEWHERE = (
     "The Regions of scriptmode serve share the names of training jobs, and a training job in {region} has this name "
     "({arn}). Choose another name."
@@ -294,6 +297,8 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
 
 def _with_members(text: str) -> str:
     """Return the text of an error of the platform with the members of the request, and this server's name."""
-    argument = next((name for name in _MEMBERS if text.startswith((f"{name}:", f"{name} "))), "")
-    text = _MEMBERS[argument] + text[len(argument) :] if argument else text
+    if found := _ARGUMENT.match(text):
+        definition, argument = found.groups(default="")
+        member = _MEMBERS[argument]
+        text = definition + (member.replace("Hyper", "StaticHyper") if definition else member) + text[found.end() :]
     return text.replace("the local platform", "scriptmode serve")
