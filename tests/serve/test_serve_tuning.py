@@ -17,6 +17,7 @@ from serve.conftest import ENDED, TENSORFLOW, serving
 from scriptmode import CategoricalParameter, Estimator, JobExistsError, Tuner
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+from scriptmode.serve.training_jobs import JobLimit
 
 pytestmark = pytest.mark.slow
 
@@ -651,6 +652,22 @@ def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_onc
             create(**{**request, "HyperParameterTuningJobName": "second"})
         stop(api, "first")
         api.run("print(1)")
+
+
+def test_a_training_job_that_is_created_while_jobs_are_counted_counts_once():
+    class Running:
+        names = ()
+
+        def reserved_jobs(self):
+            found, self.names = (1, set(self.names)), ("first",)
+            return found
+
+        def list(self):
+            return [{"TrainingJobName": name, "TrainingJobStatus": "InProgress"} for name in self.names]
+
+    running = Running()
+    with JobLimit(running, running, 2).room_for(1):
+        pass
 
 
 def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path):

@@ -81,11 +81,10 @@ class JobLimit:
             yield
             return
         with self._lock:
+            jobs = [job for job in self._platform.list() if job["TrainingJobStatus"] not in (*ENDED, UNREADABLE)]
+            # Afterwards, for the agent of a tuning job records the name of a training job before it creates it.
             reserved, names = self._tuning.reserved_jobs()
-            running = reserved + sum(
-                job["TrainingJobStatus"] not in (*ENDED, UNREADABLE) and job[_NAME] not in names
-                for job in self._platform.list()
-            )
+            running = reserved + sum(job[_NAME] not in names for job in jobs)
             if running + count > self._most:
                 raise ApiError(
                     "ResourceLimitExceeded",
