@@ -203,7 +203,8 @@ class TuningAgent:
             if is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 objective = self._definition(trial).objective
-                self._log(f"{trial.name} is stopped early: its {objective} is worse than that of others")
+                why = f"its {objective} is worse than that of others, or has more values than MaxResource"
+                self._log(f"{trial.name} is stopped early: {why}")
                 self._stop_job(trial)
 
     def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
