@@ -30,6 +30,7 @@ from scriptmode.errors import (
 from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
+from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
     Room = Callable[[int], AbstractContextManager[object]]
 
-#: Of the operations on all jobs.
-validate = request_errors.validate
 _NAME = "TrainingJobName"
 #: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
 #: a profiler nor remote debugging.
