@@ -488,7 +488,7 @@ def test_early_stopping_stops_a_training_job_that_is_worse_than_the_median(make)
     assert tuner.best_training_job() == rows[0.9]["TrainingJobName"]
 
 
-def test_hyperband_stops_a_training_job_that_is_no_worse_after_the_epochs(make, jobs):
+def test_hyperband_stops_a_training_job_with_equal_values_after_the_epochs(make, jobs):
     script = "import time\nfor step in range(1000):\n    print('accuracy=0.9', flush=True)\n    time.sleep(0.05)"
     strategy = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 2}}
     tuner = make(script=script, max_jobs=1, strategy="Hyperband", strategy_config=strategy)
