@@ -15,6 +15,7 @@ import sys
 import tarfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,8 @@ TUNING = {
 }
 #: Begins a line of the script, of which a client that shows the log shows all.
 STEP = "step 1000 loss=0.0"
+#: The most seconds of a client.
+SECONDS = 300
 #: What a test adds to the hyperparameters.
 CHANGES = {"fail": {"diverge": "true"}, "stop": {"seconds": "300"}}
 
@@ -116,9 +119,12 @@ class Client:
             if test == "stop" and account.waited(test, "SecondaryStatus", "Training"):
                 process.send_signal(self.interrupt)
             try:
-                process.wait(300)
+                # The output of a client that does not end is judged as it is.
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(SECONDS)
             finally:
                 process.kill()
+                process.wait()
         return account.judge(test, (folder / "output").read_text(encoding="utf-8"))
 
 
@@ -164,7 +170,7 @@ class _Account:
             held = "ValueError: the loss diverged" in reason and reason in (outcome.get("failure") or "")
         else:
             held = not outcome.get("failure") and self._is_fitted(outcome["artifacts"])
-        held = held and (test != "tune" or outcome["best"]["rate"] in RATES)
+        held = held and (test != "tune" or (outcome.get("best") or {}).get("rate") in RATES)
         return None if held and STEP in outcome.get("log", STEP) else lines[-1][-2000:]
 
     def _is_fitted(self, uri: str) -> bool:

@@ -39,6 +39,15 @@ def test_a_client_that_tells_neither_model_nor_reason_fails(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_client_that_does_not_end_fails_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(clients_suite, "SECONDS", 2)
+    (tmp_path / "program.py").write_text("import time; print('waiting', flush=True); time.sleep(60)")
+    client = Client("", "1", str(tmp_path / "program.py"), ("train",), lambda: Start(sys.executable))
+    (tmp_path / "run").mkdir()
+    assert client.run(tmp_path / "run") == {"train": "no outcome; waiting\n"}
+
+
+@pytest.mark.slow
 def test_a_client_that_cannot_be_installed_has_a_row_with_the_reason(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -2,6 +2,7 @@
 
 import io
 import math
+import pickle
 import subprocess
 import sys
 import tarfile
@@ -10,7 +11,7 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ParamValidationError
 
-from scriptmode.testing import FakeClock, FakeSageMaker, Life, Phase
+from scriptmode.testing import FakeClock, FakeSageMaker, Life, Phase, ServiceError
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 BUCKET = "sagemaker-us-west-2-123456789012"
@@ -382,3 +383,9 @@ def test_s3_refuses_as_s3_does(fake, operation, arguments, code):
     with pytest.raises(ClientError) as error:
         getattr(fake.client("s3"), operation)(**arguments)
     assert code_of(error) == code
+
+
+def test_an_error_of_a_service_can_be_sent_to_another_process():
+    found = pickle.loads(pickle.dumps(ServiceError("NoSuchKey", "There is no such key.", 404)))
+    assert (found.code, found.message, found.status) == ("NoSuchKey", "There is no such key.", 404)
+    assert str(found) == "NoSuchKey: There is no such key."

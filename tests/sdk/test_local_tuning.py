@@ -488,6 +488,16 @@ def test_early_stopping_stops_a_training_job_that_is_worse_than_the_median(make)
     assert tuner.best_training_job() == rows[0.9]["TrainingJobName"]
 
 
+def test_hyperband_stops_a_training_job_with_equal_values_after_the_epochs(make, jobs):
+    script = "import time\nfor step in range(1000):\n    print('accuracy=0.9', flush=True)\n    time.sleep(0.05)"
+    strategy = {"HyperbandStrategyConfig": {"MinResource": 1, "MaxResource": 2}}
+    tuner = make(script=script, max_jobs=1, strategy="Hyperband", strategy_config=strategy)
+    tuner.fit(job_name="search", logs=False)
+    assert [row["TrainingJobStatus"] for row in tuner.analytics()] == ["Stopped"]
+    log = (jobs.data_dir / "tuning" / "search" / "agent.log").read_text()
+    assert "is stopped early: its accuracy is worse than that of others, or has more values than MaxResource" in log
+
+
 def test_names_are_unique_and_attach_finds_them(make):
     tuner = make(max_jobs=1)
     tuner.fit(job_name="search", logs=False)

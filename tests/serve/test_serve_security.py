@@ -96,11 +96,17 @@ def test_other_machines_need_a_key(tmp_path):
         (("--allow", "/no/such"), "--allow is '/no/such', which is not a directory"),
         (("--s3", "http://127.0.0.1:1"), "the S3 server http://127.0.0.1:1 does not answer: [Errno 111]"),
         (("--s3", "127.0.0.1:1"), "--s3 is '127.0.0.1:1'"),
+        (("--s3", "http://127.0.0.1:99999"), "--s3 is 'http://127.0.0.1:99999': Port out of range"),
+        (("--s3", "http://a..b:1"), "the S3 server http://a..b:1 does not answer: "),
+        (("--s3", "http://user:secret@127.0.0.1:1"), "--s3 has a user or a password, which is not used"),
     ],
-    ids=["allow", "no answer", "no URL"],
+    ids=["allow", "no answer", "no URL", "no port", "no host", "secret"],
 )
 def test_what_a_server_cannot_use_is_refused_at_its_start(tmp_path, options, text):
-    assert text in refusal(tmp_path, "--listen", "127.0.0.1:0", *options)
+    found = refusal(tmp_path, "--listen", "127.0.0.1:0", *options)
+    assert text in found
+    assert "secret" not in found
+    assert "Traceback" not in found
 
 
 @pytest.mark.slow
@@ -288,6 +294,9 @@ PLACES = {
     "hyperparameter": lambda path: {"HyperParameters": {"sagemaker_submit_directory": path}},
     "in JSON": lambda path: {"HyperParameters": {"sagemaker_submit_directory": json.dumps(path)}},
     "variable": lambda path: {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}},
+    "variable of a definition": lambda path: {
+        "TrainingJobDefinition": {"Environment": {"SAGEMAKER_SUBMIT_DIRECTORY": path}}
+    },
     "static": lambda path: {
         "TrainingJobDefinitions": [{"StaticHyperParameters": {"sagemaker_submit_directory": path}}]
     },
@@ -314,7 +323,9 @@ def test_a_source_without_a_scheme_is_of_an_allowed_directory(tmp_path, place):
 
 
 def test_other_values_that_look_like_paths_are_for_the_script(tmp_path):
-    check_local_paths({"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}, [])
+    job = {"HyperParameters": {"data": "/data"}, "Environment": {"DATA": "/data", "A": "file:///x"}}
+    for request in (job, {"TrainingJobDefinition": job}, {"TrainingJobDefinitions": [job]}):
+        check_local_paths(request, [])
 
 
 def environ(**headers):

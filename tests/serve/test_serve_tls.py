@@ -1,5 +1,6 @@
 """`scriptmode serve` with a certificate: real clients over TLS, and certificates that cannot be used."""
 
+import os
 import socket
 import subprocess
 from datetime import datetime, timedelta, timezone
@@ -10,9 +11,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, SSLError
 from serve.conftest import serving
 
-from scriptmode import SpecError
+from scriptmode import PlatformError, SpecError
 from scriptmode.cli.commands.serve import serve
 from scriptmode.serve.access_keys import AccessKeys
+from scriptmode.serve.tls import TlsRelay, load_certificate
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +75,24 @@ def test_clients_use_tls_with_signatures(tmp_path, certificate):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--tls-certificate", "{certificate}"], "cannot be used"),
+        (["--tls-certificate", "{certificate}"], "--tls-certificate is {certificate}, which cannot be used"),
         (["--tls-certificate", "/nowhere.pem"], "No such file"),
-        (["--tls-key", "{key}"], "--tls-certificate"),
+        (["--tls-key", "{key}"], "--tls-key is '{key}', but there is no certificate"),
         (["--tls-certificate", "{key}", "--tls-key", "{certificate}"], "PEM files"),
     ],
     ids=["no key", "no file", "a key alone", "exchanged"],
 )
 def test_a_certificate_that_cannot_be_used_is_refused(certificate, options, text):
     files = {"certificate": certificate[0], "key": certificate[1]}
-    with pytest.raises(SpecError, match=text):
+    with pytest.raises(SpecError, match=text.format(**files)):
         serve.main([each.format(**files) for each in options], standalone_mode=False)
+
+
+def test_a_taken_port_is_that_of_a_process(certificate):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PlatformError, match=f"at 127.0.0.1:{port}: process {os.getpid()} listens there .*:0$"):
+            TlsRelay(load_certificate(*certificate), "127.0.0.1", port, ("127.0.0.1", 1))
 
 
 def test_an_encrypted_key_is_refused_without_a_question(tmp_path, certificate):

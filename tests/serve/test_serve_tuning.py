@@ -17,6 +17,7 @@ from serve.conftest import ENDED, TENSORFLOW, serving
 from scriptmode import CategoricalParameter, Estimator, JobExistsError, Tuner
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.tuning.tuning_service import LocalTuning
+from scriptmode.serve.training_jobs import JobLimit
 
 pytestmark = pytest.mark.slow
 
@@ -360,7 +361,7 @@ REFUSED = {
     "a missing bucket": (
         f"{DEFINITION}.OutputDataConfig.S3OutputPath",
         "s3://no-such-bucket/out",
-        "TrainingJobDefinition: output_path: .*no bucket 'no-such-bucket'",
+        "TrainingJobDefinition: OutputDataConfig.S3OutputPath: .*no bucket 'no-such-bucket'",
     ),
     "missing data": (
         f"{DEFINITION}.InputDataConfig",
@@ -370,7 +371,7 @@ REFUSED = {
     "a missing source": (
         f"{DEFINITION}.StaticHyperParameters.sagemaker_submit_directory",
         '"s3://no-such-bucket/source.tar.gz"',
-        "TrainingJobDefinition: source_dir: .*no-such-bucket",
+        "TrainingJobDefinition: StaticHyperParameters.sagemaker_submit_directory: .*no-such-bucket",
     ),
     "a reserved tag": ("Tags", [{"Key": "scriptmode:tuning-job", "Value": "a"}], "'scriptmode:tuning-job' is reserved"),
 }
@@ -475,9 +476,29 @@ def test_a_tuning_job_whose_training_jobs_are_all_refused_fails_with_the_reason(
     shutil.rmtree(folder)
     found, rows = results(api, folder.name)
     assert (found["HyperParameterTuningJobStatus"], rows) == ("Failed", [])
-    assert found["FailureReason"].startswith("No training job could be created: channel 'train': there is no file or")
+    assert found["FailureReason"].startswith("Training jobs could not be created: channel 'train': there is no file or")
     assert found["TrainingJobStatusCounters"] == NO_JOBS
     assert found["ObjectiveStatusCounters"] == {"Succeeded": 0, "Pending": 0, "Failed": 0}
+
+
+def test_refused_training_jobs_are_the_reason_also_where_another_one_runs(api, tuning):
+    request, folder = with_data(api, tuning[0], f"some-{time.time_ns() % 10**12}")
+    config, definition = request[CONFIG], request.pop(DEFINITION)
+    config.update(Strategy="Random", ResourceLimits={"MaxNumberOfTrainingJobs": 6, "MaxParallelTrainingJobs": 2})
+    objective, ranges = config.pop("HyperParameterTuningJobObjective"), config.pop("ParameterRanges")
+    shared = {"TuningObjective": objective, "HyperParameterRanges": ranges}
+    definitions = [{**copy.deepcopy(definition), **shared, "DefinitionName": f"d{each}"} for each in range(6)]
+    del definitions[0]["InputDataConfig"]
+    source = api.request("import time; time.sleep(600)")["HyperParameters"]["sagemaker_submit_directory"]
+    api.names.pop()
+    definitions[0]["StaticHyperParameters"]["sagemaker_submit_directory"] = source
+    api.sagemaker.create_hyper_parameter_tuning_job(**request, TrainingJobDefinitions=definitions)
+    # Before its agent runs.
+    shutil.rmtree(folder)
+    found, rows = results(api, folder.name)
+    assert found["HyperParameterTuningJobStatus"] == "Failed"
+    assert found["FailureReason"].startswith("Training jobs could not be created: channel 'train': there is no file or")
+    assert [row["TrainingJobStatus"] for row in rows] == ["Stopped"]
 
 
 def test_the_tags_of_the_server_do_not_count_among_those_of_a_tuning_job(api, tuning):
@@ -631,6 +652,22 @@ def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_onc
             create(**{**request, "HyperParameterTuningJobName": "second"})
         stop(api, "first")
         api.run("print(1)")
+
+
+def test_a_training_job_that_is_created_while_jobs_are_counted_counts_once():
+    class Running:
+        names = ()
+
+        def reserved_jobs(self):
+            found, self.names = (1, set(self.names)), ("first",)
+            return found
+
+        def list(self):
+            return [{"TrainingJobName": name, "TrainingJobStatus": "InProgress"} for name in self.names]
+
+    running = Running()
+    with JobLimit(running, running, 2).room_for(1):
+        pass
 
 
 def test_stopping_a_tuning_job_stops_training_jobs_that_wait_for_others(tmp_path):

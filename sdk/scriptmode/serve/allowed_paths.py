@@ -20,12 +20,7 @@ _PATHS = (contract.SUBMIT_DIRECTORY, contract.SUBMIT_DIRECTORY.upper())
 def check_local_paths(request: Mapping[str, object], allowed: Sequence[str]) -> None:
     """Raise `ApiError` for a path of this machine in a request that is not in one of the directories."""
     folders = [os.path.realpath(folder) for folder in allowed]
-    # Tags, and other variables than these, are for the script alone, which runs as the server's user in any case.
-    read = {name: value for name, value in request.items() if name != "Tags"}
-    environment = read.get("Environment")
-    if isinstance(environment, dict):
-        read["Environment"] = {name: value for name, value in environment.items() if name in _PATHS}
-    for text in _local_paths(read):
+    for text in _local_paths({name: value for name, value in request.items() if name != "Tags"}):
         try:
             path = file_uris.file_path(text) if file_uris.is_file(text) else text
             real = os.path.realpath(path)
@@ -44,7 +39,11 @@ def _local_paths(value: object, *, is_path: bool = False) -> Iterator[str]:
         # A tuning job has the values of a hyperparameter beside its name.
         is_range = value.get("Name") in _PATHS
         for key, each in value.items():
-            yield from _local_paths(each, is_path=key in _PATHS or (is_range and key == "Values"))
+            read = each
+            # Tags, and other variables, are for the script alone, which runs as the server's user in any case.
+            if key == "Environment" and isinstance(each, dict):
+                read = {name: text for name, text in each.items() if name in _PATHS}
+            yield from _local_paths(read, is_path=key in _PATHS or (is_range and key == "Values"))
     elif isinstance(value, list):
         for each in value:
             yield from _local_paths(each, is_path=is_path)

@@ -16,7 +16,12 @@ class ApiError(Exception):
         self.code = code
         self.message = message
         self.status = status
-        super().__init__(f"{code}: {message}")
+        # All of them, for `copy` and `pickle` create the error from these.
+        super().__init__(code, message, status)
+
+    def __str__(self) -> str:
+        """Return the code and the message."""
+        return f"{self.code}: {self.message}"
 
 
 class NotServedError(ApiError):

@@ -72,12 +72,13 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
             ident=None,
         )
     except (OSError, ValueError) as error:
-        raise _listening_error(error, host, port) from error
+        raise listening_error(error, host, port) from error
     _configure(server, Channel)
     return server
 
 
-def _listening_error(error: Exception, host: str, port: int) -> PlatformError:
+def listening_error(error: Exception, host: str, port: int) -> PlatformError:
+    """Return the error for an address at which the server cannot listen."""
     shown = f"[{host}]" if ":" in host else host
     is_taken = getattr(error, "errno", 0) == errno.EADDRINUSE
     return PlatformError(

@@ -64,15 +64,18 @@ class S3Proxy:
         key: AccessKey | None = None,
     ) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise invalid(
-                "--s3",
-                f"is {url!r}",
-                "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'",
-            )
+        advice = "give the URL of an S3 server, such as http://127.0.0.1:9000, or 'disk' or 'memory'"
+        if "@" in parts.netloc:
+            raise invalid("--s3", "has a user or a password, which is not used", advice)
+        try:
+            host, self._port = parts.hostname, parts.port
+        except ValueError as error:
+            raise invalid("--s3", f"is {url!r}: {error}", advice) from error
+        if parts.scheme not in ("http", "https") or not host:
+            raise invalid("--s3", f"is {url!r}", advice)
         self._url = url
         self._is_tls = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
+        self._host = host
         self._wait_until_ready = wait_until_ready
         self._recorded = recorded
         self._key = key
@@ -84,7 +87,7 @@ class S3Proxy:
         try:
             connection.request("GET", "/")
             connection.getresponse()
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise PlatformError(
                 f"the S3 server {self._url} does not answer: {error}", advice="start it, or correct --s3"
             ) from error

@@ -15,8 +15,9 @@ from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.serve import paging
 from scriptmode.serve.aws_json import ApiError, validation_error
+from scriptmode.serve.request_errors import validate
 from scriptmode.serve.request_mapping import check_tags, without_own_tags
-from scriptmode.serve.training_jobs import is_in_region, translated_errors, validate
+from scriptmode.serve.training_jobs import is_in_region, translated_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

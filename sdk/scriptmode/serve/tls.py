@@ -9,7 +9,8 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import PlatformError, invalid
+from scriptmode.errors import invalid
+from scriptmode.serve.http_server import listening_error
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ def load_certificate(certificate: Path | None, key: Path | None) -> ssl.SSLConte
     if certificate is None:
         if key is not None:
             advice = "give --tls-certificate FILE, too"
-            raise invalid("tls_key", f"is {str(key)!r}, but there is no certificate", advice)
+            raise invalid("--tls-key", f"is {str(key)!r}, but there is no certificate", advice)
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
@@ -42,7 +43,7 @@ def load_certificate(certificate: Path | None, key: Path | None) -> ssl.SSLConte
     except (OSError, ValueError) as error:  # SSLError is an OSError
         files = f"{certificate}" + (f" with the key {key}" if key else "")
         raise invalid(
-            "tls_certificate",
+            "--tls-certificate",
             f"is {files}, which cannot be used: {error}",
             "give PEM files of a certificate and of its key without a password",
         ) from error
@@ -65,10 +66,7 @@ class TlsRelay:
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
             self._listener = socket.create_server((host, port), family=family, backlog=1024)
         except OSError as error:
-            raise PlatformError(
-                f"the server cannot listen at {host}:{port}: {error}",
-                advice="end the other server, or give another --listen ADDRESS:PORT",
-            ) from error
+            raise listening_error(error, host, port) from error
 
     @property
     def port(self) -> int:

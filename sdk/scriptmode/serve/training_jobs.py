@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -29,6 +30,7 @@ from scriptmode.errors import (
 from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
+from scriptmode.serve.request_errors import validate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
     Room = Callable[[int], AbstractContextManager[object]]
 
-#: Of the operations on all jobs.
-validate = request_errors.validate
 _NAME = "TrainingJobName"
 #: What UpdateTrainingJob changed in the description of a job: a file of the job, for hosts of this machine have neither
 #: a profiler nor remote debugging.
@@ -56,6 +56,8 @@ _MEMBERS = {
     "output_path": "OutputDataConfig.S3OutputPath",
     "checkpoint_s3_uri": "CheckpointConfig.S3Uri",
 }
+#: Of a tuning job after the definition that has it.
+_ARGUMENT = re.compile(rf"(TrainingJobDefinition\S*: )?({'|'.join(_MEMBERS)})(?=[: ])")
 _NOT_NEW_ELSEWHERE = (
     "The Regions of scriptmode serve share the names of training jobs, and a training job in {region} has this name "
     "({arn}). Choose another name."
@@ -78,11 +80,10 @@ class JobLimit:
             yield
             return
         with self._lock:
+            jobs = [job for job in self._platform.list() if job["TrainingJobStatus"] not in (*ENDED, UNREADABLE)]
+            # Afterwards, for the agent of a tuning job records the name of a training job before it creates it.
             reserved, names = self._tuning.reserved_jobs()
-            running = reserved + sum(
-                job["TrainingJobStatus"] not in (*ENDED, UNREADABLE) and job[_NAME] not in names
-                for job in self._platform.list()
-            )
+            running = reserved + sum(job[_NAME] not in names for job in jobs)
             if running + count > self._most:
                 raise ApiError(
                     "ResourceLimitExceeded",
@@ -294,6 +295,8 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
 
 def _with_members(text: str) -> str:
     """Return the text of an error of the platform with the members of the request, and this server's name."""
-    argument = next((name for name in _MEMBERS if text.startswith((f"{name}:", f"{name} "))), "")
-    text = _MEMBERS[argument] + text[len(argument) :] if argument else text
+    if found := _ARGUMENT.match(text):
+        definition, argument = found.groups(default="")
+        member = _MEMBERS[argument]
+        text = definition + (member.replace("Hyper", "StaticHyper") if definition else member) + text[found.end() :]
     return text.replace("the local platform", "scriptmode serve")

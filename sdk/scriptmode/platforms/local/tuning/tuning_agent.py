@@ -203,7 +203,8 @@ class TuningAgent:
             if is_bad and number not in self._stopped_early:
                 self._stopped_early.add(number)
                 objective = self._definition(trial).objective
-                self._log(f"{trial.name} is stopped early: its {objective} is worse than that of others")
+                why = f"its {objective} is worse than that of others, or has more values than MaxResource"
+                self._log(f"{trial.name} is stopped early: {why}")
                 self._stop_job(trial)
 
     def _report(self, number: int, trial: Trial, *, final: bool) -> bool:
@@ -261,11 +262,12 @@ class TuningAgent:
 
     def _describe_fruitless(self) -> str:
         launched = self._state.launched
-        if not launched:
-            return f"No training job could be created: {self._trials[0].failure}"
+        refused = next((each for each in self._trials if each.has_ended and not each.is_launched), None)
+        # A training job that was stopped says nothing of the reason.
+        if refused and all(each.status not in (COMPLETED, FAILED) for each in launched):
+            return f"Training jobs could not be created: {refused.failure}"
         failed = next((each for each in launched if each.status == FAILED), None)
         ended = [each for each in launched if each.has_ended]
-        # Those that were running then are stopped.
         if failed and all(each.status != COMPLETED for each in ended):
             return f"All training jobs failed. {failed.name}: {failed.failure}"
         first = self._definition(next((each for each in ended if each.status == COMPLETED), ended[0]))
