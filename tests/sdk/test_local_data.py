@@ -3,6 +3,8 @@
 import os
 import stat
 import tarfile
+import threading
+import time
 
 import pytest
 from fakes.local_jobs import channel, request_for, unpacked
@@ -16,7 +18,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.inputs import file_mode
-from scriptmode.platforms.local.outputs import packed_artifacts
+from scriptmode.platforms.local.outputs import checkpoints, packed_artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.results.artifacts import download
@@ -221,6 +223,26 @@ def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, 
     write(hosts[1], "state", "new", moment=5)
     assert finished(made) == []
     assert kept(tmp_path) == {"state": "new"}
+
+
+def test_a_file_that_is_replaced_all_the_time_is_copied_and_one_that_is_written_in_place_at_the_end(
+    tmp_path, hosts, monkeypatch
+):
+    monkeypatch.setattr(checkpoints, "REST_SECONDS", 0.2)
+    made = sync(tmp_path, hosts)
+    folder = hosts[0].checkpoints(Output())
+    # The daemon thread ends with the tests.
+    threading.Thread(target=made.run, daemon=True).start()
+    deadline = time.monotonic() + 60
+    while "replaced" not in kept(tmp_path) and time.monotonic() < deadline:
+        for name in ("draft", "in-place"):
+            (folder / name).write_text(str(time.monotonic()))
+        written = time.time() - 1
+        os.utime(folder / "draft", (written, written))
+        (folder / "draft").rename(folder / "replaced")
+        time.sleep(0.03)
+    assert "replaced" in kept(tmp_path)
+    assert "in-place" not in kept(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"more": 1}', '{"signatures": {"algo-1": 5}}', "[" * 100_000])

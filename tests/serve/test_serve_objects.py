@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import signal
 import socket
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,41 @@ def test_objects_are_on_disk_and_a_job_reads_and_writes_them_without_the_server(
     until(lambda: not processes_naming(f"{tmp_path}/data/objects"))
     with serving(tmp_path) as api:
         assert api.client("s3").get_object(Bucket="data", Key="large")["Body"].read() == large
+
+
+def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_path):
+    script = """
+        import os, pathlib, time
+        step = pathlib.Path("/opt/ml/checkpoints/step")
+        found = int(step.read_text()) if step.exists() else 0
+        print("from", found, list(pathlib.Path(os.environ["SM_CHANNEL_TRAIN"]).iterdir()), flush=True)
+        for number in range(found + 1, 40):
+            draft = step.with_name("draft")
+            draft.write_text(str(number))
+            draft.rename(step)
+            time.sleep(0.2)
+    """
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://data/in/"}
+    with serving(tmp_path) as api:
+        api.client("s3").create_bucket(Bucket="data")
+        api.client("s3").put_object(Bucket="data", Key="in/a", Body=b"1")
+        name = api.start(
+            script,
+            InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
+            CheckpointConfig={"S3Uri": "s3://data/checkpoints"},
+            RetryStrategy={"MaximumRetryAttempts": 1},
+        )
+        objects = api.client("s3").list_objects_v2
+        until(lambda: objects(Bucket="data", Prefix="checkpoints/")["KeyCount"])
+        api.names.clear()
+        for pid in {api.server.process.pid, *processes_naming(f"{tmp_path}/data")}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    with serving(tmp_path) as api:
+        description = api.wait(name)
+        assert description["TrainingJobStatus"] == "Completed", description.get("FailureReason")
+        log = (tmp_path / "data" / "jobs" / name / "logs" / "algo-1.log").read_text()
+    assert len(re.findall("^from [1-9]", log, re.MULTILINE)) == 1, log
 
 
 def test_the_encryption_that_a_client_asked_for_is_described(tmp_path):
