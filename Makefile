@@ -38,7 +38,7 @@ JOBS ?= 100
 
 ## Run JOBS jobs that each meet a fault drawn from SEED, and print what did not end truly; ONLY=INDEX repeats one.
 chaos: light
-	PYTHONPATH=tests $(BIN)/python -m chaos $(SEED) $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(FAULT),--fault '$(FAULT)')
+	PYTHONPATH=tests $(BIN)/python -m chaos $(SEED) $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(FAULT),--fault '$(FAULT)') $(if $(RETRIES),--retries $(RETRIES))
 
 ## Run suites of other projects against this one, all or those in NAMES, and print a table.
 foreign: setup

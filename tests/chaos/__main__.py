@@ -60,17 +60,22 @@ def main(arguments=None):
     parser.add_argument("jobs", type=int)
     parser.add_argument("--only", type=int, help="run the job with this index alone")
     parser.add_argument("--fault", choices=FAULTS, help="the fault of every job")
+    parser.add_argument(
+        "--retries", type=int, default=0, help="start each job again up to so many times, from checkpoints"
+    )
     chosen = parser.parse_args(arguments)
     indexes = range(chosen.jobs) if chosen.only is None else [chosen.only]
     began, ends = time.monotonic(), []
     with Server() as server, ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
-        futures = [pool.submit(run, plan_of(chosen.seed, index, chosen.fault), server, keep=True) for index in indexes]
+        plans = [plan_of(chosen.seed, index, chosen.fault)._replace(retries=chosen.retries) for index in indexes]
+        futures = [pool.submit(run, plan, server, keep=True) for plan in plans]
         for number, future in enumerate(as_completed(futures), 1):
             plan, end, error = future.result()
             ends.append((plan.fault, end))
             if error:
                 index = plan.seed.rpartition("-")[2]
                 more = f" FAULT='{chosen.fault}'" if chosen.fault else ""
+                more += f" RETRIES={chosen.retries}" if chosen.retries else ""
                 print(f"{end}: {error}\n  {plan}\n  make chaos SEED={chosen.seed} ONLY={index}{more}", flush=True)
             if number % 10 == 0 or number == len(indexes):
                 print(f"{number} of {len(indexes)} jobs, {time.monotonic() - began:.0f} s", flush=True)

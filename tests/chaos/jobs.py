@@ -34,7 +34,8 @@ distribute = types.SimpleNamespace(Server=Server)
 """
 SIZE = 1 << 20
 OBJECTS = {f"part-{number}": random.Random(number).randbytes(60_000) for number in range(5)}
-_MODEL = random.Random(hashlib.sha256(b"".join(OBJECTS.values())).hexdigest()).randbytes(SIZE)
+#: As many as in the program.
+STEPS = 60
 #: Seconds in which one verb answers.
 VERB = 60.0
 
@@ -104,6 +105,10 @@ class ChaosJob(Run):
             "TrainingJobName": test_job_folders.VICTIM if plan.fault == "garbled" else "chaos-1",
             "Environment": environment,
         }
+        if plan.retries:
+            more["RetryStrategy"] = {"MaximumRetryAttempts": plan.retries}
+            more["CheckpointConfig"] = {"S3Uri": f"file://{self.jobs.folder}/checkpoints"}
+            environment["CHECKPOINTS"] = "/opt/ml/checkpoints"
         parameters = {**parameters, "seconds": plan.seconds, "mode": plan.mode, "size": SIZE}
         data = channel("train", self._data_uri(), InputMode=plan.mode)
         return self.jobs.start(
@@ -168,7 +173,7 @@ class ChaosJob(Run):
         if self.before["TrainingJobStatus"] in ENDED:
             self._true(status == self.before["TrainingJobStatus"], "an end changed")
         if status == "Completed":
-            self._true(self.jobs.model(description).get("weights") == _MODEL, "Completed with another model")
+            self._true(self.jobs.model(description).get("weights") == _model(self.plan), "Completed with another model")
         until(lambda: not self._left(), TIDY, lambda: f"left: {self._left()}")
         self._check_answers(description)
         if self.plan.fault == "garbled":
@@ -260,6 +265,15 @@ class ChaosJob(Run):
     def _true(holds, text):
         if not holds:
             raise ViolationError("lie", text)
+
+
+def _model(plan):
+    """Return the model of a job without a fault."""
+    digest, chain = hashlib.sha256(b"".join(OBJECTS.values())), ""
+    for number in range(STEPS if plan.retries else 0):
+        chain = hashlib.sha256(f"{chain} {number}".encode()).hexdigest()
+    digest.update(chain.encode())
+    return random.Random(digest.hexdigest()).randbytes(SIZE)
 
 
 class _Bounded:

@@ -73,6 +73,8 @@ class Plan(NamedTuple):
     number: float
     paused: float
     seconds: float
+    #: How often the job may be started again.
+    retries: int = 0
 
     @property
     def kind(self):
@@ -91,6 +93,10 @@ class Plan(NamedTuple):
             patterns = {"SIGKILL": TRUE.get(role, "$^"), "SIGTERM": rf"{_TERMINATED}|{TRUE.get(role, '$^')}"}
             if self.fault in patterns:
                 allowed["Failed"] = patterns[self.fault]
+                is_outside = self.fault == "SIGKILL" and role in ("agent", "host agent")
+                if self.retries and is_outside and self.phase not in ("Pending", "Starting", "Stopping"):
+                    # It starts again, and ends as if nothing had happened.
+                    del allowed["Failed"]
             elif role in ("agent", "host agent", "launcher"):
                 allowed["Failed"] = rf"{TRUE[role]}|silent"
         elif self.fault == "S3" and (reason := S3_FAULTS[self.s3].reason):

@@ -36,6 +36,20 @@ def test_a_job_without_a_fault_is_completed(server):
     assert run(QUIET, server)[1:] == ("Completed", None)
 
 
+def test_a_job_with_retries_whose_agent_is_killed_counts_each_step_once(server):
+    plan = QUIET._replace(fault="SIGKILL", phase="Training", role=0.0, retries=1)
+    assert run(plan, server)[1:] == ("Completed", None)
+
+
+def test_a_step_that_counts_twice_after_a_restart_is_a_lie(server):
+    twice = TRAIN.replace('f"{number + 1} {chain}"', 'f"{number} {chain}"')
+    assert run(QUIET._replace(retries=1), server, train=twice)[1:] == ("Completed", None)
+    # The script has saved a step by then.
+    plan = QUIET._replace(fault="SIGKILL", phase="Training", role=0.0, retries=1, delay=1.0)
+    _, end, error = run(plan, server, train=twice)
+    assert (end, error.partition(" (")[0]) == ("lie", "Completed with another model")
+
+
 def test_another_model_is_a_lie(server):
     _, end, error = run(QUIET, server, train=LIES)
     assert (end, error) == ("lie", "Completed with another model (victim ('none', 0))")

@@ -155,7 +155,8 @@ class LocalPlatform(StoredJobs):
         job = self._store.find(name).read_job()
         made = copy(self)
         if any(key.startswith(SERVER_TAGS) for key, _ in job.request.tags):
-            vars(made).update(_region=job.region, _queue=self._queue or job.queue)
+            queue = AUTOMATIC if job.queue == FITTING else job.queue or None
+            vars(made).update(_region=job.region, _queue=self._queue or queue)
         if not job.request.resources.host_kind.is_scheduled:
             return made
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)

@@ -107,7 +107,7 @@ class JobFolder:
         return self.path / "usage" / f"{host}.json"
 
     def usage_history(self, host: str) -> Path:
-        """Return the record of what these hosts have used since the job began, which is kept."""
+        """Return the record of what these hosts have used in the job's last run, which is kept."""
         return self.path / "usage" / f"{host}.history.json"
 
     @property
