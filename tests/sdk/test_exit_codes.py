@@ -71,6 +71,9 @@ RUN = {
     "a setting without its pair": (["--set", "max_wait=7200"], "add use_spot_instances=True"),
     "a platform without a type": (["--platform", "sagemaker"], "--instance-type is missing, but Amazon SageMaker needs one"),
     "another platform": (["--platform", "azure"], "--platform is 'azure'; use one of local, sagemaker"),
+    "an argument of the estimator": (
+        ["--max-retry-attempts", "5"], "no such option '--max-retry-attempts'; write --set max_retry_attempts=VALUE"
+    ),
     "an option": (["--foo", "5"], "no such option '--foo'; write arguments of the script after --"),
     "an option with a typo": (["--inptu", "a=b"], "did you mean '--input'? Otherwise write arguments of the script"),
     "a word": (["full"], "unexpected argument 'full'; write arguments of the script after --"),

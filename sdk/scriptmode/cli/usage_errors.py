@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
 
 from scriptmode.core.text.messages import did_you_mean, suggest_similar
+
+if TYPE_CHECKING:
+    from collections.abc import Container
 
 #: The most options that are listed where none is similar.
 _MOST_LISTED = 12
@@ -37,8 +41,17 @@ def stray_text(error: click.UsageError, context: click.Context, step: str) -> st
     """Return the text of an error about a word that may belong after ``--``; ``step`` tells where to write it."""
     if not isinstance(error, click.NoSuchOption):
         return _with_step(_extra(error.format_message()), step)
+    argument = error.option_name.lstrip("-").replace("-", "_")
+    if "--set" in (name for each in _options(context) for name in each.opts) and argument in _estimator_arguments():
+        return _with_step(f"no such option {error.option_name!r}", f"write --set {argument}=VALUE")
     similar = _suggest_option(error.option_name, context)
     return _with_step(f"no such option {error.option_name!r}", f"{similar} Otherwise {step}" if similar else step)
+
+
+def _estimator_arguments() -> Container[str]:
+    from scriptmode.cli import job_file
+
+    return job_file.estimator_arguments()
 
 
 def _extra(text: str) -> str:

@@ -29,6 +29,7 @@ _FIELDS = (
     "TrainingJobStatus",
     "SecondaryStatus",
     "QueuePosition",
+    "QueueEndTime",
 )
 #: Seconds in which a request reads jobs for their settings, and logs for metrics. The next requests read the others.
 SETTING_SECONDS = METRIC_SECONDS = 0.5

@@ -26,5 +26,5 @@ def resume(*, as_json: bool) -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     names = local_platform().resume()
     lines = (f"training job {name} starts again; follow it: scriptmode logs -f {name}" for name in names)
-    text = "\n".join(lines) or "no training job of this machine was interrupted"
+    text = "\n".join(lines) or "no training job of this machine waits to be started again"
     output.print_result(names, text, as_json=as_json)

@@ -243,7 +243,11 @@ class Agent:
                 return Outcome("MaxRuntimeExceeded")
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
-        return _client_error(f"Data download failed: {restoring.error}") if restoring and restoring.error else None
+        if not restoring or not restoring.error:
+            return None
+        # A process of the job's own that was killed is not a fault of its data.
+        kind = "InternalServerError" if restoring.was_killed else "ClientError"
+        return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
@@ -270,13 +274,13 @@ class Agent:
     def _train(self) -> Outcome:
         self._enter("Training")
         self._hosts = self._links.hosts
-        left = self._request.limits.max_run - self._state.seconds_in("Training")
-        self._links.send("train", left=float(left))
+        limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
+        self._links.send("train", left=limit - passed)
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, left, grace, self._hooks())
+        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed)
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(

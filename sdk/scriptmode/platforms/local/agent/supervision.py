@@ -66,9 +66,14 @@ class SupervisionHooks:
     clock: Callable[[], float] = time.monotonic
 
 
-def supervise(hosts: Sequence[StartedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks) -> Outcome:
-    """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit."""
-    deadline = hooks.clock() + max_runtime
+def supervise(
+    hosts: Sequence[StartedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks, *, passed: float = 0.0
+) -> Outcome:
+    """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit.
+
+    ``passed``: the seconds of ``max_runtime`` that earlier runs of the job took.
+    """
+    deadline = hooks.clock() + max_runtime - passed
     while True:
         codes = {host.name: host.poll() for host in hosts}
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.

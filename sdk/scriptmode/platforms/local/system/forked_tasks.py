@@ -110,6 +110,8 @@ class ForkedTask:
     def __init__(self, tasks: Tasks, work: Callable[[], Any], *, stays: bool) -> None:
         self.value: Any = None
         self.error = ""
+        #: Whether the child ended without an answer.
+        self.was_killed = False
         self._pipe, theirs = os.pipe()
         self._answer = bytearray()
         parent = os.getpid()
@@ -136,6 +138,7 @@ class ForkedTask:
         else:
             # The child's end of the pipe was closed by its end.
             _, status = os.waitpid(self.pid, 0)
+            self.was_killed = True
             self.error = f"the process that did it ended with {describe_exit_code(os.waitstatus_to_exitcode(status))}"
         return True
 
