@@ -140,7 +140,7 @@ while os.environ["SM_CURRENT_HOST"] == "algo-2":
 
 def test_a_host_that_cannot_start_its_program_ends_the_job(tmp_path, launch):
     folders, _ = job_of(tmp_path, 2, child("sleeps.py"))
-    (folders[1] / "code" / "train.py").unlink()
+    (folders[1] / "code" / "train.py").rename(folders[1] / "code" / "other.py")
     launchers = [launch(base) for base in folders]
     assert [launcher.wait() for launcher in launchers] == [1, 1]
     assert {launcher.failure for launcher in launchers} == {launchers[0].failure}

@@ -92,7 +92,7 @@ def test_a_broken_file_is_created_again(store, content):
     content = content.replace("VERSION", ", ".join(map(str, version)))
     store.ended_jobs.write_text(f"{content}\n{zlib.crc32(content.encode()):08x}\n")
     assert listed(store) == [("a", "Completed")]
-    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", "", None, ""]
+    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0, 1, "", "", None, "", None]
 
 
 @pytest.mark.parametrize("value", [-1.5, 1e300])

@@ -67,7 +67,8 @@ def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_
         step = pathlib.Path("/opt/ml/checkpoints/step")
         found = int(step.read_text()) if step.exists() else 0
         print("from", found, list(pathlib.Path(os.environ["SM_CHANNEL_TRAIN"]).iterdir()), flush=True)
-        for number in range(found + 1, 40):
+        # The first run ends with the power.
+        for number in range(found + 1, found + 5 if found else 10_000):
             draft = step.with_name("draft")
             draft.write_text(str(number))
             draft.rename(step)
