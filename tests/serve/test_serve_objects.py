@@ -72,7 +72,7 @@ def test_after_a_power_cut_the_server_starts_jobs_again_when_its_s3_answers(tmp_
             draft = step.with_name("draft")
             draft.write_text(str(number))
             draft.rename(step)
-            time.sleep(0.2)
+            time.sleep(1.5)
     """
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://data/in/"}
     with serving(tmp_path) as api:
