@@ -2,6 +2,8 @@
 
 import os
 import subprocess
+import sys
+import threading
 import time
 from contextlib import contextmanager
 from ctypes import CDLL
@@ -16,9 +18,12 @@ from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system.forked_tasks import Tasks
+from scriptmode_runtime.processes import process_tree
 
 #: An unprivileged user id, as Debian has it.
 UNPRIVILEGED = 65534
+#: A thread that waits for a client of TLS is in that module all the time.
+SETTLING_SECONDS = 2.0
 #: CLONE_NEWNS of unshare(2).
 NEW_MOUNTS = 0x20000
 
@@ -67,6 +72,8 @@ class Views:
 
     def begin(self, make, place):
         require_mounts()
+        # Agents, which mount, have no threads. Threads of tests may create a context of TLS, without Python's lock.
+        process_tree.wait_until(lambda: not _is_inside_openssl(), SETTLING_SECONDS, 0.01)
         view = FuseMount(make, place, Tasks(self.lock))
         self.begun.append(view)
         return view
@@ -81,6 +88,12 @@ class Views:
         for view in self.begun:
             view.end()
         os.close(self.lock)
+
+
+def _is_inside_openssl():
+    """Return whether another thread may hold a lock of OpenSSL, which a forked child would wait for for ever."""
+    frames = (frame for thread, frame in sys._current_frames().items() if thread != threading.get_ident())
+    return any("ssl" in Path(frame.f_code.co_filename).name for frame in frames)
 
 
 def wait(view):
