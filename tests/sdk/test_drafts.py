@@ -71,6 +71,12 @@ def test_a_draft_that_its_process_may_not_have_locked_yet_stays(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".new-fifo"]
 
 
+def test_a_draft_without_content_goes_with_a_job_that_ended(tmp_path):
+    (tmp_path / ".new-file").touch()
+    drafts.remove_orphans(tmp_path, locking_seconds=0)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_is_locked_until_it_has_its_name(tmp_path, monkeypatch):
     seen = []
     replace = Path.replace

@@ -47,21 +47,24 @@ def locked(directory: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
-    """Remove the drafts in a directory, by their names' beginning, whose processes have ended."""
+def remove_orphans(folder: Path, prefix: str = PREFIX, *, locking_seconds: float = _LOCKING_SECONDS) -> None:
+    """Remove the drafts in a directory, by their names' beginning, whose processes have ended.
+
+    ``locking_seconds``: the age from which a draft would be locked; 0 where no process creates drafts any more.
+    """
     with suppress(OSError):
         for path in [path for path in folder.iterdir() if path.name.startswith(prefix)]:
             with suppress(OSError):
-                _remove_orphan(path)
+                _remove_orphan(path, locking_seconds)
 
 
-def _remove_orphan(path: Path) -> None:
+def _remove_orphan(path: Path, locking_seconds: float) -> None:
     status = path.lstat()
     is_directory = stat.S_ISDIR(status.st_mode)
     if not is_directory and not stat.S_ISREG(status.st_mode):
         return
     # A file without content, or a directory, may not be locked yet.
-    if (is_directory or not status.st_size) and time.time() - status.st_mtime < _LOCKING_SECONDS:
+    if (is_directory or not status.st_size) and time.time() - status.st_mtime < locking_seconds:
         return
     locks = [path, path / _LOCK_FILE] if is_directory else [path]
     descriptors = []
