@@ -130,9 +130,36 @@ def start_counting(jobs, **more):
     return name
 
 
-def until_run(jobs, name, number):
-    """Wait until both hosts train in the run with this number; reading the job starts it."""
-    until(lambda: jobs.platform.describe(name) and sum(": from " in line for line in jobs.lines(name)) == 2 * number)
+@pytest.fixture
+def agent_here(engine):
+    """Skip a test where a scheduler starts the agents: it queues again what it interrupts, not what is killed."""
+    if engine.machine_of_each_host:
+        pytest.skip("a scheduler starts the agents")
+
+
+def kill_agent(jobs, name):
+    """Kill a job's agent; return the job's folder once it has none."""
+    folder = jobs.job_folder(name)
+    jobs.kill(name)
+    until(lambda: not folder.has_agent())
+    return folder
+
+
+def stop_counting(jobs, name):
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    assert not any("starts again" in line for line in jobs.lines(name))
+    until(lambda: not jobs.remains(name))
+
+
+def killed_in_two_runs(jobs, *, retries):
+    """Start a job, and kill its agent in the first and in the second run; return its name."""
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": retries})
+    jobs.kill(name)
+    # Reading the job starts it.
+    until(lambda: jobs.platform.describe(name) and sum(": from " in line for line in jobs.lines(name)) == 4)
+    jobs.kill(name)
+    return name
 
 
 def check_counted(jobs, name, *, runs):
@@ -148,14 +175,8 @@ def check_counted(jobs, name, *, runs):
     until(lambda: not jobs.remains(name))
 
 
-def test_a_job_with_retries_goes_on_after_its_agent_was_killed(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
-    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 2})
-    jobs.kill(name)
-    until_run(jobs, name, 2)
-    jobs.kill(name)
-    check_counted(jobs, name, runs=3)
+def test_a_job_with_retries_goes_on_after_its_agent_was_killed(agent_here, jobs):
+    check_counted(jobs, killed_in_two_runs(jobs, retries=2), runs=3)
 
 
 def test_spot_training_goes_on_after_a_host_agent_was_killed(engine, jobs):
@@ -165,25 +186,16 @@ def test_spot_training_goes_on_after_a_host_agent_was_killed(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
-    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
-    jobs.kill(name)
-    until_run(jobs, name, 2)
-    jobs.kill(name)
+def test_a_job_without_retries_left_fails_and_says_how_often_it_was_started(agent_here, jobs):
+    name = killed_in_two_runs(jobs, retries=1)
     reason = jobs.wait(name)["FailureReason"]
     assert "it had been started again 1 time, which is all of max_retry_attempts" in reason, reason
     until(lambda: not jobs.remains(name))
 
 
-def test_a_job_that_is_found_without_agent_long_after_goes_on(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+def test_a_job_that_is_found_without_agent_long_after_goes_on(agent_here, jobs):
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
-    jobs.kill(name)
-    folder = jobs.job_folder(name)
-    until(lambda: not folder.has_agent())
+    folder = kill_agent(jobs, name)
     # As if the machine was off for longer than max_run.
     hour = 3600
     state = folder.read_state()
@@ -199,9 +211,7 @@ def test_a_job_that_is_found_without_agent_long_after_goes_on(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-def test_a_job_whose_agent_is_told_to_end_uses_one_retry(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("a scheduler tells why")
+def test_a_job_whose_agent_is_told_to_end_uses_one_retry(agent_here, jobs):
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
     jobs.kill(name, number=signal.SIGTERM)
     until(lambda: not jobs.job_folder(name).has_agent())
@@ -209,24 +219,19 @@ def test_a_job_whose_agent_is_told_to_end_uses_one_retry(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-def test_a_process_without_standard_input_hands_over_the_lock(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("agents of a scheduler take the lock themselves")
+def test_a_process_without_standard_input_hands_over_the_lock(agent_here, jobs):
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
-    jobs.kill(name)
-    until(lambda: not jobs.job_folder(name).has_agent())
+    kill_agent(jobs, name)
     subprocess.run((sys.executable, "-c", READS, str(jobs.data_dir), name), check=True, timeout=600)
     assert jobs.job_folder(name).has_agent()
     check_counted(jobs, name, runs=2)
 
 
-def test_a_job_of_another_user_is_left_to_that_user(engine, jobs):
-    if engine.machine_of_each_host or os.geteuid():
+def test_a_job_of_another_user_is_left_to_that_user(agent_here, jobs):
+    if os.geteuid():
         pytest.skip("the user root can give a directory away")
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
-    jobs.kill(name)
-    folder = jobs.job_folder(name)
-    until(lambda: not folder.has_agent())
+    folder = kill_agent(jobs, name)
     os.chown(folder.path, 54321, -1)
     message = jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
     assert message.endswith("the user with the number 54321 starts it again"), message
@@ -235,14 +240,10 @@ def test_a_job_of_another_user_is_left_to_that_user(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(engine, jobs):
-    if engine.machine_of_each_host:
-        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(agent_here, jobs):
     tags = [{"Key": f"{SERVER_TAGS}client", "Value": "boto3"}]
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1}, Tags=tags)
-    jobs.kill(name)
-    folder = jobs.job_folder(name)
-    until(lambda: not folder.has_agent())
+    folder = kill_agent(jobs, name)
     record = json.loads((folder.path / "job.json").read_text())
     kept, record["request"]["CheckpointConfig"]["S3Uri"] = record["request"]["CheckpointConfig"]["S3Uri"], "s3://b/c"
     (folder.path / "job.json").write_text(json.dumps(record))
@@ -258,15 +259,21 @@ def test_a_job_of_a_server_is_left_to_a_shell_with_its_s3(engine, jobs):
     check_counted(jobs, name, runs=2)
 
 
-@pytest.mark.parametrize("is_killed", [False, True], ids=["", "killed"])
-def test_a_job_with_retries_that_is_stopped_does_not_start_again(engine, jobs, is_killed):
-    if is_killed and engine.machine_of_each_host:
-        pytest.skip("a scheduler queues again what it interrupts, not what is killed on its nodes")
+def test_a_job_with_retries_that_is_stopped_does_not_start_again(jobs):
     name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 9})
-    if is_killed:
-        jobs.kill(name)
-    jobs.platform.stop(name)
-    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    stop_counting(jobs, name)
+
+
+def test_a_job_whose_agent_was_killed_is_stopped_without_a_start(agent_here, jobs):
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 9})
+    kill_agent(jobs, name)
+    stop_counting(jobs, name)
+
+
+def test_a_killed_host_is_a_failure_also_of_a_job_with_retries(jobs):
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 9})
+    jobs.kill_host(name, "algo-2")
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     assert not any("starts again" in line for line in jobs.lines(name))
     until(lambda: not jobs.remains(name))
 
