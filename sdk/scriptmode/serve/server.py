@@ -220,25 +220,28 @@ class Server:
         _record(self._lock, _export_command(variables))
         for name, value in self._job_settings():
             os.environ[name] = value
-        if self._objects and self._platform.has_jobs:
-            # Jobs that start again read it.
-            self._objects.wait_until_ready()
-        for name in self._platform.resume():
-            self._report(f"training job {name} was interrupted, and starts again")
-        self._watch.start()
-        if self._objects:
-            self._objects.watch(self._report)
-        if self._tls:
-            self._tls.start()
         dispatcher = self._http.task_dispatcher
         dispatcher.shutdown = partial(self._stop_threads, dispatcher.shutdown)
         try:
+            self._start_jobs_again()
+            self._watch.start()
+            if self._objects:
+                self._objects.watch(self._report)
+            if self._tls:
+                self._tls.start()
             self._http.run()
         finally:
             self._watch.stop()
             self._http.close()
             self._stop_objects()
             os.close(self._lock)
+
+    def _start_jobs_again(self) -> None:
+        """Start interrupted jobs when the S3 server answers that they read; raise `PlatformError` where it does not."""
+        if self._objects and self._platform.has_jobs:
+            self._objects.wait_until_ready()
+        for name in self._platform.resume():
+            self._report(f"training job {name} was interrupted, and starts again")
 
     def _stop_threads(self, shutdown: Callable[[], object]) -> None:
         """Stop the threads of the HTTP server; a session of Live Tail has one until the watch is stopped."""
