@@ -87,7 +87,7 @@ class Estimator:
         max_run: Time limit of the job in seconds.
         max_wait: Time limit of a spot job including its waiting, in seconds.
         use_spot_instances: Whether to use spot instances.
-        max_retry_attempts: How often the job is started again after a fault outside of its script, such as a lost host.
+        max_retry_attempts: How often the job is started again after a fault outside of its script: a lost machine.
         keep_alive_period_in_seconds: How long the service keeps the hosts for the next job, in seconds.
         training_plan: ARN of the training plan whose instances are used.
         instance_placement_config: The service's InstancePlacementConfig.

@@ -178,3 +178,18 @@ def test_the_training_time_of_a_lost_job_ends_with_its_last_heartbeat(jobs):
     ended = jobs.wait(name)
     assert ended["TrainingJobStatus"] == "Failed"
     assert abs(ended["TrainingEndTime"].timestamp() - max(before, state.modified)) < 0.01
+
+
+def test_resume_starts_every_lost_job_and_names_it_in_the_order_of_creation(jobs):
+    more = {"RetryStrategy": {"MaximumRetryAttempts": 1}}
+    names = [jobs.start(SLEEPS, more=more), jobs.start(SLEEPS, more=more), jobs.start(SLEEPS)]
+    for name in names:
+        until_training(jobs, name)
+        jobs.kill(name)
+        until(lambda name=name: not jobs.job_folder(name).has_agent())
+    resumed = program("resume").stdout.splitlines()
+    assert resumed == [f"training job {name} starts again; follow it: scriptmode logs -f {name}" for name in names[:2]]
+    for name in names[:2]:
+        until_training(jobs, name)
+    assert secondary(jobs, names[2]) == "Failed"
+    assert json.loads(program("resume", "--json").stdout) == []

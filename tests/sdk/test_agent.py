@@ -12,15 +12,18 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode.core.spec.service_values import ChannelProgress
+from scriptmode.core.spec.training_job import Limits
 from scriptmode.errors import PlatformError, UnreadableJobError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.host_messages import MessageReader, UnreadableMessageError, send
+from scriptmode.platforms.local.agent.interruption import why_not_again
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.fleet import StartedAgent
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
+from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode_runtime.processes.system import boot_id
 
@@ -492,3 +495,33 @@ def test_an_agent_that_starts_slowly_is_not_lost(agent, links, monkeypatch):
     agent.tell({"event": "alive"})
     links.poll()
     until(lambda: links.poll() or links.failure())
+
+
+def interrupted_state(*runs):
+    state = starting_state("job-1", "arn", 0.0)
+    for run in runs:
+        for status in run:
+            state = state.with_status(status, state.modified + 1)
+    return state
+
+
+TRAINED, UNTRAINED = ("Starting", "Training", "Interrupted"), ("Starting", "Downloading", "Interrupted")
+
+
+@pytest.mark.parametrize(
+    ("limits", "runs", "age", "why"),
+    [
+        ({}, [], 1, "give it max_retry_attempts"),
+        ({"max_retry_attempts": 2}, [TRAINED], 1, ""),
+        ({"max_retry_attempts": 1}, [TRAINED], 1, "started again 1 time"),
+        ({"max_retry_attempts": 9, "max_run": 10, "max_wait": 20}, [TRAINED], 21, "max_wait, 20 s"),
+        ({"use_spot_instances": True, "max_run": 10, "max_wait": 20}, [TRAINED] * 9, 19, ""),
+        ({"use_spot_instances": True, "max_run": 10, "max_wait": 20}, [TRAINED], 20, "max_wait, 20 s"),
+        ({"use_spot_instances": True, "max_wait": 90_000}, [TRAINED, UNTRAINED, UNTRAINED], 1, "3 runs"),
+        ({"use_spot_instances": True, "max_wait": 90_000}, [UNTRAINED, UNTRAINED, TRAINED], 1, ""),
+    ],
+)
+def test_a_lost_job_runs_again_as_often_and_as_long_as_its_limits_allow(limits, runs, age, why):
+    # The present run has begun, and did not come to train.
+    found = why_not_again(Limits(**limits), interrupted_state(*runs, ("Starting",)), float(age))
+    assert why in found if why else not found

@@ -47,7 +47,9 @@ class FakeHost:
 BROKEN = supervision.Outcome.failed("ClientError", Failure("the input broke", host="algo-1"))
 
 
-def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9, describe_failure=None):
+def ran(
+    hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9, describe_failure=None, passed=0.0
+):
     messages = []
     hooks = supervision.SupervisionHooks(
         wait=clock.wait,
@@ -57,7 +59,7 @@ def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken
         find_failure=lambda: BROKEN if clock.now >= broken_at else None,
         clock=clock,
     )
-    return supervision.supervise(hosts, max_runtime, stop_grace, hooks), messages
+    return supervision.supervise(hosts, max_runtime, stop_grace, hooks, passed=passed), messages
 
 
 def test_a_job_is_complete_when_its_last_host_is():
@@ -110,6 +112,14 @@ def test_a_stop_gives_every_host_its_grace_and_no_more(obeys):
     assert outcome == supervision.Outcome("Stopped")
     assert len(messages) == 1
     assert clock.now == pytest.approx(5.0 + min(obeys, 10.0), abs=0.1)
+
+
+def test_the_time_limit_is_that_of_all_runs():
+    clock = Clock()
+    outcome, messages = ran([FakeHost("algo-1", clock)], clock, max_runtime=7.0, passed=5.0)
+    assert outcome == supervision.Outcome("MaxRuntimeExceeded")
+    assert clock.now == pytest.approx(2.0, abs=0.1)
+    assert "MaxRuntimeInSeconds, 7 s" in messages[0]
 
 
 def test_a_job_past_its_time_is_stopped_with_the_same_grace():

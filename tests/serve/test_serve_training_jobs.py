@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -254,6 +255,15 @@ def test_jobs_wait_for_others_in_the_order_of_their_creation(tmp_path):
         api.sagemaker.stop_training_job(TrainingJobName=first)
         until(lambda: statuses()[1]["SecondaryStatus"] == "Training")
         assert statuses()[2]["SecondaryStatus"] == "Pending"
+
+
+def test_a_running_server_starts_a_lost_job_again_without_a_request(tmp_path):
+    with serving(tmp_path, "--s3", "memory") as api:
+        name = api.start(SLEEPS, RetryStrategy={"MaximumRetryAttempts": 1})
+        until(lambda: api.sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatus"] == "Training")
+        folder = tmp_path / "data" / "jobs" / name
+        os.kill(json.loads((folder / "processes.json").read_text())["agent"]["pid"], signal.SIGKILL)
+        until(lambda: "the job starts again" in (folder / "logs" / "algo-1.log").read_text())
 
 
 def test_containers_without_docker_are_refused_with_the_reason(tmp_path):
