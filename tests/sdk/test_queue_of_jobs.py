@@ -146,3 +146,12 @@ def test_a_record_of_an_earlier_version_counts_as_one_process(store, machine):
     entry.write_text("runs")
     assert queue.try_start("second", 2.0, 3, most=FITTING)
     assert not queue.try_start("third", 3.0, 1, most=FITTING)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0", b"runs x"])
+def test_a_damaged_record_stops_no_other_job(store, content):
+    queue = JobQueue(store)
+    queue.enter("third", 3.0, 1)
+    (entry,) = (store.data_dir / "queue").iterdir()
+    entry.write_bytes(content)
+    assert queue.try_start("second", 2.0, 1, most=2)

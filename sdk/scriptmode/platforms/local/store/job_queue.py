@@ -121,9 +121,9 @@ class JobQueue:
         for path in self._files():
             name = path.name.partition("-")[2]
             if self._store.exists(name) and self._store.folder(name).has_agent():
-                word, _, processes = path.read_text("ascii").partition(" ")
-                # Agents of an earlier version wrote the word alone.
-                found.append(_Entry(name, word == _RUNS, int(processes or 1)))
+                word, _, processes = path.read_text("ascii", "replace").partition(" ")
+                # Agents of an earlier version wrote the word alone, and a damaged file has anything.
+                found.append(_Entry(name, word == _RUNS, int(processes) if processes.isdecimal() else 1))
             elif remove:
                 path.unlink(missing_ok=True)
         return found
