@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixture ``entry_point``.
+"""The pytest plugin: the fixtures ``entry_point`` and ``rehearse``.
 
 pytest imports this module in every environment with scriptmode, before coverage starts. It is not part of the package
-``scriptmode``, which is imported by the first test that uses the fixture.
+``scriptmode``, which is imported by the first test that uses a fixture.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scriptmode import Estimator
+    from scriptmode.rehearsal import Rehearsal
     from scriptmode.testing import EntryPointRun
 
 # An assertion of the suite for engines that fails shows its values.
@@ -35,5 +37,23 @@ def entry_point(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[...,
             return testing.entry_point(script, **{"directory": tmp_path, **arguments})
         finally:
             os.chdir(before)
+
+    return run
+
+
+@pytest.fixture
+def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Rehearsal]:
+    """Return ``Estimator.rehearse`` with the estimator as first argument, which fails the test for a job not ready.
+
+    The jobs are in ``tmp_path``.
+    """
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "scriptmode"))
+
+    def run(estimator: Estimator, inputs: object = None, faults: Any = None) -> Rehearsal:
+        __tracebackhide__ = True
+        found = estimator.rehearse(inputs, faults)
+        if not found.ok:
+            pytest.fail(str(found), pytrace=False)
+        return found
 
     return run

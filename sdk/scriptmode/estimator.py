@@ -20,7 +20,7 @@ from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
+    from scriptmode.rehearsal import Fault, Rehearsal
     from scriptmode.results.analytics import TrainingJobAnalytics
     from scriptmode.sagemaker_session import Session
 
@@ -363,6 +364,38 @@ class Estimator:
         if wait:
             job.follow(logs=shown, live=live)
         return job
+
+    def rehearse(
+        self,
+        inputs: object = None,
+        faults: Iterable[Fault | str] | None = None,
+        *,
+        tell: Callable[[str], None] = lambda _line: None,
+    ) -> Rehearsal:
+        """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
+
+        Each host is a process of this machine. A job that ends is started again. It has a checkpoint directory of its
+        own where the estimator has ``checkpoint_s3_uri``; nothing is written to the estimator's locations.
+
+        Args:
+            inputs: The inputs, as `fit` takes them; a little data is enough.
+            faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default the last host is
+                killed, all hosts are lost, and the job is interrupted, each at half of its steps.
+            tell: Called with each line of the result as soon as it is known.
+
+        Returns:
+            The verdicts. ``ok`` is whether no job hung, none was told wrongly, and none lost all that it had done.
+
+        Raises:
+            SpecError: For a wrong fault, and for arguments that cannot make a job.
+        """
+        from scriptmode.rehearsal.run import RehearsalRun, parse_all
+
+        def start(**changes: Any) -> TrainingJob:
+            return type(self)(**{**self._arguments, **changes}).fit(inputs, wait=False, logs=False)
+
+        chosen = parse_all(faults)
+        return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session

@@ -67,7 +67,7 @@ RUNTIME_NAMES = {
     ),
     # One way to identify, find and end processes of this machine.
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
-    "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
+    "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/rehearsal/injection.py"),
     # A rank of another host enters its namespace as the host itself does.
     "scriptmode_runtime.processes.namespace": (
         "sdk/scriptmode/platforms/local/hosts/host_identity.py",  # what a refusal means, and the doctor's trial

@@ -63,8 +63,11 @@ SDK = {
     "job": (
         "core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "core.request", "results", "sagemaker_session", "core.spec",
     ),
+    "rehearsal": (
+        "data", "platforms", "platforms.local", "platforms.local.store", "estimator", "job", "core.platforms.base", "core.spec",
+    ),
     "estimator": (
-        "core.handle", "display", "job", "planning", "core.platforms.base", "core.platforms.registry", "core.request", "results",
+        "core.handle", "display", "job", "planning", "rehearsal", "core.platforms.base", "core.platforms.registry", "core.request", "results",
         "sagemaker_session", "core.source", "core.spec",
     ),
     "tuning": (

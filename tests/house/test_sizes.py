@@ -30,6 +30,7 @@ LINES = {
     "scriptmode/platforms": 390,
     "scriptmode/platforms/local": 12_531,
     "scriptmode/platforms/slurm": 2_609,
+    "scriptmode/rehearsal": 1_400,
     "scriptmode/results": 1_490,
     "scriptmode/serve": 5_043,
     "scriptmode/testing": 2_763,
