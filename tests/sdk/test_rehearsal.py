@@ -171,6 +171,7 @@ def test_random_faults_are_those_of_their_seed():
         (["step 10", "step 20", "step 30"], 30, "step 30", 20),
         (["step 10", "step 20"], 20, "resumed at step 20", 20),
         (["resumed at step 0", "step=5 loss=1", "step=10 loss=1"], 10, "step=10 loss=1", 5),
+        (["from step 0", "step 1", "step 2"], 2, "from step 1", 1),
         (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2),
     ],
 )

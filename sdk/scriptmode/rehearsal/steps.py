@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NEXT_RUN = "scriptmode: the job starts again"
 _OF_RUNTIME = "scriptmode:"
 #: A line that names the step from which a program goes on, as opposed to one that it made.
-_RESUMED = re.compile(r"\b(resum|restor|continu|load)", re.IGNORECASE)
+_RESUMED = re.compile(r"\b(resum|restor|continu|load|from\b)", re.IGNORECASE)
 #: What Keras prints before an epoch.
 _HEADING = re.compile(r"\s*Epoch \d+/\d+\s*$")
 
