@@ -18,6 +18,7 @@ SECTIONS = {
         "init": "Write a training script, its test, a job file and a little data to start from.",
         "plan": "Show what a training job would run, without starting it.",
         "run": "Start a training job, and follow its log until it ends.",
+        "scale": "Measure the speed and the cost of a training script on several numbers of hosts.",
         "rerun": "Start a copy of JOB under a new name, and follow its log until it ends.",
         "resume": "Start the jobs of this machine again that were interrupted, such as by a restart of the machine.",
     },
