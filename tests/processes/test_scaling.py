@@ -87,6 +87,13 @@ def test_the_table_says_first_what_it_cannot_say_and_then_the_fastest_and_the_ch
     assert done.stderr.count(" started\n") == 2
 
 
+@pytest.mark.parametrize(("load", "is_busy"), [(0.4, False), (64.0, True)])
+def test_a_busy_machine_is_named(folder, monkeypatch, load, is_busy):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load * len(os.sched_getaffinity(0)), 0.0, 0.0))
+    found = Estimator(entry_point="train.py", instance_type="local_process").scale(hosts=[1], steps=10)
+    assert ("when the first job started: other programs change the rates." in found.limitation) == is_busy
+
+
 def test_the_cost_is_that_of_all_hosts_for_a_million_images(folder):
     found, _ = measured("--hosts", "2", "--steps", "20", "--prices", "prices.json", "--batch-size", "500")
     (row,) = found["rows"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ WARM_UP = 0.2
 _STOP_GRACE = 5.0
 #: The precision below which a rate is reported with it.
 _PRECISE = 0.05
+#: The load of each core from which on the machine is called busy.
+_BUSY = 0.5
 #: What a cost is computed for.
 _UNITS = {"images": 1_000_000, "batches": 1_000}
 _BATCH_SIZE = re.compile(r"\bbatch[_ -]?size[\"']?\s{0,2}[=:]\s{0,2}(\d{1,9})\b", re.IGNORECASE)
@@ -280,6 +283,7 @@ def measure(estimator: Any, inputs: object, options: ScalingOptions, report: Cal
     for each in jobs:
         each.request(inputs)
     rows: list[ScalingRow] = []
+    (load, *_), cores = os.getloadavg(), machine.inspect().cpus
     for each, size in zip(jobs, sizes):
         row = _measure_job(each, inputs, size, options, report)
         if not rows and row.problem == _NO_STEPS:
@@ -288,8 +292,10 @@ def measure(estimator: Any, inputs: object, options: ScalingOptions, report: Cal
         rows.append(row)
     limitation = f"The hosts are {kind.title}: the rates are those of this cluster."
     if not kind.is_scheduled:
-        cores = pluralize(machine.inspect().cpus, "core")
-        limitation = f"The hosts are {kind.title} and share its {cores}: the rates are not those of several machines."
+        shared = pluralize(cores, "core")
+        limitation = f"The hosts are {kind.title} and share its {shared}: the rates are not those of several machines."
+        if load > cores * _BUSY:
+            limitation += f" Its load was {load:.1f} when the first job started: other programs change the rates."
     if options.price_as:
         limitation += f" The cost assumes that a host of the type {priced} is as fast as a host here."
     return Scaling(limitation, tuple(rows), price, priced)
