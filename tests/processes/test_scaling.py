@@ -11,7 +11,8 @@ import pytest
 from fakes.command_line import PROGRAM, program
 from fakes.processes import until
 
-from scriptmode import MPI, Estimator, SpecError, TrainingJob
+from scriptmode import MPI, DataError, Estimator, InstanceGroup, SpecError, TrainingJob
+from scriptmode.results.scaling import Scaling, ScalingRow
 
 pytestmark = pytest.mark.slow
 #: With --sleep, no step is faster; with --fail, a job of that number of hosts fails at its seventh step.
@@ -110,13 +111,22 @@ def test_a_script_that_ends_before_the_last_step_is_measured_as_far_as_it_went(f
 
 
 def test_a_size_that_fails_says_why_and_the_others_are_measured(folder):
-    found, done = measured("--hosts", "1,2,3", "--steps", "20", "--", "--fail", "2")
+    found, done = measured("--hosts", "1,2,3", "--steps", "20", "--plot", "rest.png", "--", "--fail", "2")
     assert done.returncode == 1
+    assert Path("rest.png").exists()
     assert [bool(row["steps_per_second"]) for row in found["rows"]] == [True, False, True]
     problem = found["rows"][1]["problem"]
     assert f"training job {found['rows'][1]['job']} failed: algo-" in problem
     assert "exit code 1: no luck with this size; read its log: scriptmode logs " in problem
     assert problem in done.stderr
+
+
+def test_a_layout_that_fails_is_not_drawn(folder):
+    rows = ScalingRow("mpi", 1, problem="failed"), ScalingRow("single", 1, batches_per_second=2.0)
+    (axes,) = Scaling("", rows).plot().axes
+    assert [line.get_label() for line in axes.lines][:1] == ["single"]
+    with pytest.raises(DataError, match="no rate was measured, so there is nothing to draw; failed"):
+        Scaling("", rows[:1]).plot()
 
 
 def test_a_script_without_steps_is_an_error_with_the_next_step(folder):
@@ -198,6 +208,12 @@ def test_what_cannot_be_measured_is_refused_before_a_job_starts(folder, argument
         Estimator(entry_point="train.py", instance_type="local_process").scale(**arguments)
     assert message in str(error.value)
     assert len(TrainingJob.list()) == before
+
+
+def test_groups_of_hosts_have_no_other_sizes(folder):
+    groups = [InstanceGroup("one", "local_process", 1), InstanceGroup("two", "local_process", 1)]
+    with pytest.raises(SpecError, match="instance_groups have a number of hosts each; measure an estimator with an"):
+        Estimator(entry_point="train.py", instance_groups=groups).scale()
 
 
 def test_jobs_that_are_billed_are_not_started(folder):

@@ -8,7 +8,7 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
-from scriptmode import Estimator, Slurm
+from scriptmode import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
@@ -110,16 +110,3 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
     found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
-
-
-def test_the_rates_of_a_script_are_those_of_the_cluster(jobs, tmp_path):
-    lines = "import time\nfor step in range(9999):\n time.sleep(0.05)\n print('step', step, flush=True)"
-    (tmp_path / "steps.py").write_text(lines)
-    estimator = Estimator(entry_point=str(tmp_path / "steps.py"), instance_type="slurm", platform=jobs.platform)
-    found = estimator.scale(hosts=[1, 2], steps=60)
-    assert found.limitation == "The hosts are nodes of a Slurm cluster: the rates are those of this cluster."
-    for row in found.rows:
-        assert row.problem == ""
-        assert 2 < row.steps_per_second < 21
-        assert len(row.memory_bytes) == row.hosts
-        assert jobs.platform.describe(row.job).status == "Stopped"

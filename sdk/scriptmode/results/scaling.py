@@ -208,7 +208,9 @@ class Scaling:
         figure = metric_plot.create_figure(1)
         axes = figure.subplots()
         metric_plot.style_axes(axes)
-        for layout, colour in zip(dict.fromkeys(row.layout for row in self.rows), metric_plot.COLOURS):
+        for layout, colour in zip(
+            dict.fromkeys(row.layout for row in self.rows if self.rate(row)), metric_plot.COLOURS
+        ):
             line = {row.hosts: rate for row in self.rows if row.layout == layout and (rate := self.rate(row))}
             sizes = sorted(line)
             axes.plot(sizes, [line[size] for size in sizes], marker="o", label=layout, color=colour)
@@ -276,6 +278,8 @@ def measure(estimator: Any, inputs: object, options: ScalingOptions, report: Cal
     if not kind.is_local or not isinstance(estimator.platform, StartsHosts):
         step = "measure on this machine or on Slurm, and name that type with price_as"
         raise invalid("instance_type", f"is {resources.types[0]!r}, whose jobs are billed", step)
+    if resources.instance_groups:
+        raise invalid("instance_groups", "have a number of hosts each", "measure an estimator with an instance_type")
     price = options.find_price(priced)
     layouts = options.layouts or (_layout_of(estimator.spec.distribution),)
     sizes = [ScalingRow(layout, hosts) for layout in layouts for hosts in options.hosts]

@@ -21,7 +21,14 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("hosts", "layouts",
 
 @click.command(cls=ProgramCommand)
 @estimator_options.estimator_options
-@click.option("--hosts", "sizes", metavar="N,N,...", default="1,2,4", show_default=True, help="Numbers of hosts.")
+@click.option(
+    "--hosts",
+    "sizes",
+    metavar="N,N,...",
+    default="1,2,4",
+    show_default=True,
+    help="Numbers of hosts, instead of --instance-count.",
+)
 @click.option(
     "--layouts", metavar="KIND,KIND,...", default="",
     help="Distributed training strategies: single (none), parameter-server, multi-worker-mirrored, mpi. "
@@ -75,9 +82,9 @@ def scale(sizes: str, layouts: str, price_file: Path | None, plot: str | None, *
             prices=None if price_file is None else _read_prices(price_file),
             **own,
         )
+    output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
     if plot is not None:
         output.save_figure("--plot", plot, found.plot())
-    output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
     if any(row.problem for row in found.rows):
         raise click.exceptions.Exit(FAILED)
 
