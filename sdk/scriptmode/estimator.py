@@ -20,7 +20,7 @@ from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.rehearsal import Fault, Rehearsal
     from scriptmode.results.analytics import TrainingJobAnalytics
+    from scriptmode.results.scaling import Scaling
     from scriptmode.sagemaker_session import Session
 
 _NAMES = names.JobNames()
@@ -396,6 +397,47 @@ class Estimator:
 
         chosen = parse_all(faults)
         return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
+
+    def scale(  # noqa: PLR0913 - each says one thing about the measurement
+        self,
+        inputs: object = None,
+        *,
+        hosts: Sequence[int] = (1, 2, 4),
+        layouts: Sequence[str] = (),
+        steps: int = 100,
+        batch_size: int | None = None,
+        prices: Mapping[str, float] | None = None,
+        price_as: str | None = None,
+    ) -> Scaling:
+        """Measure the speed of the script by layout and number of hosts, with a real job for each, one after another.
+
+        The steps are those that the log names (``step 7``), or the values of a metric ``step``. The first fifth of them
+        is the warm-up, which is not measured. The jobs neither resume from checkpoints nor write to ``output_path``.
+
+        Args:
+            inputs: The inputs, as `fit` takes them.
+            hosts: The numbers of hosts.
+            layouts: ``single``, ``parameter-server``, ``multi-worker-mirrored`` and ``mpi``; by default that of
+                ``distribution``, whose options its own layout keeps.
+            steps: The step at which a job is stopped; a script that ends before is measured as far as it went.
+            batch_size: Images of a batch of one trainer; by default the log may name it: ``batch_size=64``.
+            prices: Prices of a host an hour by instance type.
+            price_as: The instance type whose price counts; by default the estimator's own.
+
+        Returns:
+            The rates, the efficiency, the memory and the cost of each size; its text is a table. A job that failed has
+            a row with its ``problem``.
+
+        Raises:
+            SpecError: For arguments that cannot be measured, before the first job starts.
+            RequestError: Where a job would be refused, before the first job starts.
+            DataError: Where the log of the first job names no step.
+        """
+        from scriptmode.core.handle import log_lines
+        from scriptmode.results import scaling
+
+        options = scaling.ScalingOptions(hosts, layouts, steps, batch_size, prices, price_as)
+        return scaling.measure(self, inputs, options, lambda line: log_lines.write_line(line, sys.stderr))
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session

@@ -3,6 +3,7 @@
 import pytest
 from fakes.processes import until
 
+from scriptmode import Estimator
 from scriptmode.core.spec.service_values import HostActivity
 
 #: Computes half of the time.
@@ -78,3 +79,18 @@ def test_two_jobs_at_once_share_neither_directories_nor_addresses(engine, jobs):
             (jobs.job_folder(each).host(host) / "checkpoints" / "go").touch()
     for each in names:
         assert jobs.model(jobs.completed(each)) == {"name": each.encode()}
+
+
+def test_a_script_is_measured_on_one_host_and_on_two(jobs, tmp_path):
+    lines = "import time\nfor step in range(9999):\n time.sleep(0.05)\n print('step', step, flush=True)"
+    (tmp_path / "steps.py").write_text(lines)
+    estimator = Estimator(entry_point=str(tmp_path / "steps.py"), platform=jobs.platform, **jobs.estimator_arguments())
+    found = estimator.scale(hosts=[1, 2], steps=60)
+    is_cluster = jobs.instance_type == "slurm"
+    assert ("the rates are those of this cluster" in found.limitation) == is_cluster
+    assert ("of this machine and share its " in found.limitation) == (not is_cluster)
+    for row in found.rows:
+        assert row.problem == ""
+        assert 2 < row.steps_per_second < 21
+        assert set(row.memory_bytes) == {f"algo-{number + 1}" for number in range(row.hosts)}
+        assert jobs.platform.describe(row.job).status == "Stopped"

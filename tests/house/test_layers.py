@@ -27,7 +27,10 @@ RUNTIME_NAMES = {
     # One rule of what a terminal shows of a line, in views and in the reasons of failures.
     "scriptmode_runtime.terminal_line": ("sdk/scriptmode/core/text/terminal_text.py",),
     # Jobs wait for the processors that their hosts are told of.
-    "scriptmode_runtime.host.machine": ("sdk/scriptmode/platforms/local/store/job_queue.py",),
+    "scriptmode_runtime.host.machine": (
+        "sdk/scriptmode/platforms/local/store/job_queue.py",
+        "sdk/scriptmode/results/scaling.py",  # the processors that hosts of this machine share
+    ),
     # A request that launchers would refuse is refused before there is a job.
     "scriptmode_runtime.settings": ("sdk/scriptmode/core/request/render.py",),
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
@@ -160,7 +163,6 @@ COMMAND_LINE_USES = {
     "core.spec.whole_numbers": "parse_age whole_number",
     "core.spec.service_values": "ChannelProgress STATUSES suggest_status UNREADABLE",
     "results.job_files": "AREAS copy_job_files",
-    "results.comparison": "Comparison",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
     "core.source.source_archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.

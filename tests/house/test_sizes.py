@@ -31,7 +31,7 @@ LINES = {
     "scriptmode/platforms/local": 12_531,
     "scriptmode/platforms/slurm": 2_609,
     "scriptmode/rehearsal": 1_400,
-    "scriptmode/results": 1_490,
+    "scriptmode/results": 1_917,
     "scriptmode/serve": 5_043,
     "scriptmode/testing": 2_763,
     "scriptmode/tuning": 686,

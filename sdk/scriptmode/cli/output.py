@@ -1,4 +1,4 @@
-"""The output of the command: JSON, log lines, and columns of text."""
+"""The output of the command: JSON, log lines, columns of text, and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from scriptmode import LogEvent
+from scriptmode import DataError, LogEvent, SpecError
 from scriptmode.core.text.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.core.text.terminal_text import sanitize, wrap_words
 
@@ -102,3 +102,20 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
         lines.append("  ".join(cells).rstrip())
     # One write: there may be thousands of rows.
     echo("\n".join(lines))
+
+
+def save_figure(option: str, path: str, figure: Any) -> None:
+    """Write a Matplotlib figure to the file that an option names; raise `SpecError` for a suffix that is not known."""
+    try:
+        figure.savefig(path, facecolor="white")
+    except ValueError as error:
+        # Matplotlib lists the suffixes that it knows.
+        raise SpecError(
+            f"{option} {path!r} cannot be drawn: {error}",
+            advice="end its name in .png, .svg or .pdf, such as metrics.png",
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"{option} {path!r} cannot be written: {error.strerror or error}",
+            advice="name another file, such as metrics.png",
+        ) from error

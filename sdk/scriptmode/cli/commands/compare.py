@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from scriptmode import DataError, SpecError
 from scriptmode import compare as compare_jobs
 from scriptmode.cli import completers, output
 from scriptmode.cli.options import account_options, json_option, platform_option
 from scriptmode.core.text.terminal_text import escape_unprintable
-from scriptmode.results.comparison import Comparison
 
 #: Characters of a value in a terminal or a pipe; --json has all of it.
 _MOST = 48
@@ -45,7 +43,7 @@ def compare(jobs: tuple[str, ...], *, plot: str | None, platform: str | None, as
         )
     found = compare_jobs(*names, platform=platform)
     if plot is not None:
-        _save(found, plot)
+        output.save_figure("--plot", plot, found.plot())
     if as_json:
         output.print_json(found.to_dict())
         return
@@ -56,23 +54,6 @@ def compare(jobs: tuple[str, ...], *, plot: str | None, platform: str | None, as
         output.print_columns([tuple(map(_shorten, row)) for row in same])
     if plot is not None:
         output.echo(f"\nmetrics are drawn in {plot}")
-
-
-def _save(found: Comparison, path: str) -> None:
-    figure = found.plot()
-    try:
-        figure.savefig(path, facecolor="white")
-    except ValueError as error:
-        # Matplotlib lists the suffixes that it knows.
-        raise SpecError(
-            f"--plot {path!r} cannot be drawn: {error}",
-            advice="end its name in .png, .svg or .pdf, such as metrics.png",
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"--plot {path!r} cannot be written: {error.strerror or error}",
-            advice="name another file, such as metrics.png",
-        ) from error
 
 
 def _shorten(text: str) -> str:

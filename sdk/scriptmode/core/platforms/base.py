@@ -136,6 +136,17 @@ class ObservesHosts(Protocol):
 
 
 @runtime_checkable
+class StartsHosts(Protocol):
+    """A platform that starts the hosts of its jobs itself, on this machine or on Slurm, and measures them."""
+
+    #: Seconds from SIGTERM to SIGKILL when a job that is created now is stopped.
+    stop_grace: float
+
+    def usage_history(self, name: str) -> dict[str, list[tuple[float, HostActivity]]]:
+        """Return the times, in seconds since the epoch, and the usage then of each host; raise `JobNotFoundError`."""
+
+
+@runtime_checkable
 class RecordsEvents(Protocol):
     """A platform that records what a job lost and did again."""
 

@@ -109,7 +109,7 @@ class LocalPlatform(StoredJobs):
         #: The request that was validated last.
         self._checked: ValidatedRequest | None = None
         self._settings = HostSettings(python, container_limits, region=self._region)
-        self._stop_grace = stop_grace
+        self.stop_grace = stop_grace
 
     @property
     def region(self) -> str:
@@ -135,7 +135,7 @@ class LocalPlatform(StoredJobs):
         return {
             "data_dir": str(self._store.data_dir),
             "python": self._settings.python,
-            "stop_grace": self._stop_grace,
+            "stop_grace": self.stop_grace,
             "file_systems": self._file_systems,
             "container_limits": limits and dict(limits),
             "queue": self._queue,
@@ -160,8 +160,8 @@ class LocalPlatform(StoredJobs):
         if not job.request.resources.host_kind.is_scheduled:
             return made
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
-        grace = job.stop_grace if self._stop_grace == DEFAULT_STOP_GRACE else self._stop_grace
-        vars(made).update(_settings=replace(self._settings, python=python, recorded=job.engine), _stop_grace=grace)
+        grace = job.stop_grace if self.stop_grace == DEFAULT_STOP_GRACE else self.stop_grace
+        vars(made).update(_settings=replace(self._settings, python=python, recorded=job.engine), stop_grace=grace)
         return made
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
@@ -330,7 +330,7 @@ class LocalPlatform(StoredJobs):
             f"arn:aws:sagemaker:{self.region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
             self.region,
             interpreter.find_interpreter(self._settings.python),
-            self._stop_grace,
+            self.stop_grace,
             self._file_systems,
             find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
             FITTING if self._queue == AUTOMATIC else int(self._queue or 0),
