@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
@@ -370,19 +371,17 @@ class Estimator:
         self,
         inputs: object = None,
         faults: Iterable[Fault | str] | None = None,
-        *,
-        tell: Callable[[str], None] = lambda _line: None,
     ) -> Rehearsal:
         """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
 
         Each host is a process of this machine. A job that ends is started again. It has a checkpoint directory of its
-        own where the estimator has ``checkpoint_s3_uri``; nothing is written to the estimator's locations.
+        own where the estimator has ``checkpoint_s3_uri``; nothing is written to the estimator's locations. Each line of
+        the result is written to the standard error as soon as it is known.
 
         Args:
             inputs: The inputs, as `fit` takes them; a little data is enough.
             faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default the last host is
                 killed, all hosts are lost, and the job is interrupted, each at half of its steps.
-            tell: Called with each line of the result as soon as it is known.
 
         Returns:
             The verdicts. ``ok`` is whether no job hung, none was told wrongly, and none lost all that it had done.
@@ -390,12 +389,14 @@ class Estimator:
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.
         """
+        from scriptmode.core.handle import log_lines
         from scriptmode.rehearsal.run import RehearsalRun, parse_all
 
         def start(**changes: Any) -> TrainingJob:
             return type(self)(**{**self._arguments, **changes}).fit(inputs, wait=False, logs=False)
 
         chosen = parse_all(faults)
+        tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
 
     def scale(  # noqa: PLR0913 - each says one thing about the measurement
@@ -437,7 +438,7 @@ class Estimator:
         from scriptmode.results import scaling
 
         options = scaling.ScalingOptions(hosts, layouts, steps, batch_size, prices, price_as)
-        return scaling.measure(self, inputs, options, lambda line: log_lines.write_line(line, sys.stderr))
+        return scaling.measure(self, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr))
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session

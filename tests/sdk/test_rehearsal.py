@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 from fakes.command_line import PROGRAM
+from fakes.local_jobs import request_for
 from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator, SpecError
+from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.rehearsal import (
     BrokenInput,
@@ -164,23 +166,26 @@ def test_random_faults_are_those_of_their_seed():
 
 
 @pytest.mark.parametrize(
-    ("lines", "total", "next_line", "resumed"),
+    ("lines", "total", "next_line", "resumed", "metrics"),
     [
-        (["step 1", "step 2", "step 3"], 3, "step 3", 2),
-        (["step 0", "step 1", "step 2"], 3, "step 2", 2),
-        (["step 10", "step 20", "step 30"], 30, "step 30", 20),
-        (["step 10", "step 20"], 20, "resumed at step 20", 20),
-        (["resumed at step 0", "step=5 loss=1", "step=10 loss=1"], 10, "step=10 loss=1", 5),
-        (["from step 0", "step 1", "step 2"], 2, "from step 1", 1),
-        (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2),
+        (["step 1", "step 2", "step 3"], 3, "step 3", 2, ()),
+        (["step 0", "step 1", "step 2"], 3, "step 2", 2, ()),
+        (["step 10", "step 20", "step 30"], 30, "step 30", 20, ()),
+        (["step 10", "step 20"], 20, "resumed at step 20", 20, ()),
+        (["resumed at step 0", "step=5 loss=1", "step=10 loss=1"], 10, "step=10 loss=1", 5, ()),
+        (["from step 0", "step 1", "step 2"], 2, "from step 1", 1, ()),
+        (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2, ()),
+        (["batch #5", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\d+)")]),
     ],
 )
-def test_programs_count_in_their_own_way(tmp_path, lines, total, next_line, resumed):
+def test_programs_count_in_their_own_way(tmp_path, lines, total, next_line, resumed, metrics):
     folder = JobFolder(tmp_path)
+    body = request_for("job")
+    body["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": name, "Regex": regex} for name, regex in metrics]
     folder.log("algo-1").parent.mkdir()
     text = "\n".join([*lines, "scriptmode: the job starts again, as it was interrupted", next_line])
     folder.log("algo-1").write_text(f"no number\n{text}\n")
-    watch = LogWatch(folder, ["algo-1"])
+    watch = LogWatch(folder, parse_request(body))
     watch.read(final=True)
     watch.close()
     first, second = watch.runs["algo-1"]
@@ -232,10 +237,9 @@ def test_the_text_of_a_rehearsal_is_what_its_verdicts_say():
 
 
 @pytest.mark.slow
-def test_a_job_that_recovers_is_ready(estimator, tmp_path):
-    told = []
+def test_a_job_that_recovers_is_ready(estimator, tmp_path, capsys):
     faults = [Kill("algo-2", at=35), LoseHost(at=35), Interrupt(notice=10, at=35), "full-disk:host=algo-1"]
-    found = estimator(RECOVERS, instance_count=2, max_retry_attempts=2).rehearse(faults=faults, tell=told.append)
+    found = estimator(RECOVERS, instance_count=2, max_retry_attempts=2).rehearse(faults=faults)
     assert found.ok, str(found)
     killed, lost, interrupted, full = found.verdicts
     assert (found.steps, found.save_steps) == (60, 10)
@@ -247,7 +251,7 @@ def test_a_job_that_recovers_is_ready(estimator, tmp_path):
     assert interrupted.resumed in range(36, 41)
     assert (full.status, full.is_cause_named) == ("Failed", True)
     assert all(each.is_same_model and not each.orphans for each in found.verdicts)
-    assert len(told) == 5
+    assert len(capsys.readouterr().err.splitlines()) == 5
     assert not Path("/never/written").exists()
     stored = JobFolder(tmp_path / "data" / "jobs" / found.job).read_rehearsal()
     assert stored == json.loads(json.dumps(found.to_dict()))

@@ -42,7 +42,7 @@ class FollowedJob:
         self.folder = JobStore(data_dir).find(job.name)
         self.description: JobDescription = job.platform.describe(job.name)
         self.hosts = self.description.job.resources.hosts
-        self.watch = LogWatch(self.folder, self.hosts)
+        self.watch = LogWatch(self.folder, self.description.job)
         self.began = time.monotonic()
         self.changed: list[tuple[str, float]] = []
         #: When each new state of a host's checkpoint directory was first seen.

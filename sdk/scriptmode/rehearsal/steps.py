@@ -13,6 +13,7 @@ from scriptmode.platforms.local.store.host_logs import LogReader
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobFolder
 
 #: Begins the line that a job's agent writes into each log between two runs of the same job.
@@ -88,9 +89,10 @@ class Count:
 class LogWatch:
     """Reader of a running job's logs: the marks of each of its runs on each host."""
 
-    def __init__(self, folder: JobFolder, hosts: Sequence[str]) -> None:
+    def __init__(self, folder: JobFolder, job: JobRequest) -> None:
+        hosts = job.resources.hosts
         self._readers = {host: LogReader(folder.log(host)) for host in hosts}
-        self._positions = LogPositions()
+        self._positions = LogPositions(job.algorithm.metric_definitions)
         #: The marks of each run so far, by host.
         self.runs: dict[str, list[list[Mark]]] = {host: [[]] for host in hosts}
         #: The last line of the script on each host that wrote one.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.platforms.base import StartsHosts
 from scriptmode.core.spec.distribution import KINDS, MPI, NAMES, ParameterServer
-from scriptmode.core.spec.metric_definitions import Definition, LogPositions, MetricFinder
+from scriptmode.core.spec.metric_definitions import LogPositions
 from scriptmode.core.spec.whole_numbers import set_whole, whole_number
 from scriptmode.core.text.messages import did_you_mean, format_bytes, pluralize
 from scriptmode.core.text.terminal_text import align_columns, last_frame
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 #: The layout without a distribution: each host runs the script by itself.
 SINGLE = "single"
 LAYOUTS = (SINGLE, "parameter-server", "multi-worker-mirrored", "mpi")
-#: The name of the metric that counts steps, for scripts whose lines name none in a usual way.
-STEP = "step"
 #: The part of the steps that is not measured: TensorFlow compiles and fills its caches in the first ones.
 WARM_UP = 0.2
 #: Seconds from SIGTERM to SIGKILL: these jobs have nothing to save, and MultiWorkerMirroredStrategy ignores SIGTERM.
@@ -399,8 +397,7 @@ class _Steps:
     """
 
     def __init__(self, definitions: Sequence[tuple[str, str]], seconds: float) -> None:
-        self._definitions = [Definition(name, regex) for name, regex in definitions if name == STEP]
-        self._finder, self._positions = MetricFinder(self._definitions), LogPositions()
+        self._positions = LogPositions(definitions)
         self._merged = seconds / 2
         self._began = float("-inf")
         #: The first host that names a step: the others may be at other steps.
@@ -413,7 +410,7 @@ class _Steps:
         """Keep the step that a line names, if it is the largest so far, and the first batch size."""
         if self.batch_size is None and (found := _BATCH_SIZE.search(last_frame(event.message))):
             self.batch_size = int(found[1])
-        step = self._find(event)
+        step, _ = self._positions.find(event.host, event.message)
         if step is None or step <= self.last or self._host not in ("", event.host):
             return
         self._host, self.last = event.host, step
@@ -422,11 +419,6 @@ class _Steps:
         else:
             self._began = now
             self.samples.append((now, step))
-
-    def _find(self, event: LogEvent) -> int | None:
-        if self._definitions:
-            return next((int(value) for _, value in self._finder.find(event.message)), None)
-        return self._positions.find(event.host, event.message)[0]
 
     def window(self) -> tuple[float, float, int]:
         """Return the times of the end of the warm-up and of the last step, and the number of steps between them."""

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from scriptmode.cli import completers, estimator_options, output
-from scriptmode.cli.error_reporting import translate_errors_to_options
+from scriptmode.cli.error_reporting import FAILED, translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
 
@@ -42,12 +42,7 @@ def rehearse(*, faults: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given, arguments_after_dashes())
     with translate_errors_to_options({**options.options_by_argument, "faults": "--fault"}):
-        found = options.estimator().rehearse(
-            options.inputs, faults or None, tell=lambda line: output.echo(line, err=True)
-        )
-    if as_json:
-        output.print_json(found.to_dict())
-    else:
-        output.echo(f"\n{found}")
+        found = options.estimator().rehearse(options.inputs, faults or None)
+    output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
     if not found.ok:
-        click.get_current_context().exit(1)
+        raise click.exceptions.Exit(FAILED)
