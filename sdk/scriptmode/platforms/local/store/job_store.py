@@ -246,7 +246,8 @@ class JobFolder:
     def read_rehearsal(self) -> Any:
         """Return what `write_rehearsal` wrote; None for a job without one, and for a file that cannot be read."""
         with suppress(OSError, ValueError):
-            return regular_files.read_json(self.path / "rehearsal.json")
+            content = regular_files.read_json(self.path / "rehearsal.json")
+            return content if isinstance(content, dict) else None
         return None
 
     def last_heartbeat(self, state: JobState) -> float:
