@@ -20,17 +20,23 @@ from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import find_agent_control
+from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import Outcome
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import checkpoints_path
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import Limits, Output
     from scriptmode.platforms.local.agent.delivery import Losses
+    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -147,6 +153,21 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
     if not saves:
         return f"from the checkpoints in {output.checkpoint_uri}, if there are any"
     return f"from its newest checkpoint, which was {format_duration(max(0.0, max(ends) - max(saves)))} old"
+
+
+def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) -> Losses:
+    """Copy the last checkpoints of a run whose agent could not, because it was killed; return the losses.
+
+    ``job`` has the hosts of that run.
+    """
+    output = job.request.output
+    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), os.environ)
+    sandboxes = list(fleet.sandboxes.values())
+    sync = checkpoints.create_sync(folder, output, sandboxes)
+    # Until `restore` ended, the checkpoints of the hosts are copies, of which a part may be missing.
+    if sync is None or not sync.has_restored:
+        return []
+    return Delivery(folder, job.request, sandboxes, sync, folder.path.parent.parent, log).finish_checkpoints()
 
 
 def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: str) -> JobState:

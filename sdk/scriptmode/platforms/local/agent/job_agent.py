@@ -85,7 +85,10 @@ class Agent:
     def __init__(self, folder: JobFolder, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._lock = lock
-        self._job = folder.read_job()
+        #: The job as it was asked for.
+        self._asked = folder.read_job()
+        engine = find_engine(self._asked.request.resources.host_kind)
+        self._job = engine.fit_to_allocation(self._asked, inherited)
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
@@ -94,7 +97,6 @@ class Agent:
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
-        engine = find_engine(self._request.resources.host_kind)
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(engine.pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
@@ -105,10 +107,7 @@ class Agent:
         self._processes: Mapping[str, ProcessIdentity] = {}
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        self._checkpoints: checkpoints.CheckpointSync | None = None
-        if self._request.output.checkpoint_uri:
-            record = folder.channels / "checkpoints.json"
-            self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
+        self._checkpoints = checkpoints.create_sync(folder, self._request.output, sandboxes)
         self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
         #: Whether the job is Interrupted and nothing but this process starts it again.
@@ -180,15 +179,15 @@ class Agent:
     def _prepare_next_run(self) -> None:
         """Remove the files of an earlier run; copy the last checkpoints of one that could not, because it was lost."""
         has_ended_itself = self._state.secondary == "Interrupted" and self._folder.read_processes()
-        # Until then, the checkpoints of the hosts are copies, of which a part may be missing.
-        has_restored = self._checkpoints is not None and self._checkpoints.has_restored
         # Of an agent that could not record that.
         self._state = self._state.with_status("Interrupted", self._folder.last_heartbeat(self._state))
         self._heartbeat.beat()
         self._record_processes({})
         with self._heartbeat.beating():
             lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
-            losses = self._delivery.finish_checkpoints() if has_restored and not has_ended_itself else []
+            rescue = interruption.rescue_checkpoints
+            # With the hosts that the earlier run may have had.
+            losses = [] if has_ended_itself else rescue(self._folder, self._asked, self._log_to_user)
             self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
 
     def _await_turn(self) -> Outcome | None:
@@ -222,6 +221,8 @@ class Agent:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
                 self._fleet.prepare()
+                if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
+                    self._log_to_user(f"this run has {count} of the {most} hosts that the job asked for")
                 self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
