@@ -80,7 +80,10 @@ def explain_end(
 
     The outcome is Interrupted, with what was lost as its message, for a job that is to run again.
     """
-    if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or folder.stop_requested() is not None:
+    if (
+        outcome.secondary in ("Completed", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+        or folder.stop_requested() is not None
+    ):
         return outcome
     code = outcome.failure.exit_code if outcome.failure else None
     is_lost = code is None and outcome.kind == "InternalServerError"

@@ -11,17 +11,17 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - Interrupted: hosts or the agent were lost or ended through no fault of the script; the next run is Starting, by the
   agent that the engine queues again, that takes this one's place, or that finds the job without one (`interruption`).
 - Uploading: a forked task packs and delivers the artifacts.
-- Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
+- Completed, Stopped, MaxRuntimeExceeded, MaxWaitTimeExceeded, Failed: recorded once, durably; then files are removed.
 
 The agent does all that happens once in a job; `host_agent` does what happens where the hosts run, and `host_link` is
 the connection to it.
 
 What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
-agent), the time limit, which Downloading and Training have each, an error of an agent itself (Failed with
-InternalServerError), and the removal of the job's directory (everything is killed, nothing is recorded). The loop wakes
-at the end of a child, at an event of a host's agent and at least every `supervision.POLL_SECONDS`, and writes the
-heartbeat. Image and upload have no time limit; a stop kills the first, and the download. The agent has no threads,
-because it forks.
+agent), the time limit, which Downloading and Training have each, MaxWaitTimeInSeconds since the job's creation, an
+error of an agent itself (Failed with InternalServerError), and the removal of the job's directory (everything is
+killed, nothing is recorded). The loop wakes at the end of a child, at an event of a host's agent and at least every
+`supervision.POLL_SECONDS`, and writes the heartbeat. Image and upload have no time limit; a stop kills the first, and
+the download. The agent has no threads, because it forks.
 """
 
 from __future__ import annotations
@@ -203,9 +203,8 @@ class Agent:
             self._enter("Starting")
             return None
         while True:
-            if self._stop_requested():
-                self._enter("Stopping")
-                return Outcome("Stopped")
+            if outcome := self._find_stop():
+                return outcome
             # What a full disk refuses is tried again.
             with suppress(OSError):
                 if self._queue.try_start(*place, self._job.queue):
@@ -232,11 +231,8 @@ class Agent:
         limit = self._request.limits.max_run
         deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
-            if self._stop_requested():
-                self._enter("Stopping")
-                return Outcome("Stopped")
-            if failure := self._find_failure():
-                return failure
+            if outcome := self._find_stop() or self._find_failure():
+                return outcome
             if restoring and restoring.poll() and restoring.error:
                 break
             if time.monotonic() > deadline:
@@ -276,12 +272,28 @@ class Agent:
         self._enter("Training")
         self._hosts = self._links.hosts
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
-        self._links.send("train", left=limit - passed)
+        wait_left = self._wait_left()
+        self._links.send("train", left=min(limit - passed, wait_left))
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed)
+        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed, wait_left=wait_left)
+
+    def _find_stop(self) -> Outcome | None:
+        """Return how a job ends that does not train yet: it was requested to stop, or waited for too long."""
+        if self._stop_requested():
+            self._enter("Stopping")
+            return Outcome("Stopped")
+        if self._wait_left() <= 0:
+            self._enter("Stopping", supervision.WAITED)
+            return Outcome("MaxWaitTimeExceeded")
+        return None
+
+    def _wait_left(self) -> float:
+        """Return the seconds that are left of MaxWaitTimeInSeconds, which counts from the job's creation."""
+        limit = self._request.limits.max_wait
+        return float("inf") if limit is None else self._state.created + limit - time.time()
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(
