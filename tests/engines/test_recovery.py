@@ -21,6 +21,7 @@ from fakes.promptness import GENEROUS
 from scriptmode import JobNotFoundError, TrainingJob
 from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.training_job import SERVER_TAGS
+from scriptmode.data.file_uris import file_path
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED
 
 #: Goes on from its checkpoint; leaves a daemon that has another session.
@@ -179,6 +180,29 @@ def check_counted(jobs, name, *, runs):
 
 def test_a_job_with_retries_goes_on_after_its_agent_was_killed(agent_here, jobs):
     check_counted(jobs, killed_in_two_runs(jobs, retries=2), runs=3)
+
+
+def test_the_history_of_usage_covers_all_runs(agent_here, jobs):
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    until(lambda: jobs.platform.usage_history(name))
+    kill_agent(jobs, name)
+    killed = time.time()
+    check_counted(jobs, name, runs=2)
+    moments = [moment for moment, _ in jobs.platform.usage_history(name)["algo-1"]]
+    assert min(moments) < killed < max(moments)
+
+
+def test_the_last_checkpoints_of_a_killed_job_without_retries_are_copied(agent_here, jobs):
+    name = start_counting(jobs)
+    folder = kill_agent(jobs, name)
+    kept = file_path(folder.read_job().request.output.checkpoint_uri)
+    # Too young to be copied while the hosts ran.
+    assert not kept.exists() or not list(kept.iterdir())
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    assert {path.name: int(path.read_text().split()[0]) > 5 for path in kept.iterdir()} == {
+        "algo-1": True,
+        "algo-2": True,
+    }
 
 
 def test_spot_training_goes_on_after_a_host_agent_was_killed(engine, jobs):

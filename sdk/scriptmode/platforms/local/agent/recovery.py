@@ -306,10 +306,10 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         if not_again == "" and folder.stop_requested() is None:
             return Outcome("Interrupted", message=cause)
         if not_again == "":
-            _remove_unneeded_files(folder)
+            _finish(folder)
             return Outcome("Stopped")
         cause += f"; {not_again}" if not_again else ""
-    _remove_unneeded_files(folder)
+    _finish(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -319,9 +319,15 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _remove_unneeded_files(folder: JobFolder) -> None:
-    from scriptmode.platforms.local.agent import cleanup
+def _finish(folder: JobFolder) -> None:
+    """Copy the last checkpoints of a job that does not run again, and remove the files that it does not need."""
+    from scriptmode.platforms.local.agent import cleanup, interruption
 
+    with suppress(OSError, PlatformError):
+        job = folder.read_job()
+        log = folder.log(job.request.resources.hosts[0])
+        if not _find_other_starter(folder):
+            interruption.rescue_checkpoints(folder, job, lambda text: host_logs.append_line(log, f"scriptmode: {text}"))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
 
