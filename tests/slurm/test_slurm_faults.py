@@ -234,6 +234,22 @@ def test_a_host_that_needs_more_memory_than_the_job_asked_for_is_told_with_the_o
     assert reason == f"ClientError: {asked}"
 
 
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_whose_batch_step_was_killed_is_submitted_again_if_it_has_retries(jobs, tmp_path, retries):
+    more = {"RetryStrategy": {"MaximumRetryAttempts": retries}} if retries else {}
+    more["CheckpointConfig"] = {"S3Uri": f"file://{tmp_path}/checkpoints"}
+    name = jobs.start(COUNTS, more=more)
+    jobs.until_up(name, "five steps")
+    number = jobs.number(name)
+    jobs.kill(name)
+    if not retries:
+        assert f"Slurm job {number} is FAILED, signal 9" in jobs.wait(name)["FailureReason"]
+        return
+    # Reading the job submits it.
+    until(lambda: jobs.statuses(name) and jobs.number(name) != number, describe=lambda: jobs.why(name))
+    continues(jobs, name)
+
+
 @thorough
 def test_a_suspended_job_is_told_so_and_goes_on(jobs):
     name = jobs.start("import time; print('up on', flush=True); time.sleep(5); print('done')")

@@ -301,8 +301,9 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
     # One that did not answer was killed because it should have ended the job.
-    if problem is None and termination == Termination():
-        not_again = _why_not_again(folder, state)
+    is_killed = termination.reason is StopReason.KILLED
+    if problem is None and (is_killed or termination == Termination()):
+        not_again = _why_not_again(folder, state, is_killed=is_killed)
         if not_again == "" and folder.stop_requested() is None:
             return Outcome("Interrupted", message=cause)
         if not_again == "":
@@ -338,14 +339,14 @@ def _never_started(folder: JobFolder, state: JobState) -> bool:
     return state.secondary in ("Pending", "Starting") and folder.never_had_processes
 
 
-def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
+def _why_not_again(folder: JobFolder, state: JobState, *, is_killed: bool) -> str | None:
     """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
     from scriptmode.platforms.local.agent import interruption
 
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
-        # A scheduler queues again what it lost.
-        if find_control(folder).pending_message or state.secondary == "Stopping":
+        # A scheduler queues again what it lost, but not what was killed.
+        if (find_control(folder).pending_message and not is_killed) or state.secondary == "Stopping":
             return None
         if state.secondary == "Pending" and folder.read_processes():
             # Nothing of the script has run.
