@@ -18,9 +18,11 @@ from fakes.local_jobs import KEEPS_WRITING
 from fakes.processes import until
 from fakes.promptness import GENEROUS
 
-from scriptmode import JobNotFoundError
+from scriptmode import JobNotFoundError, TrainingJob
 from scriptmode.core.machine.data_dir import SERVER_FILE
 from scriptmode.core.spec.training_job import SERVER_TAGS
+from scriptmode.data.file_uris import file_path
+from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED
 
 #: Goes on from its checkpoint; leaves a daemon that has another session.
 STEPS = """
@@ -46,6 +48,7 @@ COUNTS = """
     checkpoint = pathlib.Path("/opt/ml/checkpoints", os.environ["SM_CURRENT_HOST"])
     step, digest = checkpoint.read_text().split() if checkpoint.exists() else ("0", "")
     print("from", step, flush=True)
+    print("cluster", os.environ["SM_HOSTS"], os.environ.get("TF_CONFIG"), flush=True)
     for number in range(int(step), 40):
         digest = hashlib.sha256(f"{digest} {number}".encode()).hexdigest()
         draft = checkpoint.with_name(f".{checkpoint.name}")
@@ -121,11 +124,11 @@ def counted():
     return digest.encode()
 
 
-def start_counting(jobs, **more):
+def start_counting(jobs, *, hyperparameters=None, **more):
     # One that no other test has.
     kept = jobs.folder / f"kept-{time.time_ns()}"
     more = {"CheckpointConfig": {"S3Uri": kept.as_uri()}, **more}
-    name = jobs.start(COUNTS, hosts=2, more=more)
+    name = jobs.start(COUNTS, hosts=2, hyperparameters=hyperparameters, more=more)
     until(lambda: sum(" up 5" in line for line in jobs.lines(name)) == 2)
     return name
 
@@ -177,6 +180,29 @@ def check_counted(jobs, name, *, runs):
 
 def test_a_job_with_retries_goes_on_after_its_agent_was_killed(agent_here, jobs):
     check_counted(jobs, killed_in_two_runs(jobs, retries=2), runs=3)
+
+
+def test_the_history_of_usage_covers_all_runs(agent_here, jobs):
+    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    until(lambda: jobs.platform.usage_history(name))
+    kill_agent(jobs, name)
+    killed = time.time()
+    check_counted(jobs, name, runs=2)
+    moments = [moment for moment, _ in jobs.platform.usage_history(name)["algo-1"]]
+    assert min(moments) < killed < max(moments)
+
+
+def test_the_last_checkpoints_of_a_killed_job_without_retries_are_copied(agent_here, jobs):
+    name = start_counting(jobs)
+    folder = kill_agent(jobs, name)
+    kept = file_path(folder.read_job().request.output.checkpoint_uri)
+    # Too young to be copied while the hosts ran.
+    assert not kept.exists() or not list(kept.iterdir())
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    assert {path.name: int(path.read_text().split()[0]) > 5 for path in kept.iterdir()} == {
+        "algo-1": True,
+        "algo-2": True,
+    }
 
 
 def test_spot_training_goes_on_after_a_host_agent_was_killed(engine, jobs):
@@ -276,6 +302,20 @@ def test_a_killed_host_is_a_failure_also_of_a_job_with_retries(jobs):
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
     assert not any("starts again" in line for line in jobs.lines(name))
     until(lambda: not jobs.remains(name))
+
+
+def test_a_failed_job_is_run_again_with_fewer_hosts_from_its_checkpoints(jobs):
+    name = start_counting(jobs, hyperparameters={MULTI_WORKER_MIRRORED_ENABLED: True})
+    jobs.kill_host(name, "algo-2")
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    again = TrainingJob(name, jobs.platform).rerun(job_name=f"{name}-on-one", instance_count=1)
+    assert jobs.model(jobs.completed(again.name)) == {"algo-1": counted()}
+    lines = jobs.lines(again.name)
+    (began,) = [line for line in lines if ": from " in line]
+    assert int(began.rpartition(" ")[2]) > 5
+    (cluster,) = [line.partition("cluster ")[2] for line in lines if ": cluster " in line]
+    hosts, config = cluster.split(" ", 1)
+    assert (json.loads(hosts), len(json.loads(config)["cluster"]["worker"])) == (["algo-1"], 1)
 
 
 def test_every_verb_notices_a_killed_agent(jobs):

@@ -84,3 +84,11 @@ def test_a_job_that_exceeds_its_time_limit_is_stopped_and_keeps_its_model(jobs):
     assert "MaxRuntimeInSeconds" in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
     assert jobs.model(description) == {"algo-1": b"in time"}
     assert description["TrainingTimeInSeconds"] >= 5
+
+
+def test_max_wait_counts_from_the_creation_and_ends_a_job_that_trains(jobs):
+    limits = {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 10}
+    name = jobs.start(SAVES, more={"EnableManagedSpotTraining": True, "StoppingCondition": limits})
+    description = stopped(jobs, name, "MaxWaitTimeExceeded")
+    assert "MaxWaitTimeInSeconds" in description["SecondaryStatusTransitions"][-1]["StatusMessage"]
+    assert jobs.model(description) == {"algo-1": b"in time"}

@@ -71,6 +71,14 @@ def test_waiting_jobs_are_listed_with_their_position_and_can_be_stopped(jobs):
     assert positions(jobs) == {}
 
 
+def test_a_job_that_waits_for_longer_than_max_wait_ends_without_a_start(jobs):
+    until_training(jobs, queued(jobs))
+    limits = {"MaxRuntimeInSeconds": 2, "MaxWaitTimeInSeconds": 2}
+    description = jobs.wait(queued(jobs, more={"EnableManagedSpotTraining": True, "StoppingCondition": limits}))
+    assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", "MaxWaitTimeExceeded")
+    assert [each["Status"] for each in description["SecondaryStatusTransitions"]][:2] == ["Pending", "Stopping"]
+
+
 def test_ctrl_c_while_a_job_waits_tells_that_it_waits(jobs):
     first, second = queued(jobs), queued(jobs)
     until_training(jobs, first)

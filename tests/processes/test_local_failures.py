@@ -232,6 +232,35 @@ def test_a_call_that_is_repeated_after_its_client_was_killed_before_the_agent_st
         jobs.platform.create(request)
 
 
+def record_and_be_killed(jobs, **more):
+    """Record a job whose creator is killed before it starts the agent; return the request."""
+    request = jobs.request("print('ran')", more=more)
+    killed = subprocess.run([sys.executable, "-c", KILLED, jobs.data_dir, json.dumps(request)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    return request
+
+
+def test_a_job_with_retries_whose_agent_never_started_starts_again(jobs):
+    name = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 1})["TrainingJobName"]
+    assert jobs.platform.describe(name).response["SecondaryStatus"] == "Interrupted"
+    jobs.completed(name)
+    assert [line for line in jobs.lines(name) if "ran" in line] == ["algo-1: ran"]
+
+
+def test_a_job_with_retries_whose_agent_never_starts_fails(jobs, monkeypatch):
+    name = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 2})["TrainingJobName"]
+    monkeypatch.setattr(local_agent, "AGENT_MODULE", "scriptmode.absent")
+    reason = jobs.wait(name)["FailureReason"]
+    assert "it had been started again 2 times, which is all of max_retry_attempts" in reason, reason
+
+
+def test_a_repeated_call_starts_a_job_with_retries_that_never_started_once(jobs):
+    request = record_and_be_killed(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    jobs.platform.create(request)
+    description = jobs.completed(request["TrainingJobName"])
+    assert "Interrupted" not in [each["Status"] for each in description["SecondaryStatusTransitions"]]
+
+
 def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, silent_s3):
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
     # The first connection was that of the check before the start.

@@ -368,6 +368,25 @@ def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
     assert rendered(DESCRIPTION) == TEXT.strip()
 
 
+@pytest.mark.parametrize(
+    ("statuses", "left"),
+    [
+        (["Starting"], "3 of 3 left"),
+        (["Starting", "Training", "Interrupted", "Starting", "Training"], "2 of 3 left"),
+        (["Starting", "Training", "Completed"], ""),
+    ],
+)
+def test_the_summary_of_a_job_with_retries_has_how_many_are_left(statuses, left):
+    moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    given = {
+        "TrainingJobStatus": "Completed" if "Completed" in statuses else "InProgress",
+        "RetryStrategy": {"MaximumRetryAttempts": 3},
+        "SecondaryStatusTransitions": [{"Status": each, "StartTime": moment} for each in statuses],
+    }
+    lines = [line.split(maxsplit=1) for line in rendered({**DESCRIPTION, **given}).splitlines()]
+    assert dict(line for line in lines if len(line) > 1).get("retries", "") == left
+
+
 def test_the_summary_of_a_failed_job_has_the_error_the_hint_and_the_log():
     trace = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\n    f()\nKeyError: 1\n'
     failure = Failure("algo-2, script: exit code 1", host="algo-2", hint="do this", traceback=trace)

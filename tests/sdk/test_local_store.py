@@ -217,6 +217,7 @@ LIVES = {
     "stopping": ("Downloading", "Training", "Stopping"),
     "stopped": ("Downloading", "Training", "Stopping", "Stopped"),
     "too long": ("Downloading", "Training", "Stopping", "MaxRuntimeExceeded"),
+    "waited too long": ("Downloading", "Training", "Stopping", "MaxWaitTimeExceeded"),
     "interrupted": ("Downloading", "Training", "Interrupted"),
     "resumed": ("Downloading", "Training", "Interrupted", "Starting", "Downloading", "Training", "Completed"),
 }

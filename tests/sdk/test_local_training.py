@@ -48,7 +48,7 @@ BROKEN = supervision.Outcome.failed("ClientError", Failure("the input broke", ho
 
 
 def ran(
-    hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9, describe_failure=None, passed=0.0
+    hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9, describe_failure=None, **limits
 ):
     messages = []
     hooks = supervision.SupervisionHooks(
@@ -59,7 +59,7 @@ def ran(
         find_failure=lambda: BROKEN if clock.now >= broken_at else None,
         clock=clock,
     )
-    return supervision.supervise(hosts, max_runtime, stop_grace, hooks, passed=passed), messages
+    return supervision.supervise(hosts, max_runtime, stop_grace, hooks, **limits), messages
 
 
 def test_a_job_is_complete_when_its_last_host_is():
@@ -120,6 +120,14 @@ def test_the_time_limit_is_that_of_all_runs():
     assert outcome == supervision.Outcome("MaxRuntimeExceeded")
     assert clock.now == pytest.approx(2.0, abs=0.1)
     assert "MaxRuntimeInSeconds, 7 s" in messages[0]
+
+
+def test_the_limit_that_passes_first_ends_the_job():
+    clock = Clock()
+    outcome, messages = ran([FakeHost("algo-1", clock)], clock, max_runtime=7.0, wait_left=3.0)
+    assert outcome == supervision.Outcome("MaxWaitTimeExceeded")
+    assert clock.now == pytest.approx(3.0, abs=0.1)
+    assert "MaxWaitTimeInSeconds" in messages[0]
 
 
 def test_a_job_past_its_time_is_stopped_with_the_same_grace():

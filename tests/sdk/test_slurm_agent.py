@@ -138,7 +138,7 @@ def test_a_job_that_slurm_never_starts_fails_and_is_cancelled(jobs, fake):
         ({"state": "NODE_FAIL"}, "Failed", "InternalServerError: a node of Slurm job 1 failed; "),
         ({"state": "PREEMPTED"}, "Failed", "InternalServerError: Slurm job 1 was preempted by another job; "),
         ({"state": "OUT_OF_MEMORY"}, "Failed", "ClientError: Slurm job 1 needed more memory than it asked for"),
-        ({"state": "FAILED", "exit_code": 0, "signal": 9}, "Failed", "crashed: Slurm job 1 is FAILED, signal 9; "),
+        ({"state": "FAILED", "exit_code": 0, "signal": 9}, "Interrupted", "crashed: Slurm job 1 is FAILED, signal 9"),
         ({"state": "TIMEOUT"}, "MaxRuntimeExceeded", "Slurm job 1 reached its time limit"),
         ({"state": "CANCELLED", "by": 0}, "Stopped", "Slurm job 1 was cancelled by the user root"),
     ],

@@ -71,6 +71,15 @@ def test_groups_of_several_partitions_are_components_with_options_of_their_own()
     assert "--job-name" not in second
 
 
+@pytest.mark.parametrize(
+    ("least", "line"), [(1, "--nodes=1-4\n"), (4, "--nodes=4\n"), (9, "--nodes=4\n")], ids=["fewer", "all", "more"]
+)
+def test_a_job_that_may_have_fewer_nodes_has_no_number_of_tasks(least, line):
+    script = render_batch_script(job(), SlurmSettings(min_nodes=least), FOLDER, AGENT)
+    assert line in script
+    assert ("--ntasks" in script) == (least > 1)
+
+
 def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
     settings = SlurmSettings({"partition": "long"}, partitions={"long": {"mem": "8G"}})
     script = render_batch_script(job(resources=Resources(1, "slurm")), settings, FOLDER, AGENT)
@@ -183,8 +192,10 @@ def test_an_argument_precedes_the_variable_and_that_the_files(config_file, tmp_p
 
 def test_settings_are_the_same_after_a_jobs_record():
     given = {"exclusive": True, "setup": "a\nb", "interface": "ib0", "container_runtime": "singularity"}
-    found = parse_settings(given, {})
-    assert found.setup == ("a", "b")
+    found = parse_settings(given, {"SCRIPTMODE_SLURM": "min_nodes=2"})
+    assert (found.setup, found.min_nodes) == (("a", "b"), 2)
+    earlier = {name: value for name, value in found.to_json().items() if name != "min_nodes"}
+    assert settings_from_json(earlier) == replace(found, min_nodes=0)
     assert settings_from_json(found.to_json()) == found
 
 
@@ -202,6 +213,7 @@ def test_settings_are_the_same_after_a_jobs_record():
         ({"setup": 5}, "setup is 5; give lines of a shell script"),
         ({"setup": ("a\nb",)}, "setup has the line 'a\\nb'; give one string for each line"),
         ({"setup": "#SBATCH --x"}, "setup has the line '#SBATCH --x'; give options as arguments of Slurm"),
+        ({"min_nodes": "0"}, "min_nodes is '0'; give a whole number of at least 1"),
         ({"interface": "a b"}, "interface is 'a b'; give the name of a network interface"),
         ({"container_runtime": "apptaner"}, "container_runtime is 'apptaner'; did you mean 'apptainer'?"),
     ],

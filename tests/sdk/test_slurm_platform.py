@@ -136,8 +136,27 @@ def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
             {"instance_type": "slurm:urgent", "platform": {"partition": "batch"}},
             "instance_type is for the partition 'urgent', but Slurm(partition='batch') names another one; keep one",
         ),
+        (
+            {
+                "instance_type": None,
+                "instance_groups": [InstanceGroup("a", "slurm", 2)],
+                "platform": {"min_nodes": 1},
+            },
+            "min_nodes is 1, but a job with instance groups runs with all of its hosts; leave it out",
+        ),
     ],
-    ids=["partition", "count", "type", "kind", "image", "nodes of groups", "kinds", "options", "two partitions"],
+    ids=[
+        "partition",
+        "count",
+        "type",
+        "kind",
+        "image",
+        "nodes of groups",
+        "kinds",
+        "options",
+        "two partitions",
+        "fewer",
+    ],
 )
 def test_a_job_that_the_cluster_cannot_run_is_refused_before_it_is_stored(estimator, tmp_path, arguments, message):
     if "platform" in arguments:

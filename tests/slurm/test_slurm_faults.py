@@ -12,6 +12,7 @@ from fakes.promptness import soon
 from slurm.configuration import CONTROLLER
 
 from scriptmode import Slurm
+from scriptmode_runtime import contract
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.timeout(1200)]
 thorough = pytest.mark.thorough
@@ -81,10 +82,13 @@ def test_a_fault_ends_a_job_on_both_nodes(jobs, fault):
 
 #: Continues from its checkpoint; the first run, which finds none, does not end by itself.
 COUNTS = """
-import os, time
+import json, os, time
 path = "/opt/ml/checkpoints/" + os.environ["SM_CURRENT_HOST"]
 step = int(open(path).read()) if os.path.exists(path) else 0
 print("begins at", step, flush=True)
+cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
+ranks = os.environ.get("OMPI_COMM_WORLD_SIZE", len(cluster.get("worker", ())))
+print("of", len(json.loads(os.environ["SM_HOSTS"])), "hosts,", ranks, "together", flush=True)
 until = step + 3 if step else 10**9
 while step < until:
     step += 1
@@ -97,16 +101,17 @@ while step < until:
 """
 
 
-def interruptible(jobs, tmp_path, instance_type="slurm"):
+def interruptible(jobs, tmp_path, instance_type="slurm", **fields):
     """Start a job that may be queued again, and wait until each host has a checkpoint."""
-    request = jobs.request(COUNTS, max_run=3600)
+    request = jobs.request(COUNTS, max_run=3600, **fields)
     request["ResourceConfig"]["InstanceType"] = instance_type
     request["EnableManagedSpotTraining"] = True
     request["StoppingCondition"]["MaxWaitTimeInSeconds"] = 7200
     request["CheckpointConfig"] = {"S3Uri": f"file://{tmp_path}/checkpoints"}
     jobs.platform.create(request)
     name = request["TrainingJobName"]
-    jobs.until_up(name, "five steps")
+    # The lines of MPI's ranks are in the log of the first host.
+    until(lambda: sum("five steps" in line for line in jobs.lines(name)) == 2, describe=lambda: jobs.why(name))
     return name
 
 
@@ -136,6 +141,33 @@ def test_a_preempted_job_is_queued_again_and_continues_from_its_checkpoints(jobs
     assert not any("preempted" in line for line in jobs.lines(name))
     (event,) = jobs.job_folder(name).read_state().events
     assert (event.reason, "was preempted by another job" in event.message) == ("Interrupted", True)
+
+
+def requeue_while_drained(cluster, number):
+    cluster.set_node("node2", "DRAIN")
+    cluster.run("scontrol", "requeue", number)
+
+
+@pytest.mark.parametrize(
+    ("switch", "fault"),
+    [
+        (contract.MULTI_WORKER_MIRRORED_ENABLED, requeue_while_drained),
+        # The node of the job's agent.
+        (contract.MPI_ENABLED, lambda cluster, _: cluster.set_node("node1", "DOWN")),
+    ],
+    ids=["requeued while a node is drained", "a node failed"],
+)
+def test_a_job_with_min_nodes_goes_on_with_the_node_that_is_left(jobs, tmp_path, switch, fault):
+    jobs.platform = Slurm(data_dir=jobs.data_dir, stop_grace=5, min_nodes=1)
+    name = interruptible(jobs, tmp_path, hyperparameters={switch: True})
+    assert sum("of 2 hosts, 2 together" in line for line in jobs.lines(name)) == 2
+    fault(jobs.cluster, jobs.number(name))
+    until(lambda: "Interrupted" in jobs.statuses(name))
+    continues(jobs, name)
+    assert sum("of 1 hosts, 1 together" in line for line in jobs.lines(name)) == 1
+    assert "algo-1: scriptmode: this run has 1 of the 2 hosts that the job asked for" in jobs.lines(name)
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {"algo-1", "algo-2"}
+    assert jobs.platform.describe(name).response["ResourceConfig"]["InstanceCount"] == 2
 
 
 def test_a_preempted_job_that_may_not_be_queued_again_fails_with_the_setting_that_allows_it(jobs):
@@ -200,6 +232,22 @@ def test_a_host_that_needs_more_memory_than_the_job_asked_for_is_told_with_the_o
     number = jobs.number(name)
     asked = f"Slurm job {number} needed more memory than it asked for; ask for more: Slurm(mem=...)"
     assert reason == f"ClientError: {asked}"
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_job_whose_batch_step_was_killed_is_submitted_again_if_it_has_retries(jobs, tmp_path, retries):
+    more = {"RetryStrategy": {"MaximumRetryAttempts": retries}} if retries else {}
+    more["CheckpointConfig"] = {"S3Uri": f"file://{tmp_path}/checkpoints"}
+    name = jobs.start(COUNTS, more=more)
+    jobs.until_up(name, "five steps")
+    number = jobs.number(name)
+    jobs.kill(name)
+    if not retries:
+        assert f"Slurm job {number} is FAILED, signal 9" in jobs.wait(name)["FailureReason"]
+        return
+    # Reading the job submits it.
+    until(lambda: jobs.statuses(name) and jobs.number(name) != number, describe=lambda: jobs.why(name))
+    continues(jobs, name)
 
 
 @thorough

@@ -74,6 +74,7 @@ def _labelled(
         "job": job.name,
         "status": _status(description),
         "message": description.stop_message if description.has_ended else description.message,
+        "retries": _retries(description),
         "created": format_time(description.created) if description.created else "",
         **(_failure(description, failure) if failure else {"failed": description.failure_reason}),
         "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, each) for host, each in activity.items())))),
@@ -95,6 +96,16 @@ def _status(description: JobDescription) -> str:
     shown = status if secondary in ("", status) else f"{status} ({secondary})"
     seconds = description.training_seconds
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
+
+
+def _retries(description: JobDescription) -> str:
+    """Return how often a job that has not ended may start again; "" for one without max_retry_attempts."""
+    most = description.job.limits.max_retry_attempts
+    if most is None or description.has_ended:
+        return ""
+    # The service enters Starting for each retry (RetryStrategy).
+    starts = sum(each.status == "Starting" for each in description.transitions)
+    return f"{max(0, most - max(0, starts - 1))} of {most} left"
 
 
 def _failure(description: JobDescription, failure: Failure) -> dict[str, str]:

@@ -107,8 +107,8 @@ class JobDescription:
     @property
     def stop_message(self) -> str:
         """Who or what stopped a job other than a caller or its limits, such as a scheduler's user; "" for none."""
-        is_told = self.secondary in ("Stopped", "MaxRuntimeExceeded") and not self.message.startswith(_USUAL)
-        return self.message if is_told else ""
+        is_stopped = self.secondary in ("Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+        return self.message if is_stopped and not self.message.startswith(_USUAL) else ""
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -121,8 +121,14 @@ def _component_options(
 ) -> Iterator[tuple[str, str | bool]]:
     if component.partition:
         yield "partition", component.partition
-    yield "nodes", str(len(component.hosts))
-    yield "ntasks_per_node", "1"
+    most = len(component.hosts)
+    least = most if job.request.resources.instance_groups else min(settings.min_nodes or most, most)
+    if least < most:
+        # A number of tasks would determine that of the nodes.
+        yield "nodes", f"{least}-{most}"
+    else:
+        yield "nodes", str(most)
+        yield "ntasks_per_node", "1"
     limits = job.request.limits
     yield "requeue" if limits.use_spot_instances or limits.max_retry_attempts else "no_requeue", True
     yield "signal", f"B:USR1@{notice}"

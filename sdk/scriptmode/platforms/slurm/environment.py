@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 #: addresses of the step for those of the script. CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay.
 _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_")
 _NAMES = frozenset({"PMI", "PMI2", "SLURM"})
-#: What srun needs of a batch step's variables: the cluster, the job, and the components of a heterogeneous job. The
-#: others are defaults of its options, such as SLURM_NTASKS and SLURM_MEM_PER_CPU, which the job's own options set.
-_JOB = re.compile(r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)")
+#: What srun and a host need of a batch step's variables: the cluster, the job, its size, and the components of a
+#: heterogeneous job. The others are defaults of its options, such as SLURM_NTASKS and SLURM_MEM_PER_CPU, which the
+#: job's own options set.
+_JOB = re.compile(
+    r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JOB_NUM_NODES|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)"
+)
 
 #: The numbers of threads of OpenMP, and of TensorFlow within and between operations (process_util.cc, local_device.cc).
 _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")

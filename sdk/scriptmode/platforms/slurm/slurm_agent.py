@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -289,6 +290,7 @@ def _describe_termination(folder: JobFolder, status: JobStatus) -> Termination:
         return Termination(reason, f"{ended} began; see the lines of Slurm(setup=...), and agent.log")
     if reason is StopReason.UNKNOWN:
         how = f"signal {status.signal}" if status.signal else f"exit code {status.exit_code}"
+        reason = StopReason.KILLED if status.signal == signal.SIGKILL else reason
         return Termination(
             reason, f"the job's agent was killed or crashed: Slurm job {number} is {status.state}, {how}"
         )

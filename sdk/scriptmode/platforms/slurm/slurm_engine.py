@@ -6,8 +6,10 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from scriptmode.core.request.fields import changed
 from scriptmode.core.spec.hosts import SLURM, HostKind, instance_kind
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.text.messages import Problem
@@ -70,6 +72,9 @@ class SlurmEngine(SlurmAgent):
                 argument="container_limits",
                 advice="leave it out, and give Slurm options such as mem and cpus_per_task",
             )
+        if own.min_nodes and spec.resources.instance_groups:
+            what = f"is {own.min_nodes}, but a job with instance groups runs with all of its hosts"
+            raise invalid("min_nodes", what, "leave it out")
         named = settings.slurm.get("partitions")
         checks.require_partitions(spec.resources, spec.limits, own, named=named if isinstance(named, Mapping) else ())
         if not spec.algorithm.image_uri:
@@ -153,6 +158,13 @@ class SlurmEngine(SlurmAgent):
                 f"the number of Slurm job {number} cannot be recorded: {error}",
                 advice="make the data directory writable",
             ) from error
+
+    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:
+        """Return the job with as many hosts as its allocation has nodes, which may be fewer with ``min_nodes``."""
+        resources, nodes = job.request.resources, int(inherited.get("SLURM_JOB_NUM_NODES", "0"))
+        if not job.engine.get("min_nodes") or resources.instance_groups or not 0 < nodes < resources.count:
+            return job
+        return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job, whose batch step is this process."""

@@ -30,6 +30,8 @@ _SHAPE: Mapping[str, object] = {
     "options!": dict,
     "setup!": [str],
     "interface!": str,
+    # Earlier versions had none.
+    "min_nodes": int,
     "container_runtime!": str,
     "partitions!": {"*": dict},
 }
@@ -52,6 +54,7 @@ class SlurmSettings:
         options: Options of sbatch by their long names, with "_" for "-"; True for an option without a value.
         setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
+        min_nodes: Number of nodes with which a job without instance groups may run; 0 for all of its hosts.
         container_runtime: What runs images: ``apptainer`` or ``singularity``; "" for the one that a node has.
         partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
     """
@@ -59,6 +62,7 @@ class SlurmSettings:
     options: Mapping[str, str | bool] = field(default_factory=dict)
     setup: tuple[str, ...] = ()
     interface: str = ""
+    min_nodes: int = 0
     container_runtime: str = ""
     partitions: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
 
@@ -225,6 +229,13 @@ def _interface(owner: _Owner, value: object) -> str:
     return value
 
 
+def _min_nodes(owner: _Owner, value: object) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isdecimal() or not int(text):
+        raise owner.refuse("min_nodes", f"is {value!r}", "give a whole number of at least 1")
+    return int(text)
+
+
 def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]]:
     example = "give options by partition: {'gpu': {'gres': 'gpu:4'}, 'cpu': {'mem': '16G'}}"
     if not isinstance(value, dict):
@@ -255,6 +266,7 @@ def _container_runtime(owner: _Owner, value: object) -> str:
 _OWN: Mapping[str, Callable[[_Owner, object], Any]] = {
     "setup": _setup,
     "interface": _interface,
+    "min_nodes": _min_nodes,
     "container_runtime": _container_runtime,
     "partitions": _partitions,
 }

@@ -266,6 +266,7 @@ def main(arguments: list[str]) -> int:
         host_messages.send(events, event="alive")
         job = folder.read_job()
         engine = find_engine(job.request.resources.host_kind)
+        job = engine.fit_to_allocation(job, os.environ)
         fleet = engine.create_host_fleet(folder, job, host, tasks, os.environ)
     except (PlatformError, OSError) as error:
         failure = Failure(f"{host} cannot be prepared: {error}", host=host)

@@ -20,17 +20,23 @@ from scriptmode.core.spec.service_values import JobEvent
 from scriptmode.core.text.messages import format_duration, pluralize
 from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
+from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import find_agent_control
+from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import Outcome
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import checkpoints_path
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import Limits, Output
     from scriptmode.platforms.local.agent.delivery import Losses
+    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
@@ -39,7 +45,7 @@ _TERMINATED = (128 + 15, 128 + 9)
 _MOST_STARTS = 3
 #: What a run leaves in the folder and the next one makes again. The first has the record of the copied checkpoints,
 #: without which nothing is copied from hosts of which a part is removed.
-_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json", "usage")
+_OF_ONE_RUN = ("channels", "hosts", "output", "progress.json")
 
 
 def why_not_again(limits: Limits, state: JobState, now: float) -> str:
@@ -74,7 +80,10 @@ def explain_end(
 
     The outcome is Interrupted, with what was lost as its message, for a job that is to run again.
     """
-    if outcome.secondary in ("Completed", "MaxRuntimeExceeded") or folder.stop_requested() is not None:
+    if (
+        outcome.secondary in ("Completed", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+        or folder.stop_requested() is not None
+    ):
         return outcome
     code = outcome.failure.exit_code if outcome.failure else None
     is_lost = code is None and outcome.kind == "InternalServerError"
@@ -149,6 +158,21 @@ def describe_lost_time(folder: JobFolder, state: JobState, output: Output) -> st
     return f"from its newest checkpoint, which was {format_duration(max(0.0, max(ends) - max(saves)))} old"
 
 
+def rescue_checkpoints(folder: JobFolder, job: Job, log: Callable[[str], None]) -> Losses:
+    """Copy the last checkpoints of a run whose agent could not, because it was killed; return the losses.
+
+    ``job`` has the hosts of that run.
+    """
+    output = job.request.output
+    fleet = find_engine(job.request.resources.host_kind).create_fleet(folder, job, Tasks(), os.environ)
+    sandboxes = list(fleet.sandboxes.values())
+    sync = checkpoints.create_sync(folder, output, sandboxes)
+    # Until `restore` ended, the checkpoints of the hosts are copies, of which a part may be missing.
+    if sync is None or not sync.has_restored:
+        return []
+    return Delivery(folder, job.request, sandboxes, sync, folder.path.parent.parent, log).finish_checkpoints()
+
+
 def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: str) -> JobState:
     """Remove what an earlier run left in the folder, but its state and logs; return the state of a job that starts.
 
@@ -158,6 +182,10 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     with beneath.Directory(folder.path) as directory:
         for name in _OF_ONE_RUN:
             directory.remove_tree(name)
+        for record in folder.usage_file("").parent.glob("*.json"):
+            # That of the present; the history goes on.
+            if record != folder.usage_history(record.name.partition(".")[0]):
+                directory.remove_tree(f"usage/{record.name}")
     why = state.transitions[-1].message
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))

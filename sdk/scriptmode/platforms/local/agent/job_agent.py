@@ -11,17 +11,17 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - Interrupted: hosts or the agent were lost or ended through no fault of the script; the next run is Starting, by the
   agent that the engine queues again, that takes this one's place, or that finds the job without one (`interruption`).
 - Uploading: a forked task packs and delivers the artifacts.
-- Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
+- Completed, Stopped, MaxRuntimeExceeded, MaxWaitTimeExceeded, Failed: recorded once, durably; then files are removed.
 
 The agent does all that happens once in a job; `host_agent` does what happens where the hosts run, and `host_link` is
 the connection to it.
 
 What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
-agent), the time limit, which Downloading and Training have each, an error of an agent itself (Failed with
-InternalServerError), and the removal of the job's directory (everything is killed, nothing is recorded). The loop wakes
-at the end of a child, at an event of a host's agent and at least every `supervision.POLL_SECONDS`, and writes the
-heartbeat. Image and upload have no time limit; a stop kills the first, and the download. The agent has no threads,
-because it forks.
+agent), the time limit, which Downloading and Training have each, MaxWaitTimeInSeconds since the job's creation, an
+error of an agent itself (Failed with InternalServerError), and the removal of the job's directory (everything is
+killed, nothing is recorded). The loop wakes at the end of a child, at an event of a host's agent and at least every
+`supervision.POLL_SECONDS`, and writes the heartbeat. Image and upload have no time limit; a stop kills the first, and
+the download. The agent has no threads, because it forks.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ class Agent:
     def __init__(self, folder: JobFolder, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._lock = lock
-        self._job = folder.read_job()
+        #: The job as it was asked for.
+        self._asked = folder.read_job()
+        engine = find_engine(self._asked.request.resources.host_kind)
+        self._job = engine.fit_to_allocation(self._asked, inherited)
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
@@ -94,7 +97,6 @@ class Agent:
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
-        engine = find_engine(self._request.resources.host_kind)
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
         self._has_waited = bool(engine.pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
@@ -105,10 +107,7 @@ class Agent:
         self._processes: Mapping[str, ProcessIdentity] = {}
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        self._checkpoints: checkpoints.CheckpointSync | None = None
-        if self._request.output.checkpoint_uri:
-            record = folder.channels / "checkpoints.json"
-            self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
+        self._checkpoints = checkpoints.create_sync(folder, self._request.output, sandboxes)
         self._delivery = Delivery(folder, self._request, sandboxes, self._checkpoints, self._disk, self._log_to_user)
         self._progress = progress.ProgressRecorder(self._links.progress, folder.write_progress)
         #: Whether the job is Interrupted and nothing but this process starts it again.
@@ -180,15 +179,15 @@ class Agent:
     def _prepare_next_run(self) -> None:
         """Remove the files of an earlier run; copy the last checkpoints of one that could not, because it was lost."""
         has_ended_itself = self._state.secondary == "Interrupted" and self._folder.read_processes()
-        # Until then, the checkpoints of the hosts are copies, of which a part may be missing.
-        has_restored = self._checkpoints is not None and self._checkpoints.has_restored
         # Of an agent that could not record that.
         self._state = self._state.with_status("Interrupted", self._folder.last_heartbeat(self._state))
         self._heartbeat.beat()
         self._record_processes({})
         with self._heartbeat.beating():
             lost = interruption.describe_lost_time(self._folder, self._state, self._request.output)
-            losses = self._delivery.finish_checkpoints() if has_restored and not has_ended_itself else []
+            rescue = interruption.rescue_checkpoints
+            # With the hosts that the earlier run may have had.
+            losses = [] if has_ended_itself else rescue(self._folder, self._asked, self._log_to_user)
             self._state = interruption.prepare_next_run(self._folder, self._state, losses, lost)
 
     def _await_turn(self) -> Outcome | None:
@@ -204,9 +203,8 @@ class Agent:
             self._enter("Starting")
             return None
         while True:
-            if self._stop_requested():
-                self._enter("Stopping")
-                return Outcome("Stopped")
+            if outcome := self._find_stop():
+                return outcome
             # What a full disk refuses is tried again.
             with suppress(OSError):
                 if self._queue.try_start(*place, self._job.queue):
@@ -222,6 +220,8 @@ class Agent:
             with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._folder.channels.mkdir(exist_ok=True)
                 self._fleet.prepare()
+                if (count := len(self._sandboxes)) < (most := self._asked.request.resources.count):
+                    self._log_to_user(f"this run has {count} of the {most} hosts that the job asked for")
                 self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
@@ -231,11 +231,8 @@ class Agent:
         limit = self._request.limits.max_run
         deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
-            if self._stop_requested():
-                self._enter("Stopping")
-                return Outcome("Stopped")
-            if failure := self._find_failure():
-                return failure
+            if outcome := self._find_stop() or self._find_failure():
+                return outcome
             if restoring and restoring.poll() and restoring.error:
                 break
             if time.monotonic() > deadline:
@@ -275,12 +272,28 @@ class Agent:
         self._enter("Training")
         self._hosts = self._links.hosts
         limit, passed = float(self._request.limits.max_run), self._state.seconds_in("Training")
-        self._links.send("train", left=limit - passed)
+        wait_left = self._wait_left()
+        self._links.send("train", left=min(limit - passed, wait_left))
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed)
+        return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed, wait_left=wait_left)
+
+    def _find_stop(self) -> Outcome | None:
+        """Return how a job ends that does not train yet: it was requested to stop, or waited for too long."""
+        if self._stop_requested():
+            self._enter("Stopping")
+            return Outcome("Stopped")
+        if self._wait_left() <= 0:
+            self._enter("Stopping", supervision.WAITED)
+            return Outcome("MaxWaitTimeExceeded")
+        return None
+
+    def _wait_left(self) -> float:
+        """Return the seconds that are left of MaxWaitTimeInSeconds, which counts from the job's creation."""
+        limit = self._request.limits.max_wait
+        return float("inf") if limit is None else self._state.created + limit - time.time()
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(

@@ -301,15 +301,18 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         return Outcome(secondary, message="" if folder.stop_requested() else termination.text)
     cause = termination.text or _cause_of_death(folder, state)
     # One that did not answer was killed because it should have ended the job.
-    if problem is None and termination == Termination():
-        not_again = _why_not_again(folder, state)
+    is_killed = termination.reason is StopReason.KILLED
+    if problem is None and (is_killed or termination == Termination()):
+        not_again = _why_not_again(folder, state, is_killed=is_killed)
         if not_again == "" and folder.stop_requested() is None:
             return Outcome("Interrupted", message=cause)
         if not_again == "":
-            _remove_unneeded_files(folder)
+            _finish(folder)
             return Outcome("Stopped")
         cause += f"; {not_again}" if not_again else ""
-    _remove_unneeded_files(folder)
+    if _never_started(folder, state):
+        cause += f", start it again: scriptmode rerun {folder.name}"
+    _finish(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -319,22 +322,31 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _remove_unneeded_files(folder: JobFolder) -> None:
-    from scriptmode.platforms.local.agent import cleanup
+def _finish(folder: JobFolder) -> None:
+    """Copy the last checkpoints of a job that does not run again, and remove the files that it does not need."""
+    from scriptmode.platforms.local.agent import cleanup, interruption
 
+    with suppress(OSError, PlatformError):
+        job = folder.read_job()
+        log = folder.log(job.request.resources.hosts[0])
+        if not _find_other_starter(folder):
+            interruption.rescue_checkpoints(folder, job, lambda text: host_logs.append_line(log, f"scriptmode: {text}"))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
 
 
-def _why_not_again(folder: JobFolder, state: JobState) -> str | None:
+def _never_started(folder: JobFolder, state: JobState) -> bool:
+    return state.secondary in ("Pending", "Starting") and folder.never_had_processes
+
+
+def _why_not_again(folder: JobFolder, state: JobState, *, is_killed: bool) -> str | None:
     """Return why a job whose agent is gone does not run again, "" for one that does; None for one that never would."""
     from scriptmode.platforms.local.agent import interruption
 
-    never_started = state.secondary in ("Pending", "Starting") and folder.never_had_processes
     with suppress(PlatformError):
         limits = folder.read_job().request.limits
-        # A scheduler queues again what it lost.
-        if never_started or find_control(folder).pending_message or state.secondary == "Stopping":
+        # A scheduler queues again what it lost, but not what was killed.
+        if (find_control(folder).pending_message and not is_killed) or state.secondary == "Stopping":
             return None
         if state.secondary == "Pending" and folder.read_processes():
             # Nothing of the script has run.
@@ -356,7 +368,7 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
     if state.secondary == "Interrupted" and not folder.read_processes():
         # The agent that was started last ended before it began, which counts as a run.
         state = state.with_status("Starting", folder.last_heartbeat(state))
-    if state.secondary != "Pending":
+    if state.secondary != "Pending" or folder.never_had_processes:
         state = state.with_status("Interrupted", folder.last_heartbeat(state), message=why)
         folder.write_state(state)
     # No agent of the next run has recorded itself yet; meanwhile it is not silent.
@@ -384,12 +396,9 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
     if state.secondary == "Interrupted" and not folder.read_processes():
         return "the agent that was to start the job again was killed or crashed before it began"
-    if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
+    if _never_started(folder, state):
         why = ", because the process that created the job was killed, or the machine went down, in that moment"
-        return (
-            f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run, "
-            f"start it again: scriptmode rerun {folder.name}"
-        )
+        return f"the job's agent never started{'' if folder.agent_log_tail() else why}; nothing of the script has run"
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
     return f"the job's agent{process} was killed or crashed in {state.secondary}"

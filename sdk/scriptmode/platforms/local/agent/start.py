@@ -52,9 +52,13 @@ def remove_unstarted(store: JobStore, request: JobRequest, fields: Mapping[str, 
         return False
     try:
         folder = store.find(request.name)
-        state = recovery.reconcile(folder)
-        is_unstarted = state.reason.startswith("InternalServerError") and folder.never_had_processes
-        if not is_unstarted or folder.read_job().to_json()["request"] != fields:
+        if not folder.never_had_processes or folder.read_job().to_json()["request"] != fields:
+            return False
+        if is_lost := not folder.read_state().ended and not folder.has_agent():
+            # One with retries would start again.
+            folder.request_stop()
+        reason = recovery.reconcile(folder).reason
+        if not folder.never_had_processes or not (is_lost or reason.startswith("InternalServerError")):
             return False
         from scriptmode.platforms.local.agent import removal
 

@@ -1,9 +1,10 @@
 """Supervision of the hosts of a job while they train: all or nothing.
 
 All hosts were started. They run until the first of these events: each host ended with 0 (Completed); a host failed or
-an input cannot be served (Failed); a stop was requested (Stopped); the time limit passed (MaxRuntimeExceeded). In all
-but the first case every host gets SIGTERM, one common grace period, then SIGKILL. The grace period is the job's after
-a stop or the time limit, and `FAILURE_GRACE_SECONDS` after a failure. Effects and the clock are passed as hooks.
+an input cannot be served (Failed); a stop was requested (Stopped); a time limit passed (MaxRuntimeExceeded or
+MaxWaitTimeExceeded). In all but the first case every host gets SIGTERM, one common grace period, then SIGKILL. The
+grace period is the job's after a stop or a time limit, and `FAILURE_GRACE_SECONDS` after a failure. Effects and the
+clock are passed as hooks.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ POLL_SECONDS = 0.05
 FAILURE_GRACE_SECONDS = 1.5
 #: Seconds that a host, which another one lost, has to end: an engine may tell of its end later than that of the other.
 _LOST_SECONDS = 1.0
+#: The message of a job that ends because of the other time limit.
+WAITED = "Stopping: MaxWaitTimeInSeconds has passed since the job's creation"
 #: How a host ends that obeys the agent: SIGTERM, by itself or by a shell.
 _OBEYED = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
 #: Seconds after its time limit when a host's agent ends its hosts by itself: the job's agent is stopped, or hangs.
@@ -67,13 +70,20 @@ class SupervisionHooks:
 
 
 def supervise(
-    hosts: Sequence[StartedHost], max_runtime: float, stop_grace: float, hooks: SupervisionHooks, *, passed: float = 0.0
+    hosts: Sequence[StartedHost],
+    max_runtime: float,
+    stop_grace: float,
+    hooks: SupervisionHooks,
+    *,
+    passed: float = 0.0,
+    wait_left: float = float("inf"),
 ) -> Outcome:
     """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit.
 
-    ``passed``: the seconds of ``max_runtime`` that earlier runs of the job took.
+    ``passed``: the seconds of ``max_runtime`` that earlier runs of the job took; ``wait_left``: those that are left of
+    MaxWaitTimeInSeconds.
     """
-    deadline = hooks.clock() + max_runtime - passed
+    deadline = hooks.clock() + min(max_runtime - passed, wait_left)
     while True:
         codes = {host.name: host.poll() for host in hosts}
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
@@ -90,9 +100,10 @@ def supervise(
             return Outcome("Stopped")
         left = deadline - hooks.clock()
         if left <= 0:
-            message = f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s"
+            has_waited = wait_left < max_runtime - passed
+            message = WAITED if has_waited else f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s"
             end_hosts(hosts, stop_grace, hooks, partial(hooks.on_stopping, message))
-            return Outcome("MaxRuntimeExceeded")
+            return Outcome("MaxWaitTimeExceeded" if has_waited else "MaxRuntimeExceeded")
         hooks.wait(min(POLL_SECONDS, left))
 
 

@@ -1,6 +1,6 @@
 """Resources that the hosts of a job use: a task of the agent samples and records them for every client.
 
-The record of the present is replaced with each sample. The history of the run has a bounded number of points.
+The record of the present is replaced with each sample. The history of all runs has a bounded number of points.
 The task is a process of its own: neither a GPU driver nor a Docker daemon that hangs delays the agent.
 """
 
@@ -34,12 +34,14 @@ _MOST_POINTS = 120
 class UsageHistory:
     """What the hosts used since the first sample, in less than `_MOST_POINTS` points with their times.
 
+    The first points are those of earlier runs.
+
     A point stands for one sample at first, and for twice as many whenever there are too many points: it has the mean
     of the percentages and the most memory.
     """
 
-    def __init__(self) -> None:
-        self.points: list[_Point] = []
+    def __init__(self, points: Sequence[_Point] = ()) -> None:
+        self.points = list(points)[1 - _MOST_POINTS :]
         self._samples: list[_Point] = []
         #: Samples of a point.
         self._size = 1
@@ -72,7 +74,7 @@ def _summarize(samples: Sequence[HostActivity]) -> HostActivity:
 
 
 class UsageSampler:
-    """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of the run.
+    """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of all runs.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
     their resident memory, in which pages that processes share count for each.
@@ -94,7 +96,7 @@ class UsageSampler:
     def run(self) -> None:
         """Record a sample every `SAMPLE_SECONDS`, until this process is killed."""
         self._gpus = self._find_gpus()
-        pause, history = _FIRST_SECONDS, UsageHistory()
+        pause, history = _FIRST_SECONDS, UsageHistory(host_activity.read_points(self._history_path))
         while True:
             usage = self.sample(time.monotonic())
             # The disk is full, or the job was deleted.

@@ -22,6 +22,8 @@ class StopReason(Enum):
     OUT_OF_MEMORY = "out of memory"
     #: SIGTERM to an agent of this machine, which goes down.
     TERMINATED = "terminated"
+    #: SIGKILL to an agent that a scheduler started, which does not queue it again.
+    KILLED = "killed"
     UNKNOWN = "unknown"
 
 

@@ -57,6 +57,10 @@ class Engine(AgentControl, Protocol):
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, for which nothing is reserved or written."""
 
+    def fit_to_allocation(self, job: Job, inherited: Mapping[str, str]) -> Job:  # noqa: ARG002
+        """Return the job with the hosts of this run, which may be fewer than asked; its agents call it first."""
+        return job
+
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
         """Return the hosts of a job that starts; the caller is its agent."""
 

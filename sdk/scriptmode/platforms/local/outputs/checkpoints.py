@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.core.spec.training_job import Output
+    from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.opt_ml import Sandbox
 
     #: By host and name, a file's size, time of change (ns) and inode.
@@ -190,6 +191,11 @@ class CheckpointSync:
             return SyncRecord(**content)
         except (OSError, ValueError, TypeError):
             return SyncRecord()
+
+
+def create_sync(folder: JobFolder, output: Output, sandboxes: Sequence[Sandbox]) -> CheckpointSync | None:
+    """Return the copier of a job's checkpoints; ``None`` for a job without a checkpoint URI."""
+    return CheckpointSync(output, sandboxes, folder.channels / "checkpoints.json") if output.checkpoint_uri else None
 
 
 def _is_complete(before: list[int] | None, now: list[int]) -> bool:

@@ -68,17 +68,27 @@ def write_history(path: Path, points: Sequence[tuple[float, Mapping[str, HostAct
 
 
 def read_history(folder: JobFolder) -> dict[str, list[tuple[float, HostActivity]]]:
-    """Return what each host used since its agent began, also of a job that has ended; a damaged record is ignored."""
+    """Return what each host used in all runs, also of a job that has ended; a damaged record is ignored."""
     found: dict[str, list[tuple[float, HostActivity]]] = {}
     for agent in folder.read_facts().host_names:
-        with suppress(OSError, ValueError):
-            content = regular_files.read_json(folder.usage_history(agent))
-            shapes.validate_shape(content, _HISTORY_SHAPE, "")
-            for point in content:
-                for host, values in point["hosts"].items() if shapes.is_time(point["time"]) else ():
-                    usage = HostActivity(**dict(zip(_RECORDED, map(_number, values))))
-                    found.setdefault(host, []).append((point["time"], usage))
+        for moment, hosts in read_points(folder.usage_history(agent)):
+            for host, usage in hosts.items():
+                found.setdefault(host, []).append((moment, usage))
     return found
+
+
+def read_points(path: Path) -> list[tuple[float, dict[str, HostActivity]]]:
+    """Return what `write_history` recorded; nothing of a damaged record."""
+    try:
+        content = regular_files.read_json(path)
+        shapes.validate_shape(content, _HISTORY_SHAPE, "")
+    except (OSError, ValueError):
+        return []
+    return [
+        (point["time"], {host: HostActivity(**dict(zip(_RECORDED, map(_number, values)))) for host, values in hosts})
+        for point in content
+        if shapes.is_time(point["time"]) and (hosts := point["hosts"].items())
+    ]
 
 
 def _read_usage(path: Path) -> dict[str, HostActivity]:

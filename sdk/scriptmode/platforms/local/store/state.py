@@ -3,8 +3,8 @@
 A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Pending (only jobs
 that wait for others), Starting, DownloadingTrainingImage (containers whose image is missing), Downloading, Training,
 Uploading, Completed. A job that a scheduler interrupts goes from Training to Interrupted, and from there to Starting
-when it runs again. A stop goes through Stopping to Stopped or MaxRuntimeExceeded, and Failed is reached from every
-status. ``Completed``, ``Failed``, ``Stopped`` and ``MaxRuntimeExceeded`` are final.
+when it runs again. A stop goes through Stopping to Stopped, MaxRuntimeExceeded or MaxWaitTimeExceeded, and Failed is
+reached from every status. These, and ``Completed``, are final.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ STATUS_OF = {
     "Stopping": "Stopping",
     "Stopped": "Stopped",
     "MaxRuntimeExceeded": "Stopped",
+    "MaxWaitTimeExceeded": "Stopped",
     "Completed": "Completed",
     "Failed": "Failed",
 }
@@ -54,6 +55,7 @@ MESSAGES = {
     "Stopping": "Stopping the training job",
     "Stopped": "Training job stopped",
     "MaxRuntimeExceeded": "Training job stopped: it ran longer than MaxRuntimeInSeconds",
+    "MaxWaitTimeExceeded": "Training job stopped: it waited and ran longer than MaxWaitTimeInSeconds",
     "Completed": "Training job completed",
     "Failed": "Training job failed",
 }
