@@ -56,7 +56,8 @@ class Training:
             self.optimizer.build(self.network.trainable_variables)
         self.step = tf.Variable(0, dtype=tf.int64)
         self.state = tf.train.Checkpoint(network=self.network, optimizer=self.optimizer, step=self.step)
-        self.manager = tf.train.CheckpointManager(self.state, self.folder(), max_to_keep=2)
+        # With this name the log of the next run tells how many steps were lost.
+        self.manager = tf.train.CheckpointManager(self.state, self.folder(), max_to_keep=2, checkpoint_name="step")
         self.function = self.compiled()
 
     def folder(self) -> str:
