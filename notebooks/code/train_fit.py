@@ -40,7 +40,7 @@ class Notice(tf.keras.callbacks.Callback):  # type: ignore[misc]
         self.print_step("resumed at")
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Let the backup save after this step if any worker got SIGTERM."""
+        """Configure the backup to save after this step if any worker got SIGTERM."""
         if self.total(tf.constant(float(self.interruption.requested))) > 0:
             self.backup.save_freq, self.stops = 1, True
 

@@ -81,7 +81,7 @@ class Training:
         self.manager.restore_or_initialize()
 
     def learn(self, batch: Callable[[int], Any]) -> tuple[Any, Any]:
-        """Make a step and return its loss and accuracy; `batch` returns the batch of a trainer by its index."""
+        """Run a step and return its loss and accuracy; `batch` returns the batch of a trainer by its index."""
         return self.function(batch(0))
 
     def is_interrupted(self) -> bool:

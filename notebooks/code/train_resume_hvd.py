@@ -38,7 +38,7 @@ class Training(train_resume.Training):
         self.step.assign(state.step)
 
     def learn(self, batch: Callable[[int], Any]) -> tuple[Any, Any]:
-        """Make a step with this rank's batch."""
+        """Run a step with this rank's batch."""
         return self.function(batch(hvd.rank()))
 
     def is_interrupted(self) -> bool:

@@ -37,18 +37,18 @@ class Training(train_resume.Training):
         )
 
     def learn(self, batch: Callable[[int], Any]) -> tuple[Any, Any]:
-        """Make a step; before it, save and exit if the workers agreed on that."""
+        """Run a step; before it, save and exit if the workers agreed on that."""
         batches = self.strategy.experimental_distribute_values_from_function(
             lambda context: batch(context.replica_id_in_sync_group)
         )
         return self.handler.run(self.function, batches)
 
     def is_interrupted(self) -> bool:
-        """Return False: the handler ends the program."""
+        """Return whether the loop must stop: never, because the handler ends the program."""
         return False
 
     def exit(self) -> None:
-        """End the program after the checkpoint."""
+        """Stop the program after the checkpoint."""
         self.print_stop()
         sys.exit(train_resume.TERMINATED)
 

@@ -37,7 +37,7 @@ class Training(train_resume.Training):
             self.state.restore(self.manager.latest_checkpoint, options=OPTIONS)
 
     def learn(self, batch: Callable[[int], Any]) -> tuple[float, float]:
-        """Have each worker apply one batch; return the mean loss and accuracy."""
+        """Run a step with one batch on each worker; return the mean loss and accuracy."""
         made = [self.coordinator.schedule(self.function, args=(batch(index),)) for index in range(self.trainers)]
         self.coordinator.join()
         return model.mean(self.coordinator.fetch(made))
