@@ -37,8 +37,9 @@ SEED ?= 1
 JOBS ?= 100
 
 ## Run JOBS jobs that each meet a fault drawn from SEED, and print what did not end truly; ONLY=INDEX repeats one.
-chaos: light
-	PYTHONPATH=tests $(BIN)/python -m chaos $(SEED) $(JOBS) $(if $(ONLY),--only $(ONLY)) $(if $(FAULT),--fault '$(FAULT)') $(if $(RETRIES),--retries $(RETRIES))
+## KILLS=60 kills jobs that train with TensorFlow instead, and compares their weights with those of undisturbed jobs.
+chaos: $(if $(KILLS),setup,light)
+	PYTHONPATH=tests $(BIN)/python -m $(if $(KILLS),chaos.kills $(SEED) $(KILLS),chaos $(SEED) $(JOBS)) $(if $(ONLY),--only $(ONLY)) $(if $(FAULT),--fault '$(FAULT)') $(if $(RETRIES),--retries $(RETRIES))
 
 ## Run suites of other projects against this one, all or those in NAMES, and print a table.
 foreign: setup

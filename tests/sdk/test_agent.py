@@ -12,17 +12,18 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode.core.spec.service_values import ChannelProgress
-from scriptmode.core.spec.training_job import Limits
+from scriptmode.core.spec.training_job import Limits, Output
 from scriptmode.errors import PlatformError, UnreadableJobError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.host_messages import MessageReader, UnreadableMessageError, send
-from scriptmode.platforms.local.agent.interruption import why_not_again
+from scriptmode.platforms.local.agent.interruption import describe_lost_time, why_not_again
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
 from scriptmode.platforms.local.hosts.fleet import StartedAgent
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.local.store.heartbeat import Heartbeat, silent_since
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.interrupts import deferred_interrupts
 from scriptmode_runtime.processes.system import boot_id
@@ -525,3 +526,39 @@ def test_a_lost_job_runs_again_as_often_and_as_long_as_its_limits_allow(limits, 
     # The present run has begun, and did not come to train.
     found = why_not_again(Limits(**limits), interrupted_state(*runs, ("Starting",)), float(age))
     assert why in found if why else not found
+
+
+STARTS_AGAIN = "step 90 of 99\nscriptmode: the job starts again, as it was interrupted, from its newest checkpoint\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "log", "lost"),
+    [
+        pytest.param(["step-50.index", "checkpoint"], "step 60 of 99", "4.0 s and 10 steps", id="a TensorFlow checkpoint"),
+        pytest.param(["step_51.keras"], "step 51: loss=1\nsaved", "4.0 s and 0 steps", id="saved last"),
+        pytest.param(["epoch=3-step=59.ckpt"], "global_step=60", "4.0 s and 1 step", id="one step"),
+        pytest.param(["global_step5/weights"], STARTS_AGAIN + "step 8", "4.0 s and 3 steps", id="of the last run"),
+        pytest.param(["step-50.index"], STARTS_AGAIN, "4.0 s", id="no step in the last run"),
+        pytest.param(["step-50.index", "step-55_temp/part-0", "step-55.data-0"], "step 60", "4.0 s and 10 steps", id="a draft"),
+        pytest.param(["ckpt-50.index"], "step 60", "4.0 s", id="a number that may count checkpoints"),
+        pytest.param(["step-50.index"], "Epoch 3/9\nstep 60", "4.0 s", id="a step that may be one of an epoch"),
+        pytest.param(["step-50.index"], "evaluation: step 7", "4.0 s", id="another step"),
+        pytest.param(["step-50.index"], "loss=1", "4.0 s", id="a log without steps"),
+    ],
+)  # fmt: skip
+def test_the_log_tells_how_many_steps_are_lost_where_the_names_have_them(tmp_path, files, log, lost):
+    folder, now = JobFolder(tmp_path), time.time()
+    for name in files:
+        path = folder.host("algo-1") / "checkpoints" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (now - 4, now - 4))
+    # Each host has a log; the other one names no step.
+    for host, text in (("algo-1", log), ("algo-2", "up")):
+        folder.host(host).mkdir(parents=True, exist_ok=True)
+        folder.log(host).parent.mkdir(exist_ok=True)
+        folder.log(host).write_text(text)
+        os.utime(folder.log(host), (now, now))
+    state = starting_state("job", "arn", now - 60)
+    told = describe_lost_time(folder, state, Output(checkpoint_uri="file:///kept"))
+    assert told == f"from its newest checkpoint, which was {lost} old"
