@@ -1,0 +1,84 @@
+"""What a job that can go on costs while nothing happens, and how soon it trains again after a fault.
+
+The program counts steps of 10 ms of computing, and has nothing to import. Its checkpoint is 20 MB, every 30 s, as of a
+network of 5 million weights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from tests.benchmarks.figures import SMALLEST_VARIABLE, Figure, in_turn
+
+from scriptmode import Estimator
+from scriptmode.rehearsal import BrokenInput, FullDisk, Interrupt, Kill, LoseHost, SlowHost
+
+IS_SMALLEST = SMALLEST_VARIABLE in os.environ
+SECONDS, SAVE_SECONDS = (2, 1) if IS_SMALLEST else (100, 30)
+COUNTS = f"""
+import os, time
+began = saved = time.monotonic()
+steps = total = 0
+while time.monotonic() < began + {SECONDS}:
+    total += sum(range(300_000))
+    steps += 1
+    if time.monotonic() > saved + {SAVE_SECONDS}:
+        saved = time.monotonic()
+        os.makedirs("/opt/ml/checkpoints", exist_ok=True)
+        with open("/opt/ml/checkpoints/draft", "wb") as file:
+            file.write(os.urandom(20_000_000))
+        os.rename("/opt/ml/checkpoints/draft", "/opt/ml/checkpoints/weights")
+print("steps/s", steps / (time.monotonic() - began), flush=True)
+"""
+STEPS = """
+import os, pathlib, time
+path = pathlib.Path("/opt/ml/checkpoints", os.environ["SM_CURRENT_HOST"])
+step = int(path.read_text()) if path.exists() else 0
+while step < 60:
+    time.sleep(0.05)
+    step += 1
+    print("step", step, flush=True)
+    if step % 10 == 0:
+        draft = path.with_name("." + path.name)
+        draft.write_text(str(step))
+        draft.rename(path)
+"""
+FAULTS = [Kill(), LoseHost(), Interrupt(notice=10), FullDisk(), SlowHost(), BrokenInput()]
+
+
+def run(folder: str) -> list[Figure]:
+    Path(folder, "counts.py").write_text(COUNTS)
+    Path(folder, "steps.py").write_text(STEPS)
+    kept = {"checkpoint_s3_uri": Path(folder, "kept").as_uri(), "max_retry_attempts": 3}
+    plain, able = in_turn(3, partial(rate, folder), partial(rate, folder, **kept))
+    began = time.monotonic()
+    with contextlib.redirect_stderr(io.StringIO()):
+        found = estimator(folder, "steps.py", instance_count=2, **kept).rehearse(
+            faults=FAULTS[:2] if IS_SMALLEST else FAULTS
+        )
+    seconds = time.monotonic() - began
+    assert found.ok, found
+    lost = found.verdicts[1]
+    return [
+        Figure("steps/s of a job that can go on / of one that cannot", able / plain, "x", 0.99, at_most=False),
+        Figure("from a lost host to the next step, without imports", (lost.noticed or 0) + (lost.restart or 0), "s", 3),
+        Figure("rehearsal of six faults on two hosts", seconds, "s", 120 + found.seconds),
+    ]
+
+
+def estimator(folder: str, program: str, **arguments: object) -> Estimator:
+    return Estimator(
+        entry_point=program, source_dir=folder, instance_type="local_process", **{"instance_count": 1, **arguments}
+    )
+
+
+def rate(folder: str, **arguments: object) -> float:
+    """Run the program that counts; return its steps in a second."""
+    job = estimator(folder, "counts.py", **arguments).fit(logs=False)
+    (line,) = (event.message for event in job.logs() if event.message.startswith("steps/s"))
+    return float(line.split()[1])
