@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
 
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: A little after half of the steps, where a job has rarely just saved.
 _HALF = "53%"
@@ -163,7 +166,7 @@ class SlowHost(Fault):
     name = "slow-host"
 
 
-_KINDS: dict[str, Any] = {
+_KINDS: Mapping[str, Any] = {
     kind.name: kind for kind in (Kill, Freeze, LoseHost, Interrupt, FullDisk, SlowInput, BrokenInput, SlowHost)
 }
 #: What every job may meet: a process is killed, a machine is lost, a machine goes down.
@@ -184,10 +187,10 @@ def parse_faults(text: str) -> list[Fault]:
     if name != "random" and name not in _KINDS:
         raise invalid("faults", f"has {text!r}", did_you_mean(name, (*_KINDS, "random")))
     kind = _KINDS.get(name)
-    types: dict[str, Any] = (
+    types: Mapping[str, Callable[[str], Any]] = (
         {each.name: type(each.default) for each in fields(kind)} if kind else {"n": int, "seed": int}
     )
-    values: dict[str, Any] = {}
+    values: Any = {}
     for pair in filter(None, rest.split(",")):
         key, _, value = pair.partition("=")
         if key not in types:
