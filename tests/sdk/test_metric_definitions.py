@@ -201,6 +201,7 @@ ALGORITHM = parse_description(
 LINES = {
     "step 7: loss=1": (7, None),
     "global_step=7 loss=1": (7, None),
+    "loss=1 steps=400 bytes/step=850786": (None, None),
     '{"epoch": 2, "iteration": 30, "loss": 1}'.replace('"loss": ', "loss=") : (30, 2),
     "Epoch: [2][ 40/400] loss 1": (None, 2),
     "EPOCH 2 step 7 step 8 loss=1": (7, 2),

@@ -24,9 +24,10 @@ _EXAMPLE = "loss=([0-9.]+)"
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _REPEAT = re.compile(r"[*+{]")
 _OPTIONS = 4
-#: ``step 7``, ``global_step=7``, ``"iteration": 7``, ``Epoch 3/12``, ``epoch: [3]``; not ``steps=7``, ``step=0.5``.
+#: ``step 7``, ``global_step=7``, ``"iteration": 7``, ``Epoch 3/12``, ``epoch: [3]``; not ``steps=7``, ``step=0.5``,
+#: ``bytes/step=7``.
 _POSITION = re.compile(
-    r"(?<![A-Za-z])(?:global_)?(?P<unit>step|iteration|iter|epoch)[\"']?\s{0,2}[=:#]?\s{0,2}[\[(]?(?P<number>\d{1,15})\b(?!\.\d)",
+    r"(?<![A-Za-z/])(?:global_)?(?P<unit>step|iteration|iter|epoch)[\"']?\s{0,2}[=:#]?\s{0,2}[\[(]?(?P<number>\d{1,15})\b(?!\.\d)",
     re.IGNORECASE,
 )
 #: What Keras prints alone on a line, before the values of that epoch.
