@@ -384,7 +384,8 @@ class Estimator:
                 killed, all hosts are lost, and the job is interrupted, each at half of its steps.
 
         Returns:
-            The verdicts. ``ok`` is whether no job hung, none was told wrongly, and none lost all that it had done.
+            The verdicts. ``ok`` is whether a fault happened, no job hung, no reason was wrong, and no job lost all that
+            it had done.
 
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.

@@ -213,6 +213,7 @@ def test_the_text_of_a_rehearsal_is_what_its_verdicts_say():
         resumed=50,
         lost=10,
         lost_seconds=4.0,
+        orphans=0,
         is_same_model=True,
     )
     lost = Verdict(
@@ -228,12 +229,32 @@ def test_the_text_of_a_rehearsal_is_what_its_verdicts_say():
         ),
     ]  # fmt: skip
     assert ready.ok
+    slow = Verdict("SlowHost at 53 %", "d", status="Completed", noticed=3.0, orphans=0)
+    assert str(Rehearsal("u", "1 x local_process", verdicts=(slow,))).endswith("verdict: ready: no fault ended the job")
     both = Rehearsal("u", "1 x local_process", verdicts=(killed, lost))
     assert not both.ok
     assert str(both).splitlines()[-3:] == [
         "problem: LoseHost at 53 %: all lost", "change: save", "verdict: not ready: 1 problem",
     ]  # fmt: skip
     assert json.loads(json.dumps(both.to_dict()))["verdicts"][1]["ok"] is False
+
+
+def test_nothing_is_said_of_what_was_not_observed():
+    absent = Verdict("BrokenInput at 53 %", "a", note="did not happen: nothing is fed")
+    silent = Verdict("Kill at 53 %", "b", "c", "Failed", 0.8, is_cause_named=True, orphans=0)
+    untested = Rehearsal("u", "1 x local_process", verdicts=(absent,))
+    assert not untested.ok
+    assert str(untested).splitlines() == [
+        "undisturbed: u on 1 x local_process",
+        "BrokenInput at 53 %  did not happen: nothing is fed",
+        "verdict: not tested: no fault happened",
+    ]
+    part = Rehearsal("u", "1 x local_process", save_seconds=3.0, verdicts=(absent, silent))
+    assert part.ok
+    assert str(part).splitlines()[-1] == (
+        "verdict: ready: the job completed after each fault; its log does not name what it lost after 1 fault; "
+        "1 of 2 faults did not happen"
+    )
 
 
 @pytest.mark.slow
@@ -326,6 +347,8 @@ def test_inputs_become_slow_and_break(estimator, tmp_path):
 @pytest.mark.slow
 def test_a_fault_that_cannot_happen_is_told(estimator):
     found = estimator(RECOVERS).rehearse(faults=[BrokenInput(), Kill(process=3), Kill(at=1000)])
+    assert not found.ok
+    assert all(each.orphans is None for each in found.verdicts)
     assert [each.cells()[1] for each in found.verdicts] == [
         "did not happen: nothing is fed: inputs in File mode are copied before the script starts",
         "did not happen: algo-1 has no process 3 of the script, only 1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Callable, NamedTuple
@@ -74,15 +75,14 @@ class Trial:
     def run(self, job: TrainingJob, start_again: Callable[[TrainingJob], TrainingJob]) -> Verdict:
         """Follow the job through its fault to the end, and a second job after one that did not complete."""
         first = FollowedJob(job, self._data_dir)
-        fault = str(self.fault)
         try:
             first.follow(self._baseline.bound, lambda: self._disturb(first))
         except HungError as error:
-            return Verdict(fault, job.name, problems=(str(error),), advice=advice.of_hang(self.fault, first))
-        if self._happened is None:
-            note = self._obstacle or "the job ended before"
-            return Verdict(fault, job.name, note=f"did not happen: {note}")
+            found = self._first_verdict(first)
+            return replace(found, problems=(str(error),), advice=advice.of_hang(self.fault, first))
         verdict = self._first_verdict(first)
+        if self._happened is None:
+            return verdict
         if first.description.status == COMPLETED:
             return self._judge(self._with_next_run(verdict, first, first), first, first)
         second = FollowedJob(start_again(job), self._data_dir)
@@ -133,13 +133,21 @@ class Trial:
         return host, counts.get(host) or self._baseline.count
 
     def _first_verdict(self, job: FollowedJob) -> Verdict:
-        """Return what followed the fault: the first status after it, when, and why."""
-        status, moment, reason = _status_after(job, (self._happened or 0.0))
-        place = self._injected.place
-        named = place in job.description.failure_reason if status == FAILED and place else None
-        return Verdict(
-            str(self.fault), job.job.name, status=status, noticed=moment - (self._happened or 0.0), reason=reason,
-            is_cause_named=named, unit=self._baseline.count.unit,
+        """Return what followed the fault: the first status after it, when, and why; or why it did not happen."""
+        verdict = Verdict(str(self.fault), job.job.name, unit=self._baseline.count.unit)
+        if self._happened is None:
+            note = self._obstacle or "the job ended before"
+            if self._moment.unit == "step" and not self._baseline.count.total:
+                note = "the log of the undisturbed job names no step"
+            return replace(verdict, note=f"did not happen: {note}")
+        if (found := _status_after(job, self._happened)) is None:
+            return verdict
+        status, moment, reason = found
+        named = None
+        if status == FAILED and (place := self._injected.place):
+            named = re.search(rf"{re.escape(place)}\b", job.description.failure_reason) is not None
+        return replace(
+            verdict, status=status, noticed=moment - self._happened, reason=reason, is_cause_named=named
         )  # fmt: skip
 
     def _with_next_run(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
@@ -176,9 +184,10 @@ class Trial:
         return _Loss(lost, resumed, seconds, after[0].time)
 
 
-def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str]:
-    """Return the first end or interruption of a job after a moment, when it was seen, and its reason."""
+def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str] | None:
+    """Return the first end or interruption of a job after a moment, when it was seen, and its reason; None before."""
+    ends = ("Interrupted", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded", "Completed")
     for (status, seen), transition in zip(job.changed, job.description.transitions):
-        if seen >= moment and status in ("Interrupted", "Failed", "Stopped", "MaxRuntimeExceeded", "Completed"):
+        if seen >= moment and status in ends:
             return status, seen, job.description.failure_reason if status == FAILED else transition.message
-    return str(job.description.status), time.monotonic(), job.description.failure_reason
+    return None
