@@ -396,7 +396,7 @@ class Estimator:
         def start(**changes: Any) -> TrainingJob:
             return type(self)(**{**self._arguments, **changes}).fit(inputs, wait=False, logs=False)
 
-        chosen = parse_all(faults)
+        chosen = parse_all(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
 

@@ -147,7 +147,13 @@ def test_a_text_is_a_fault(text, fault):
         ("kill:process=x", "process"),
         ("kill:at=soon", "'50%'"),
         ("interrupt:notice=0", "above 0"),
-        ("slow-host:factor=inf", "above 0"),
+        ("slow-host:factor=inf", "above 1"),
+        ("slow-host:factor=1", "above 1"),
+        ("slow-input:rate=nan", "above 0"),
+        ("kill:process=-1", "process is -1"),
+        ("kill:at=101%", "at is '101%'"),
+        ("kill:at=-1", "at is '-1'"),
+        ("random:n=0", "n is 0"),
     ],
 )
 def test_a_wrong_text_is_refused_with_the_next_step(text, words):
@@ -158,6 +164,10 @@ def test_a_wrong_text_is_refused_with_the_next_step(text, words):
 def test_another_value_than_a_fault_is_refused(estimator):
     with pytest.raises(SpecError, match=r"faults has 3.*Kill\(at=60\)"):
         estimator(RECOVERS).rehearse(faults=[3])
+    with pytest.raises(SpecError, match="faults is empty"):
+        estimator(RECOVERS).rehearse(faults=[])
+    with pytest.raises(SpecError, match="faults has the host 'algo-3'; use one of algo-1, algo-2"):
+        estimator(RECOVERS, instance_count=2).rehearse(faults=[Kill(), Freeze("algo-3")])
 
 
 def test_random_faults_are_those_of_their_seed():

@@ -22,7 +22,7 @@ from scriptmode.rehearsal.verdict import Rehearsal
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.training_job import TrainingJobSpec
@@ -34,8 +34,8 @@ _SILENT_SECONDS = 120
 _DAY = 86_400.0
 
 
-def parse_all(faults: Iterable[Fault | str] | None) -> list[Fault]:
-    """Return the faults of a rehearsal, of which some may be texts; raise `SpecError`."""
+def parse_all(faults: Iterable[Fault | str] | None, hosts: Sequence[str]) -> list[Fault]:
+    """Return the faults of a rehearsal of a job with these hosts; some may be texts. Raise `SpecError`."""
     if isinstance(faults, (str, Fault)):
         faults = [faults]
     found: list[Fault] = []
@@ -46,6 +46,11 @@ def parse_all(faults: Iterable[Fault | str] | None) -> list[Fault]:
             found += parse_faults(each)
         else:
             raise invalid("faults", f"has {each!r}", "give faults of scriptmode.rehearsal, such as Kill(at=60)")
+    if not found:
+        raise invalid("faults", "is empty", "leave it out, or give faults of scriptmode.rehearsal")
+    for each in found:
+        if (host := getattr(each, "host", "")) and host not in hosts:
+            raise invalid("faults", f"has the host {host!r}", f"use one of {', '.join(hosts)}")
     return found
 
 
