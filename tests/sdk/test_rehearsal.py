@@ -16,6 +16,7 @@ from fakes.processes import processes_naming, until
 from scriptmode import Estimator, SpecError
 from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.slurm.slurm_platform import Slurm
 from scriptmode.rehearsal import (
     BrokenInput,
     Freeze,
@@ -367,6 +368,21 @@ def test_a_fault_that_cannot_happen_is_told(estimator):
 
 
 @pytest.mark.slow
+def test_an_estimator_of_a_cluster_is_rehearsed_on_this_machine(estimator, tmp_path):
+    class Ours(Estimator):
+        def __init__(self, script):
+            super().__init__(
+                entry_point=str(script), instance_type="slurm", instance_count=1,
+                platform=Slurm(partition="gpu", data_dir=tmp_path / "jobs"),
+            )  # fmt: skip
+
+    estimator(RECOVERS)
+    found = Ours(tmp_path / "code" / "train.py").rehearse(faults=Kill(at=60, process=1))
+    assert (found.hosts, found.steps) == ("1 x local_process", 60)
+    assert (tmp_path / "jobs" / "jobs" / found.job).is_dir()
+
+
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_the_rank_that_was_killed_is_named(estimator):
     mpi = {"mpi": {"enabled": True, "processes_per_host": 2}}
@@ -402,6 +418,8 @@ def test_the_command_prints_verdicts_and_its_exit_code_says_whether_the_job_is_r
     assert "Kill at step 20" in done.stderr
     found = json.loads(subprocess.run((*words, "--json"), check=False, **run).stdout)
     assert (found["ok"], found["verdicts"][0]["resumed"]) == (False, 0)
+    named = subprocess.run((*words, "--job-name", "one"), check=False, **run)
+    assert "rehearse starts several jobs, but --job-name 'one' is the name of one" in named.stderr
     refused = subprocess.run((PROGRAM, "rehearse", "train.py", "--fault", "kil"), check=False, **run)
     assert refused.returncode == 2
     assert refused.stderr.strip().startswith("scriptmode: faults has 'kil'; did you mean 'kill'"), refused.stderr

@@ -41,6 +41,7 @@ def rehearse(*, faults: tuple[str, ...], as_json: bool, **given: Any) -> None:
       scriptmode rehearse train.py --fault kill:at=60 --fault interrupt:notice=10 --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given, arguments_after_dashes())
+    options.require_no_name("rehearse")
     with translate_errors_to_options({**options.options_by_argument, "faults": "--fault"}):
         found = options.estimator().rehearse(options.inputs, faults or None)
     output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)
