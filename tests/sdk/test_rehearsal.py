@@ -395,15 +395,20 @@ def test_the_rank_that_was_killed_is_named(estimator):
 
 @pytest.mark.slow
 def test_an_interrupt_of_the_user_ends_the_job(estimator, tmp_path):
-    estimator("import time; print('up', flush=True); time.sleep(600)")
-    words = (PROGRAM, "rehearse", "train.py")
+    (tmp_path / "temporary").mkdir()
+    estimator("import time; print('up', flush=True); open('/opt/ml/checkpoints/kept', 'w').close(); time.sleep(600)")
+    words = (PROGRAM, "rehearse", "train.py", "--checkpoint-s3-uri", "kept")
     process = subprocess.Popen(
-        words, cwd=tmp_path / "code", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        words, cwd=tmp_path / "code", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+    )  # fmt: skip
     logs = tmp_path / "data" / "jobs"
     until(lambda: any("up" in path.read_text() for path in logs.glob("*/logs/*.log")))
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
+    assert not list((tmp_path / "temporary").glob("scriptmode-rehearsal-*"))
+    states = [JobFolder(path).read_state() for path in logs.iterdir()]
+    assert all(state.ended for state in states)
     until(lambda: not processes_naming(str(tmp_path / "data")))
 
 
@@ -437,7 +442,8 @@ def test_the_fixture_fails_the_test_of_a_job_that_is_not_ready(tmp_path):
                 rehearse(Estimator(entry_point="train.py", instance_count=1, instance_type="local_process"), faults=[Kill()])
         """)
     )
-    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_training.py")
+    own = f"--basetemp={tmp_path / 'temporary'}"
+    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, "test_training.py")
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert "verdict: not ready: 1 problem" in done.stdout
