@@ -356,6 +356,13 @@ def test_inputs_become_slow_and_break(estimator, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_fault_at_the_start_waits_for_the_script_and_one_in_a_status_is_in_it(estimator):
+    found = estimator(RECOVERS).rehearse(faults=[Kill(at="0s"), Kill(at="Training"), Kill(at="Uploading")])
+    assert [each.status for each in found.verdicts] == ["Failed", "Failed", ""]
+    assert found.verdicts[2].note.startswith("did not happen: ")
+
+
+@pytest.mark.slow
 def test_a_fault_that_cannot_happen_is_told(estimator):
     found = estimator(RECOVERS).rehearse(faults=[BrokenInput(), Kill(process=3), Kill(at=1000)])
     assert not found.ok

@@ -42,8 +42,8 @@ class Injected(NamedTuple):
 
 #: Variables by which a process of mpirun's knows its rank.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK")
-#: Seconds of one turn of a slow host.
-_TURN_SECONDS = 0.2
+#: Seconds for which a slow host runs in each turn: longer than it takes to find its processes.
+_RUN_SECONDS = 0.1
 #: Seconds of one turn of a slow input, and between two changes of the share of it in which data are fed.
 _FEED_SECONDS, _CHECK_SECONDS = 0.5, 1.0
 _FIRST_SHARE, _LEAST_SHARE = 0.1, 0.04
@@ -181,10 +181,10 @@ def _(_fault: BrokenInput, job: JobProcesses) -> Injected:
 
 @inject.register
 def _(fault: SlowHost, job: JobProcesses) -> Injected:
-    began, running = time.monotonic(), 1 / fault.factor
+    began, seconds = time.monotonic(), fault.factor * _RUN_SECONDS
 
     def turn() -> None:
-        is_running = (time.monotonic() - began) % _TURN_SECONDS < running * _TURN_SECONDS
+        is_running = (time.monotonic() - began) % seconds < _RUN_SECONDS
         _set_stopped(_below(job, fault.host), stopped=not is_running)
 
     job.of_script(fault.host)

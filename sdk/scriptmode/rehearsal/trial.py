@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scriptmode.rehearsal.faults import Fault
     from scriptmode.rehearsal.findings import ScriptFindings
 
-#: Seconds beyond three times those of the undisturbed job in which a disturbed one ends.
-_MARGIN_SECONDS = 120.0
+#: A disturbed job ends within so many times the seconds of the undisturbed one, and these.
+_TIMES, _MARGIN_SECONDS = 3, 120.0
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,6 @@ class Baseline:
     training: float
     whole: float
     model: dict[str, str] | None
-
-    @property
-    def bound(self) -> float:
-        """Seconds in which a disturbed job ends."""
-        return 3 * self.whole + _MARGIN_SECONDS
 
     @property
     def count(self) -> Count:
@@ -71,12 +66,14 @@ class Trial:
         self._obstacle = ""
         #: Whether there was a checkpoint when it happened.
         self.has_saved = False
+        #: Seconds in which the job ends.
+        self.bound = (_TIMES * baseline.whole + _MARGIN_SECONDS) * getattr(fault, "factor", 1)
 
     def run(self, job: TrainingJob, start_again: Callable[[TrainingJob], TrainingJob]) -> Verdict:
         """Follow the job through its fault to the end, and a second job after one that did not complete."""
         first = FollowedJob(job, self._data_dir)
         try:
-            first.follow(self._baseline.bound, lambda: self._disturb(first))
+            first.follow(self.bound, lambda: self._disturb(first))
         except HungError as error:
             found = self._first_verdict(first)
             return replace(found, problems=(str(error),), advice=advice.of_hang(self.fault, first))
@@ -87,7 +84,7 @@ class Trial:
             return self._judge(self._with_next_run(verdict, first, first), first, first)
         second = FollowedJob(start_again(job), self._data_dir)
         try:
-            second.follow(self._baseline.bound)
+            second.follow(self.bound)
         except HungError as error:
             return replace(verdict, again=second.job.name, problems=(str(error),))
         verdict = self._with_next_run(replace(verdict, again=second.job.name), first, second)
@@ -100,20 +97,21 @@ class Trial:
         """Inject the fault at its moment; continue one that lasts."""
         if self._injected.turn is not None:
             self._injected.turn()
-        if self._happened is not None or self._obstacle or not self._is_due(job):
+        if self._happened is not None or not self._is_due(job):
             return
         self.has_saved = job.has_saved
         try:
             self._injected = inject(self.fault, JobProcesses(job.folder, job.hosts))
             self._happened = time.monotonic()
         except NothingToDisturbError as error:
-            self._obstacle = str(error)
+            # The script may not have started yet: tried again. The first obstacle is not that the job has ended.
+            self._obstacle = self._obstacle or str(error)
 
     def _is_due(self, job: FollowedJob) -> bool:
         unit, number = self._moment
         began = job.since("Training")
         if unit not in ("step", "s", "%"):
-            return job.since(unit) is not None
+            return job.description.secondary == unit
         if began is None:
             return False
         host, count = self._counted_host(job)
