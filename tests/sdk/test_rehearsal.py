@@ -83,6 +83,12 @@ IGNORES_SIGTERM = """
         if step % 10 == 0:
             path.write_text(str(step))
 """
+ENDS_AT_SIGTERM = """
+    import time
+    for tick in range(60):
+        print("tick", flush=True)
+        time.sleep(0.05)
+"""
 NEVER_JOINS = """
     import os, socket, time
     print("up", flush=True)
@@ -312,6 +318,9 @@ def test_a_script_that_goes_on_after_the_notice_is_told_which_line_to_change(est
     found = estimator(IGNORES_SIGTERM).rehearse(faults=Interrupt(notice=3))
     (verdict,) = found.verdicts
     assert verdict.problems == ("the script ran until SIGKILL, 3 s after SIGTERM",)
+    at_once = estimator(ENDS_AT_SIGTERM).rehearse(faults=Interrupt(notice=0.5)).verdicts[0]
+    assert at_once.status == "Stopped"
+    assert not at_once.problems
     assert verdict.advice[0] == "train.py, line 3 handles SIGTERM and goes on: save, and end with exit code 143"
 
 
