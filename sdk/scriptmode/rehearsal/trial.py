@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scriptmode.rehearsal.faults import Fault
     from scriptmode.rehearsal.findings import ScriptFindings
 
-#: A disturbed job ends within so many times the seconds of the undisturbed one, and these.
+#: A disturbed job ends within three times the seconds of the undisturbed one, and these.
 _TIMES, _MARGIN_SECONDS = 3, 120.0
 
 
