@@ -193,6 +193,7 @@ def test_random_faults_are_those_of_their_seed():
         (["from step 0", "step 1", "step 2"], 2, "from step 1", 1, ()),
         (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2, ()),
         (["batch #5", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\d+)")]),
+        (["batch #5", "batch #nan", "batch #inf", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\S+)")]),
     ],
 )
 def test_programs_count_in_their_own_way(tmp_path, lines, total, next_line, resumed, metrics):
