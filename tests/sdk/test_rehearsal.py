@@ -216,6 +216,10 @@ def test_lines_of_a_script_are_found():
     found = ScriptFindings.read("train.py", text)
     assert (found.at(found.saves_once), found.at(found.handlers)) == ("train.py, line 8", "train.py, line 10")
     assert ScriptFindings.read("train.py", "for x in y:\n    model.save(x)\n").saves_once == ()
+    in_function = "def keep():\n    model.save(x)\nfor x in y:\n    keep()\n"
+    in_callback = "class Keep(Callback):\n    def on_epoch_end(self, *_):\n        self.model.save(x)\n"
+    assert [ScriptFindings.read("train.py", text).saves_once for text in (in_function, in_callback)] == [(), ()]
+    assert ScriptFindings.read("train.py", "def main():\n    model.save(x)\nmain()\n").saves_once == (2,)
     assert ScriptFindings.read("train.py", "fit(callbacks=[BackupAndRestore()])\nmodel.save(x)\n").saves_once == ()
     assert ScriptFindings.read("train.py", "this is no Python").at(()) == "train.py"
 

@@ -131,7 +131,7 @@ class FollowedJob:
         return self.changed[-1][1] - self.began
 
     def model(self) -> dict[str, str] | None:
-        """Return the digest of each file of the model by its name; None for a job without one."""
+        """Return the digest of each file of the model by its name; None for a job without an archive to read."""
         uri = self.job.model_data
         if not uri:
             return None
@@ -140,4 +140,5 @@ class FollowedJob:
             for member in archive:
                 if file := archive.extractfile(member):
                     found[member.name] = hashlib.sha256(file.read()).hexdigest()
-        return found
+            return found
+        return None
