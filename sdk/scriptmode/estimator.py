@@ -10,7 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.core.platforms import registry
-from scriptmode.core.platforms.registry import explicit_platform, find_job_platform, for_instance_types
+from scriptmode.core.platforms.registry import (
+    explicit_platform,
+    find_job_platform,
+    for_instance_types,
+    require_local_jobs,
+)
 from scriptmode.core.request import job_inputs, render
 from scriptmode.core.spec import arguments, names
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
@@ -384,7 +389,8 @@ class Estimator:
                 killed, all hosts are lost, and the job is interrupted, each at half of its steps.
 
         Returns:
-            The verdicts. ``ok`` is whether no job hung, none was told wrongly, and none lost all that it had done.
+            The verdicts. ``ok`` is whether a fault happened, no job hung, no reason was wrong, and no job lost all that
+            it had done.
 
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.
@@ -393,9 +399,12 @@ class Estimator:
         from scriptmode.rehearsal.run import RehearsalRun, parse_all
 
         def start(**changes: Any) -> TrainingJob:
-            return type(self)(**{**self._arguments, **changes}).fit(inputs, wait=False, logs=False)
+            made: Estimator = copy.copy(self)
+            made._construct({**self._arguments, **changes})
+            return made.fit(inputs, wait=False, logs=False)
 
-        chosen = parse_all(faults)
+        require_local_jobs()
+        chosen = parse_all(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
 

@@ -12,7 +12,7 @@ LINES = {
     "scriptmode": 2_288,
     "scriptmode/cli": 2_168,
     "scriptmode/cli/cloud_ml_engine": 750,
-    "scriptmode/cli/commands": 1_769,
+    "scriptmode/cli/commands": 1_770,
     "scriptmode/containers": 847,
     "scriptmode/core": 12,
     "scriptmode/core/aws": 2_452,

@@ -199,6 +199,11 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
             {"prices": {"ml": {"m5": {"xlarge": 1}}}, "price_as": "ml"},
             "give the price of a host an hour, such as 0.23",
         ),
+        (
+            {"prices": {"local_process": float("inf")}},
+            "prices has inf for 'local_process'; give the price of a host an",
+        ),
+        ({"hosts": 0}, "hosts is 0; give a whole number"),
         ({"price_as": "ml.m5.xlarge"}, "price_as is 'ml.m5.xlarge', but prices are missing"),
     ],
 )

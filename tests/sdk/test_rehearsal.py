@@ -16,6 +16,7 @@ from fakes.processes import processes_naming, until
 from scriptmode import Estimator, SpecError
 from scriptmode.core.request.parse import parse_request
 from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.slurm.slurm_platform import Slurm
 from scriptmode.rehearsal import (
     BrokenInput,
     Freeze,
@@ -82,6 +83,12 @@ IGNORES_SIGTERM = """
         if step % 10 == 0:
             path.write_text(str(step))
 """
+ENDS_AT_SIGTERM = """
+    import time
+    for tick in range(60):
+        print("tick", flush=True)
+        time.sleep(0.05)
+"""
 NEVER_JOINS = """
     import os, socket, time
     print("up", flush=True)
@@ -147,7 +154,13 @@ def test_a_text_is_a_fault(text, fault):
         ("kill:process=x", "process"),
         ("kill:at=soon", "'50%'"),
         ("interrupt:notice=0", "above 0"),
-        ("slow-host:factor=inf", "above 0"),
+        ("slow-host:factor=inf", "above 1"),
+        ("slow-host:factor=1", "above 1"),
+        ("slow-input:rate=nan", "above 0"),
+        ("kill:process=-1", "process is -1"),
+        ("kill:at=101%", "at is '101%'"),
+        ("kill:at=-1", "at is '-1'"),
+        ("random:n=0", "n is 0"),
     ],
 )
 def test_a_wrong_text_is_refused_with_the_next_step(text, words):
@@ -158,6 +171,10 @@ def test_a_wrong_text_is_refused_with_the_next_step(text, words):
 def test_another_value_than_a_fault_is_refused(estimator):
     with pytest.raises(SpecError, match=r"faults has 3.*Kill\(at=60\)"):
         estimator(RECOVERS).rehearse(faults=[3])
+    with pytest.raises(SpecError, match="faults is empty"):
+        estimator(RECOVERS).rehearse(faults=[])
+    with pytest.raises(SpecError, match="faults has the host 'algo-3'; use one of algo-1, algo-2"):
+        estimator(RECOVERS, instance_count=2).rehearse(faults=[Kill(), Freeze("algo-3")])
 
 
 def test_random_faults_are_those_of_their_seed():
@@ -176,6 +193,7 @@ def test_random_faults_are_those_of_their_seed():
         (["from step 0", "step 1", "step 2"], 2, "from step 1", 1, ()),
         (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2, ()),
         (["batch #5", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\d+)")]),
+        (["batch #5", "batch #nan", "batch #inf", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\S+)")]),
     ],
 )
 def test_programs_count_in_their_own_way(tmp_path, lines, total, next_line, resumed, metrics):
@@ -198,6 +216,10 @@ def test_lines_of_a_script_are_found():
     found = ScriptFindings.read("train.py", text)
     assert (found.at(found.saves_once), found.at(found.handlers)) == ("train.py, line 8", "train.py, line 10")
     assert ScriptFindings.read("train.py", "for x in y:\n    model.save(x)\n").saves_once == ()
+    in_function = "def keep():\n    model.save(x)\nfor x in y:\n    keep()\n"
+    in_callback = "class Keep(Callback):\n    def on_epoch_end(self, *_):\n        self.model.save(x)\n"
+    assert [ScriptFindings.read("train.py", text).saves_once for text in (in_function, in_callback)] == [(), ()]
+    assert ScriptFindings.read("train.py", "def main():\n    model.save(x)\nmain()\n").saves_once == (2,)
     assert ScriptFindings.read("train.py", "fit(callbacks=[BackupAndRestore()])\nmodel.save(x)\n").saves_once == ()
     assert ScriptFindings.read("train.py", "this is no Python").at(()) == "train.py"
 
@@ -213,6 +235,7 @@ def test_the_text_of_a_rehearsal_is_what_its_verdicts_say():
         resumed=50,
         lost=10,
         lost_seconds=4.0,
+        orphans=0,
         is_same_model=True,
     )
     lost = Verdict(
@@ -228,12 +251,32 @@ def test_the_text_of_a_rehearsal_is_what_its_verdicts_say():
         ),
     ]  # fmt: skip
     assert ready.ok
+    slow = Verdict("SlowHost at 53 %", "d", status="Completed", noticed=3.0, orphans=0)
+    assert str(Rehearsal("u", "1 x local_process", verdicts=(slow,))).endswith("verdict: ready: no fault ended the job")
     both = Rehearsal("u", "1 x local_process", verdicts=(killed, lost))
     assert not both.ok
     assert str(both).splitlines()[-3:] == [
         "problem: LoseHost at 53 %: all lost", "change: save", "verdict: not ready: 1 problem",
     ]  # fmt: skip
     assert json.loads(json.dumps(both.to_dict()))["verdicts"][1]["ok"] is False
+
+
+def test_nothing_is_said_of_what_was_not_observed():
+    absent = Verdict("BrokenInput at 53 %", "a", note="did not happen: nothing is fed")
+    silent = Verdict("Kill at 53 %", "b", "c", "Failed", 0.8, is_cause_named=True, orphans=0)
+    untested = Rehearsal("u", "1 x local_process", verdicts=(absent,))
+    assert not untested.ok
+    assert str(untested).splitlines() == [
+        "undisturbed: u on 1 x local_process",
+        "BrokenInput at 53 %  did not happen: nothing is fed",
+        "verdict: not tested: no fault happened",
+    ]
+    part = Rehearsal("u", "1 x local_process", save_seconds=3.0, verdicts=(absent, silent))
+    assert part.ok
+    assert str(part).splitlines()[-1] == (
+        "verdict: ready: the job completed after each fault; its log does not name what it lost after 1 fault; "
+        "1 of 2 faults did not happen"
+    )
 
 
 @pytest.mark.slow
@@ -280,6 +323,9 @@ def test_a_script_that_goes_on_after_the_notice_is_told_which_line_to_change(est
     found = estimator(IGNORES_SIGTERM).rehearse(faults=Interrupt(notice=3))
     (verdict,) = found.verdicts
     assert verdict.problems == ("the script ran until SIGKILL, 3 s after SIGTERM",)
+    at_once = estimator(ENDS_AT_SIGTERM).rehearse(faults=Interrupt(notice=0.5)).verdicts[0]
+    assert at_once.status == "Stopped"
+    assert not at_once.problems
     assert verdict.advice[0] == "train.py, line 3 handles SIGTERM and goes on: save, and end with exit code 143"
 
 
@@ -324,13 +370,37 @@ def test_inputs_become_slow_and_break(estimator, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_fault_at_the_start_waits_for_the_script_and_one_in_a_status_is_in_it(estimator):
+    found = estimator(RECOVERS).rehearse(faults=[Kill(at="0s"), Kill(at="Training"), Kill(at="Uploading")])
+    assert [each.status for each in found.verdicts] == ["Failed", "Failed", ""]
+    assert found.verdicts[2].note.startswith("did not happen: ")
+
+
+@pytest.mark.slow
 def test_a_fault_that_cannot_happen_is_told(estimator):
     found = estimator(RECOVERS).rehearse(faults=[BrokenInput(), Kill(process=3), Kill(at=1000)])
+    assert not found.ok
+    assert all(each.orphans is None for each in found.verdicts)
     assert [each.cells()[1] for each in found.verdicts] == [
         "did not happen: nothing is fed: inputs in File mode are copied before the script starts",
         "did not happen: algo-1 has no process 3 of the script, only 1",
         "did not happen: the job ended before",
     ]
+
+
+@pytest.mark.slow
+def test_an_estimator_of_a_cluster_is_rehearsed_on_this_machine(estimator, tmp_path):
+    class Ours(Estimator):
+        def __init__(self, script):
+            super().__init__(
+                entry_point=str(script), instance_type="slurm", instance_count=1,
+                platform=Slurm(partition="gpu", data_dir=tmp_path / "jobs"),
+            )  # fmt: skip
+
+    estimator(RECOVERS)
+    found = Ours(tmp_path / "code" / "train.py").rehearse(faults=Kill(at=60, process=1))
+    assert (found.hosts, found.steps) == ("1 x local_process", 60)
+    assert (tmp_path / "jobs" / "jobs" / found.job).is_dir()
 
 
 @pytest.mark.slow
@@ -346,15 +416,20 @@ def test_the_rank_that_was_killed_is_named(estimator):
 
 @pytest.mark.slow
 def test_an_interrupt_of_the_user_ends_the_job(estimator, tmp_path):
-    estimator("import time; print('up', flush=True); time.sleep(600)")
-    words = (PROGRAM, "rehearse", "train.py")
+    (tmp_path / "temporary").mkdir()
+    estimator("import time; print('up', flush=True); open('/opt/ml/checkpoints/kept', 'w').close(); time.sleep(600)")
+    words = (PROGRAM, "rehearse", "train.py", "--checkpoint-s3-uri", "kept")
     process = subprocess.Popen(
-        words, cwd=tmp_path / "code", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        words, cwd=tmp_path / "code", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+    )  # fmt: skip
     logs = tmp_path / "data" / "jobs"
     until(lambda: any("up" in path.read_text() for path in logs.glob("*/logs/*.log")))
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
+    assert not list((tmp_path / "temporary").glob("scriptmode-rehearsal-*"))
+    states = [JobFolder(path).read_state() for path in logs.iterdir()]
+    assert all(state.ended for state in states)
     until(lambda: not processes_naming(str(tmp_path / "data")))
 
 
@@ -369,6 +444,8 @@ def test_the_command_prints_verdicts_and_its_exit_code_says_whether_the_job_is_r
     assert "Kill at step 20" in done.stderr
     found = json.loads(subprocess.run((*words, "--json"), check=False, **run).stdout)
     assert (found["ok"], found["verdicts"][0]["resumed"]) == (False, 0)
+    named = subprocess.run((*words, "--job-name", "one"), check=False, **run)
+    assert "rehearse starts several jobs, but --job-name 'one' is the name of one" in named.stderr
     refused = subprocess.run((PROGRAM, "rehearse", "train.py", "--fault", "kil"), check=False, **run)
     assert refused.returncode == 2
     assert refused.stderr.strip().startswith("scriptmode: faults has 'kil'; did you mean 'kill'"), refused.stderr
@@ -386,7 +463,8 @@ def test_the_fixture_fails_the_test_of_a_job_that_is_not_ready(tmp_path):
                 rehearse(Estimator(entry_point="train.py", instance_count=1, instance_type="local_process"), faults=[Kill()])
         """)
     )
-    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_training.py")
+    own = f"--basetemp={tmp_path / 'temporary'}"
+    words = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", own, "test_training.py")
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert "verdict: not ready: 1 problem" in done.stdout

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: The last line of a stack that a launcher logs of a process that hangs.
 _SOURCE_LINE = re.compile(r'File "[^"]*/code/([^"]+)", line (\d+)')
-#: A notice counts as used up where less of it is left, in seconds.
-_LEFT_SECONDS = 1.0
 
 
 def of_hang(fault: Fault, job: FollowedJob) -> tuple[str, ...]:
@@ -62,9 +60,9 @@ class Judge(NamedTuple):
         if verdict.resumed == 0 and verdict.lost:
             problems.append(f"all of its {pluralize(verdict.lost, verdict.unit)} were lost")
             changes.append(self._advise_checkpoints())
-        if isinstance(self.fault, Interrupt) and (late := self._advise_notice(verdict, self.fault.notice)):
-            problems.append(late[0])
-            changes.append(late[1])
+        if isinstance(self.fault, Interrupt) and self.first.watch.killed:
+            problems.append(f"the script ran until SIGKILL, {self.fault.notice:g} s after SIGTERM")
+            changes.append(self._advise_handler())
         limits = self.first.description.job.limits
         is_interruption = isinstance(self.fault, (Interrupt, LoseHost))
         if is_interruption and verdict.again and not (limits.max_retry_attempts or limits.use_spot_instances):
@@ -82,11 +80,7 @@ class Judge(NamedTuple):
             return f"{found.at(found.saves_once)} saves once, outside of the loop: save to {path} every N steps"
         return f"{found.name}: nothing was in {path} when it happened: save a checkpoint there every N steps"
 
-    def _advise_notice(self, verdict: Verdict, notice: float) -> tuple[str, str] | None:
-        """Return the problem and the advice for a script that used up its notice."""
-        if verdict.noticed is None or verdict.noticed < notice - _LEFT_SECONDS:
-            return None
+    def _advise_handler(self) -> str:
         where = self.findings.at(self.findings.handlers)
         what = "handles SIGTERM and goes on" if self.findings.handlers else "goes on after SIGTERM"
-        problem = f"the script ran until SIGKILL, {notice:g} s after SIGTERM"
-        return problem, f"{where} {what}: save, and end with exit code 143"
+        return f"{where} {what}: save, and end with exit code 143"

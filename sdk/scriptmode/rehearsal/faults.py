@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Callable, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from scriptmode.core.spec.whole_numbers import whole_number
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 #: A little after half of the steps, where a job has rarely just saved.
 _HALF = "53%"
 _MOMENT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>s|%)")
+_WHOLE = 100
 _STATUSES = ("Starting", "Downloading", "Training", "Uploading")
 
 
@@ -31,7 +33,8 @@ class Moment(NamedTuple):
         text = str(value)
         if text.isdecimal():
             return cls("step", int(text))
-        if found := _MOMENT.fullmatch(text):
+        found = _MOMENT.fullmatch(text)
+        if found and (found["unit"] == "s" or float(found["number"]) <= _WHOLE):
             return cls(found["unit"], float(found["number"]))
         if text in _STATUSES:
             return cls(text)
@@ -57,10 +60,11 @@ class Fault:
 
     def __post_init__(self) -> None:
         Moment.parse(self.at)
-        for name in ("notice", "rate", "factor"):
-            value = getattr(self, name, 1.0)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-                raise invalid(name, f"is {value!r}", "give a number above 0")
+        for name, least in (("notice", 0), ("rate", 0), ("factor", 1)):
+            value = getattr(self, name, 2)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value < float("inf"):
+                raise invalid(name, f"is {value!r}", f"give a number above {least}")
+        whole_number("process", getattr(self, "process", 0), 0)
 
     def __str__(self) -> str:
         return " ".join(filter(None, (type(self).__name__, getattr(self, "host", ""), str(Moment.parse(self.at)))))
@@ -156,7 +160,7 @@ class SlowHost(Fault):
 
     Args:
         host: The host; by default the last one.
-        factor: How many times as long they take.
+        factor: How many times as long they take, above 1.
         at: When, as `Fault` describes.
     """
 
@@ -177,6 +181,7 @@ _DRAWN = (Kill, Freeze, LoseHost, Interrupt, FullDisk, BrokenInput)
 
 def random_faults(n: int, seed: int = 0) -> list[Fault]:
     """Return ``n`` faults of random kinds at random moments, the same for the same seed."""
+    whole_number("n", n, 1)
     chance = random.Random(seed)  # noqa: S311 - the same seed gives the same faults
     return [chance.choice(_DRAWN)(at=f"{chance.randint(10, 90)}%") for _ in range(n)]
 
@@ -187,10 +192,10 @@ def parse_faults(text: str) -> list[Fault]:
     if name != "random" and name not in _KINDS:
         raise invalid("faults", f"has {text!r}", did_you_mean(name, (*_KINDS, "random")))
     kind = _KINDS.get(name)
-    types: Mapping[str, Callable[[str], Any]] = (
+    types: Mapping[str, Any] = (
         {each.name: type(each.default) for each in fields(kind)} if kind else {"n": int, "seed": int}
     )
-    values: Any = {}
+    values = {}
     for pair in filter(None, rest.split(",")):
         key, _, value = pair.partition("=")
         if key not in types:

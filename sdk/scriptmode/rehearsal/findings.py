@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
 #: Calls that write weights or a checkpoint, by the last part of their names.
 _SAVES = frozenset({"save", "save_weights", "save_model", "save_checkpoint", "export"})
@@ -34,12 +34,13 @@ class ScriptFindings:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             return cls(name)
-        calls = list(_calls(tree, is_repeated=False))
+        repeated = {_last_name(call.func) for call, is_repeated in _calls(tree, frozenset()) if is_repeated}
+        calls = list(_calls(tree, repeated))
         if any(_last_name(call.func) in _CHECKPOINTS for call, _ in calls):
             saves: list[int] = []
         else:
-            found = [(call.lineno, repeated) for call, repeated in calls if _last_name(call.func) in _SAVES]
-            saves = [] if any(repeated for _, repeated in found) else [line for line, _ in found]
+            found = [(call.lineno, is_repeated) for call, is_repeated in calls if _last_name(call.func) in _SAVES]
+            saves = [] if any(is_repeated for _, is_repeated in found) else [line for line, _ in found]
         handlers = [call.lineno for call, _ in calls if _handles_sigterm(call)]
         return cls(name, tuple(saves), tuple(handlers))
 
@@ -48,13 +49,15 @@ class ScriptFindings:
         return f"{self.name}, line {', '.join(map(str, lines))}" if lines else self.name
 
 
-def _calls(node: ast.AST, *, is_repeated: bool) -> Iterator[tuple[ast.Call, bool]]:
-    """Yield each call below a node, with whether it lies in a loop."""
+def _calls(node: ast.AST, functions: Container[str], *, is_repeated: bool = False) -> Iterator[tuple[ast.Call, bool]]:
+    """Yield each call below a node, with whether it is in a loop, one of the functions, or a callback of Keras."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call):
             yield child, is_repeated
         is_loop = isinstance(child, (ast.For, ast.While, ast.AsyncFor))
-        yield from _calls(child, is_repeated=is_repeated or is_loop)
+        if isinstance(child, ast.FunctionDef):
+            is_loop = child.name in functions or child.name.startswith("on_")
+        yield from _calls(child, functions, is_repeated=is_repeated or is_loop)
 
 
 def _last_name(function: ast.expr) -> str:

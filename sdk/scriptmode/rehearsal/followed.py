@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS, _DESCRIBE_SECONDS = 0.02, 0.1
 #: Seconds in which the processes of a job that has ended are gone.
 _TIDY_SECONDS = 10.0
+#: Seconds in which a job ends whose processes were killed: its agent copies the last checkpoints.
+_END_SECONDS = 30.0
 
 
 class HungError(Exception):
@@ -98,11 +100,13 @@ class FollowedJob:
             raise HungError(f"{self.job.name} had not ended after {bound:.0f} s, and was stopped")
 
     def _end(self) -> None:
-        """Kill the processes of a job that hangs, and stop it."""
+        """Kill the processes of a job that hangs, stop it, and wait for its end: its agent uses its directories."""
         for pid in self._processes():
             process_tree.kill_tree(pid)
+        platform, name = self.job.platform, self.job.name
         with suppress(JobNotFoundError):
-            self.job.platform.stop(self.job.name)
+            platform.stop(name)
+            process_tree.wait_until(lambda: platform.describe(name).has_ended, _END_SECONDS)
 
     def _processes(self) -> list[int]:
         return process_tree.find_by_variable(f"{contract.BASE_DIR_VARIABLE}={self.folder.hosts}")
@@ -127,7 +131,7 @@ class FollowedJob:
         return self.changed[-1][1] - self.began
 
     def model(self) -> dict[str, str] | None:
-        """Return the digest of each file of the model by its name; None for a job without one."""
+        """Return the digest of each file of the model by its name; None for a job without an archive to read."""
         uri = self.job.model_data
         if not uri:
             return None
@@ -136,4 +140,5 @@ class FollowedJob:
             for member in archive:
                 if file := archive.extractfile(member):
                     found[member.name] = hashlib.sha256(file.read()).hexdigest()
-        return found
+            return found
+        return None

@@ -13,7 +13,7 @@ from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.rehearsal import advice
-from scriptmode.rehearsal.faults import DEFAULT, Fault, Interrupt, parse_faults
+from scriptmode.rehearsal.faults import DEFAULT, Fault, parse_faults
 from scriptmode.rehearsal.findings import ScriptFindings
 from scriptmode.rehearsal.followed import FollowedJob, HungError
 from scriptmode.rehearsal.steps import Count
@@ -22,20 +22,21 @@ from scriptmode.rehearsal.verdict import Rehearsal
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from scriptmode.core.platforms.base import Platform
     from scriptmode.core.spec.training_job import TrainingJobSpec
     from scriptmode.job import TrainingJob
 
 _LOCAL_PROCESS = "local_process"
-#: Seconds without output of any host after which a launcher reports what each process does, and ends the job.
-_SILENT_SECONDS = 120
+#: Seconds without output of any host after which a launcher reports what each process does, and ends the job. For a
+#: disturbed job it is this part of the seconds in which it ends.
+_SILENT_SECONDS, _SILENT_PART = 600.0, 1 / 3
 _DAY = 86_400.0
 
 
-def parse_all(faults: Iterable[Fault | str] | None) -> list[Fault]:
-    """Return the faults of a rehearsal, of which some may be texts; raise `SpecError`."""
+def parse_all(faults: Iterable[Fault | str] | None, hosts: Sequence[str]) -> list[Fault]:
+    """Return the faults of a rehearsal of a job with these hosts; some may be texts. Raise `SpecError`."""
     if isinstance(faults, (str, Fault)):
         faults = [faults]
     found: list[Fault] = []
@@ -46,6 +47,11 @@ def parse_all(faults: Iterable[Fault | str] | None) -> list[Fault]:
             found += parse_faults(each)
         else:
             raise invalid("faults", f"has {each!r}", "give faults of scriptmode.rehearsal, such as Kill(at=60)")
+    if not found:
+        raise invalid("faults", "is empty", "leave it out, or give faults of scriptmode.rehearsal")
+    for each in found:
+        if (host := getattr(each, "host", "")) and host not in hosts:
+            raise invalid("faults", f"has the host {host!r}", f"use one of {', '.join(hosts)}")
     return found
 
 
@@ -67,7 +73,8 @@ class RehearsalRun:
         self._start_job = start
         self._tell = tell
         settings = platform.arguments if isinstance(platform, LocalPlatform) else {}
-        self._settings: Any = {**settings, "queue": None}
+        # Of a Slurm cluster, what is for this machine, too.
+        self._settings: Any = {**{name: each for name, each in settings.items() if name != "slurm"}, "queue": None}
         self._data_dir = Path(str(LocalPlatform(**self._settings).arguments["data_dir"]))
         path = Path(spec.script.source_dir or "", spec.script.entry_point) if spec.script else Path("the script")
         text = path.read_text("utf-8", "replace") if path.suffix == ".py" and path.is_file() else ""
@@ -82,8 +89,8 @@ class RehearsalRun:
         for each in faults:
             with self._checkpoints() as uri:
                 trial = Trial(each, baseline, self._data_dir, self._findings)
-                notice = each.notice if isinstance(each, Interrupt) else None
-                verdict = trial.run(self._start(uri, each.name, notice), lambda job: job.rerun())
+                job = self._start(uri, each.name, trial.bound * _SILENT_PART, getattr(each, "notice", None))
+                verdict = trial.run(job, lambda job: job.rerun())
             self._tell("  ".join(filter(None, verdict.cells())))
             rehearsal = replace(rehearsal, verdicts=(*rehearsal.verdicts, verdict))
         # The page shows it; the result counts more.
@@ -92,7 +99,7 @@ class RehearsalRun:
         return rehearsal
 
     def _run_undisturbed(self, uri: str | None) -> tuple[Rehearsal, Baseline | None]:
-        job = self._start(uri, "undisturbed")
+        job = self._start(uri, "undisturbed", _SILENT_SECONDS)
         followed = FollowedJob(job, self._data_dir)
         resources = followed.description.job.resources
         rehearsal = Rehearsal(job.name, f"{resources.count} x {_LOCAL_PROCESS}")
@@ -117,7 +124,7 @@ class RehearsalRun:
         self._tell(str(rehearsal).partition("\n")[0])
         return rehearsal, baseline
 
-    def _start(self, checkpoints: str | None, name: str, notice: float | None = None) -> TrainingJob:
+    def _start(self, checkpoints: str | None, name: str, silent: float, notice: float | None = None) -> TrainingJob:
         groups = [replace(each, instance_type=_LOCAL_PROCESS) for each in self._spec.resources.instance_groups]
         settings = self._settings if notice is None else {**self._settings, "stop_grace": notice}
         return self._start_job(
@@ -127,7 +134,7 @@ class RehearsalRun:
             code_location=None,
             checkpoint_s3_uri=checkpoints,
             base_job_name=f"rehearsal-{name}",
-            environment={contract.HANG_SECONDS_VARIABLE: str(_SILENT_SECONDS), **(self._spec.environment or {})},
+            environment={contract.HANG_SECONDS_VARIABLE: f"{silent:.0f}", **(self._spec.environment or {})},
             **({"instance_groups": groups} if groups else {"instance_type": _LOCAL_PROCESS}),
         )
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Begins the line that a job's agent writes into each log between two runs of the same job.
 _NEXT_RUN = "scriptmode: the job starts again"
 _OF_RUNTIME = "scriptmode:"
+#: A launcher's line about processes that had not ended when the grace period was over.
+_KILLED = re.compile(r"scriptmode: process.* killed, not having ended within .* of SIGTERM")
 #: A line that names the step from which a program goes on, as opposed to one that it made.
 _RESUMED = re.compile(r"\b(resum|restor|continu|load|from\b)", re.IGNORECASE)
 #: What Keras prints before an epoch.
@@ -97,6 +99,8 @@ class LogWatch:
         self.runs: dict[str, list[list[Mark]]] = {host: [[]] for host in hosts}
         #: The last line of the script on each host that wrote one.
         self.last: dict[str, str] = {}
+        #: The hosts on which the script ran until SIGKILL.
+        self.killed: set[str] = set()
 
     def read(self, *, final: bool = False) -> None:
         """Read what the hosts have written since the last call."""
@@ -108,6 +112,8 @@ class LogWatch:
         if line.startswith(_NEXT_RUN):
             self.runs[host].append([])
         if line.startswith(_OF_RUNTIME):
+            if _KILLED.match(line):
+                self.killed.add(host)
             return
         self.last[host] = line
         step, epoch = self._positions.find(host, line)

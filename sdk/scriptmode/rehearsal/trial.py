@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Callable, NamedTuple
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from scriptmode.rehearsal.faults import Fault
     from scriptmode.rehearsal.findings import ScriptFindings
 
-#: Seconds beyond three times those of the undisturbed job in which a disturbed one ends.
-_MARGIN_SECONDS = 120.0
+#: A disturbed job ends within three times the seconds of the undisturbed one, and these.
+_TIMES, _MARGIN_SECONDS = 3, 120.0
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,6 @@ class Baseline:
     training: float
     whole: float
     model: dict[str, str] | None
-
-    @property
-    def bound(self) -> float:
-        """Seconds in which a disturbed job ends."""
-        return 3 * self.whole + _MARGIN_SECONDS
 
     @property
     def count(self) -> Count:
@@ -70,24 +66,25 @@ class Trial:
         self._obstacle = ""
         #: Whether there was a checkpoint when it happened.
         self.has_saved = False
+        #: Seconds in which the job ends.
+        self.bound = (_TIMES * baseline.whole + _MARGIN_SECONDS) * getattr(fault, "factor", 1)
 
     def run(self, job: TrainingJob, start_again: Callable[[TrainingJob], TrainingJob]) -> Verdict:
         """Follow the job through its fault to the end, and a second job after one that did not complete."""
         first = FollowedJob(job, self._data_dir)
-        fault = str(self.fault)
         try:
-            first.follow(self._baseline.bound, lambda: self._disturb(first))
+            first.follow(self.bound, lambda: self._disturb(first))
         except HungError as error:
-            return Verdict(fault, job.name, problems=(str(error),), advice=advice.of_hang(self.fault, first))
-        if self._happened is None:
-            note = self._obstacle or "the job ended before"
-            return Verdict(fault, job.name, note=f"did not happen: {note}")
+            found = self._first_verdict(first)
+            return replace(found, problems=(str(error),), advice=advice.of_hang(self.fault, first))
         verdict = self._first_verdict(first)
+        if self._happened is None:
+            return verdict
         if first.description.status == COMPLETED:
             return self._judge(self._with_next_run(verdict, first, first), first, first)
         second = FollowedJob(start_again(job), self._data_dir)
         try:
-            second.follow(self._baseline.bound)
+            second.follow(self.bound)
         except HungError as error:
             return replace(verdict, again=second.job.name, problems=(str(error),))
         verdict = self._with_next_run(replace(verdict, again=second.job.name), first, second)
@@ -100,20 +97,21 @@ class Trial:
         """Inject the fault at its moment; continue one that lasts."""
         if self._injected.turn is not None:
             self._injected.turn()
-        if self._happened is not None or self._obstacle or not self._is_due(job):
+        if self._happened is not None or not self._is_due(job):
             return
         self.has_saved = job.has_saved
         try:
             self._injected = inject(self.fault, JobProcesses(job.folder, job.hosts))
             self._happened = time.monotonic()
         except NothingToDisturbError as error:
-            self._obstacle = str(error)
+            # The script may not have started yet: tried again. The first obstacle is not that the job has ended.
+            self._obstacle = self._obstacle or str(error)
 
     def _is_due(self, job: FollowedJob) -> bool:
         unit, number = self._moment
         began = job.since("Training")
         if unit not in ("step", "s", "%"):
-            return job.since(unit) is not None
+            return job.description.secondary == unit
         if began is None:
             return False
         host, count = self._counted_host(job)
@@ -133,13 +131,21 @@ class Trial:
         return host, counts.get(host) or self._baseline.count
 
     def _first_verdict(self, job: FollowedJob) -> Verdict:
-        """Return what followed the fault: the first status after it, when, and why."""
-        status, moment, reason = _status_after(job, (self._happened or 0.0))
-        place = self._injected.place
-        named = place in job.description.failure_reason if status == FAILED and place else None
-        return Verdict(
-            str(self.fault), job.job.name, status=status, noticed=moment - (self._happened or 0.0), reason=reason,
-            is_cause_named=named, unit=self._baseline.count.unit,
+        """Return what followed the fault: the first status after it, when, and why; or why it did not happen."""
+        verdict = Verdict(str(self.fault), job.job.name, unit=self._baseline.count.unit)
+        if self._happened is None:
+            note = self._obstacle or "the job ended before"
+            if self._moment.unit == "step" and not self._baseline.count.total:
+                note = "the log of the undisturbed job names no step"
+            return replace(verdict, note=f"did not happen: {note}")
+        if (found := _status_after(job, self._happened)) is None:
+            return verdict
+        status, moment, reason = found
+        named = None
+        if status == FAILED and (place := self._injected.place):
+            named = re.search(rf"{re.escape(place)}\b", job.description.failure_reason) is not None
+        return replace(
+            verdict, status=status, noticed=moment - self._happened, reason=reason, is_cause_named=named
         )  # fmt: skip
 
     def _with_next_run(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
@@ -176,9 +182,10 @@ class Trial:
         return _Loss(lost, resumed, seconds, after[0].time)
 
 
-def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str]:
-    """Return the first end or interruption of a job after a moment, when it was seen, and its reason."""
+def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str] | None:
+    """Return the first end or interruption of a job after a moment, when it was seen, and its reason; None before."""
+    ends = ("Interrupted", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded", "Completed")
     for (status, seen), transition in zip(job.changed, job.description.transitions):
-        if seen >= moment and status in ("Interrupted", "Failed", "Stopped", "MaxRuntimeExceeded", "Completed"):
+        if seen >= moment and status in ends:
             return status, seen, job.description.failure_reason if status == FAILED else transition.message
-    return str(job.description.status), time.monotonic(), job.description.failure_reason
+    return None

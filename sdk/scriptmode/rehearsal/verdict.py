@@ -6,7 +6,7 @@ import html
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.spec.service_values import COMPLETED, FAILED
+from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.core.text.terminal_text import align_columns
 
@@ -31,11 +31,11 @@ class Verdict:
         lost: Steps that were made twice, and ``lost_seconds`` the seconds that they had taken.
         restart: Seconds from the first status to the first step of the next run.
         slowdown: For a job that went on, how many times as long as the undisturbed job it trained.
-        orphans: Processes of the job that were left at its end.
+        orphans: Processes of the job that were left at its end; ``None`` where they were not counted.
         is_same_model: Whether its model has the same files as that of the undisturbed job; ``None`` without a model.
         problems: What must not happen: something hung, was told wrongly or was lost.
         advice: What to change.
-        note: What else is to be said.
+        note: Why the fault did not happen; "" for one that did.
     """
 
     fault: str
@@ -51,7 +51,7 @@ class Verdict:
     lost_seconds: float | None = None
     restart: float | None = None
     slowdown: float | None = None
-    orphans: int = 0
+    orphans: int | None = None
     is_same_model: bool | None = None
     problems: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Verdict:
 
     def cells(self) -> tuple[str, str, str, str]:
         """Return what a table shows: the fault, what followed, from where it went on, what was left."""
-        return self.fault, self._followed(), self._went_on(), f"orphans {self.orphans}"
+        return self.fault, self._followed(), self._went_on(), "" if self.orphans is None else f"orphans {self.orphans}"
 
     def _followed(self) -> str:
         if self.note:
@@ -115,8 +115,12 @@ class Rehearsal:
 
     @property
     def ok(self) -> bool:
-        """Whether no job hung, none was told wrongly, and none lost all that it had done."""
-        return not self.problems and all(each.ok for each in self.verdicts)
+        """Whether a fault happened, no job hung, no reason was wrong, and no job lost all that it had done."""
+        return bool(self._happened) and not self.problems and all(each.ok for each in self.verdicts)
+
+    @property
+    def _happened(self) -> list[Verdict]:
+        return [each for each in self.verdicts if not each.note]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rehearsal as JSON has it, with ``ok`` and the texts of the table."""
@@ -128,7 +132,8 @@ class Rehearsal:
 
     def _head(self) -> list[str]:
         made = f", {pluralize(self.steps, self.unit)}" if self.steps else ""
-        lines = [f"undisturbed: {self.job} on {self.hosts}{made} in {self.seconds:.1f} s of training"]
+        trained = f" in {self.seconds:.1f} s of training" if self.seconds else ""
+        lines = [f"undisturbed: {self.job} on {self.hosts}{made}{trained}"]
         if self.save_seconds is not None:
             lines[0] += f", a checkpoint every {self._interval()}"
         return lines
@@ -149,11 +154,20 @@ class Rehearsal:
     def _verdict(self, problems: Sequence[str]) -> str:
         if problems:
             return f"not ready: {pluralize(len(problems), 'problem')}"
-        worst = max(self.verdicts, key=lambda each: each.lost or 0, default=None)
-        if worst is None or all(each.lost is None for each in self.verdicts):
-            return "ready: no fault ended the job"
-        text = f"ready: lost at most {pluralize(worst.lost or 0, worst.unit)}"
-        if self.save_seconds is not None:
+        if not self._happened:
+            return "not tested: no fault happened"
+        losses = [each.lost for each in self._happened if each.lost is not None]
+        unknown = [each for each in self._happened if each.lost is None and each.status != COMPLETED]
+        text = "ready: no fault ended the job"
+        if losses:
+            text = f"ready: lost at most {pluralize(max(losses), self.unit)}"
+        elif unknown:
+            text = "ready: the job completed after each fault"
+        if unknown:
+            text += f"; its log does not name what it lost after {pluralize(len(unknown), 'fault')}"
+        if left := len(self.verdicts) - len(self._happened):
+            text += f"; {left} of {pluralize(len(self.verdicts), 'fault')} did not happen"
+        if self.save_seconds is not None and any(each.resumed for each in self._happened):
             text += f"; a lost host costs up to the time between two checkpoints: {self._interval()}"
         known = [each.is_same_model for each in self.verdicts if each.is_same_model is not None]
         if known:
@@ -166,10 +180,3 @@ class Rehearsal:
         )
         head, end = (html.escape("\n".join(lines)) for lines in (self._head(), self._conclusion()))
         return f"<pre>{head}</pre><table>{rows}</table><pre>{end}</pre>"
-
-
-def names_cause(fault_host: str, status: str, reason: str, failure_host: str) -> bool | None:
-    """Return whether the reason of a failure names the host of a fault; None for an end that needs no cause."""
-    if status != FAILED or not fault_host:
-        return None
-    return fault_host in (failure_host, *reason.replace(":", " ").replace(",", " ").split())

@@ -57,7 +57,8 @@ class ScalingOptions:
     price_as: str | None
 
     def __post_init__(self) -> None:
-        sizes = tuple(dict.fromkeys(whole_number("hosts", each, 1) for each in self.hosts))
+        hosts = (self.hosts,) if isinstance(self.hosts, int) else self.hosts
+        sizes = tuple(dict.fromkeys(whole_number("hosts", each, 1) for each in hosts))
         if not sizes:
             raise invalid("hosts", "is empty", "give the numbers of hosts, such as 1, 2 and 4")
         layouts = tuple(dict.fromkeys((self.layouts,) if isinstance(self.layouts, str) else self.layouts))
@@ -79,7 +80,7 @@ class ScalingOptions:
             what = f"has no price of {name!r}"
             raise invalid("prices", what, "add it, such as 'ml.m5.xlarge' = 0.23, or name another type with price_as")
         price = self.prices[name]
-        if isinstance(price, bool) or not isinstance(price, (int, float)) or not price >= 0:
+        if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):
             raise invalid("prices", f"has {price!r} for {name!r}", "give the price of a host an hour, such as 0.23")
         return float(price)
 

@@ -28,8 +28,8 @@ def rehearse(*, faults: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     The job runs once undisturbed and once for each fault; a job that ends is started again, and goes on from its
     checkpoints where --checkpoint-s3-uri is given. Nothing is written there: each job has a directory of its own. The
-    exit code is 1 if a job hung, was told wrongly, or lost all that it had done. PROGRAM, the options, and ARGUMENTS
-    are those of scriptmode run; each host is a process of this machine.
+    exit code is 1 if a job hung, had a wrong reason, or lost all that it had done, and if no fault happened. PROGRAM,
+    the options, and ARGUMENTS are those of scriptmode run; each host is a process of this machine.
 
     A fault happens at half of the steps that the log names, or at=60 (a step), at=5s, at=20%, at=Downloading. Other
     settings are host=NAME and process=N (kill), notice=SECONDS (interrupt), rate=BYTES (slow-input), factor=N
@@ -41,6 +41,7 @@ def rehearse(*, faults: tuple[str, ...], as_json: bool, **given: Any) -> None:
       scriptmode rehearse train.py --fault kill:at=60 --fault interrupt:notice=10 --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     options = RunOptions.parse(given, arguments_after_dashes())
+    options.require_no_name("rehearse")
     with translate_errors_to_options({**options.options_by_argument, "faults": "--fault"}):
         found = options.estimator().rehearse(options.inputs, faults or None)
     output.print_result(found.to_dict() if as_json else None, str(found), as_json=as_json)

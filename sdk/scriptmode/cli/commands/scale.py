@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from scriptmode import SpecError
 from scriptmode.cli import completers, estimator_options, output
 from scriptmode.cli.error_reporting import FAILED, translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
@@ -68,11 +67,7 @@ def scale(sizes: str, layouts: str, price_file: Path | None, plot: str | None, *
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     own = {name: given.pop(name) for name in ("steps", "batch_size", "price_as")}
     options = RunOptions.parse(given, arguments_after_dashes())
-    if options.job_name is not None:
-        raise SpecError(
-            f"scale starts several jobs, but --job-name {options.job_name!r} is the name of one",
-            advice="leave --job-name out, or name the jobs with --set base_job_name=...",
-        )
+    options.require_no_name("scale")
     hosts: list[Any] = [int(each) if each.isdecimal() else each for each in _split(sizes)]
     with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
         found = options.estimator().scale(

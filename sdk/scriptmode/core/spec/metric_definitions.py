@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -179,7 +180,8 @@ class LogPositions:
     def find(self, host: str, line: str) -> tuple[int | None, int | None]:
         """Return the step and the epoch of the values in a line."""
         if self._steps:
-            return next((int(value) for _, value in MetricFinder(self._steps).find(line)), None), None
+            found = (int(value) for _, value in MetricFinder(self._steps).find(line) if math.isfinite(value))
+            return next(found, None), None
         named: dict[bool, int] = {}
         for match in _POSITION.finditer(last_frame(line)[:_SEARCHED]):
             named.setdefault(match["unit"].lower() == "epoch", int(match["number"]))
