@@ -53,7 +53,9 @@ def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
         __tracebackhide__ = True
         found = estimator.rehearse(inputs, faults)
         if not found.ok:
-            pytest.fail(str(found), pytrace=False)
+            text = str(found)
+            # The first line is in pytest's summary.
+            pytest.fail(f"{text.rpartition(chr(10))[2]}\n{text}", pytrace=False)
         return found
 
     return run

@@ -64,7 +64,7 @@ SDK = {
         "core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "core.request", "results", "sagemaker_session", "core.spec",
     ),
     "rehearsal": (
-        "data", "platforms", "platforms.local", "platforms.local.store", "estimator", "job", "core.platforms.base", "core.spec",
+        "core.handle", "data", "platforms", "platforms.local", "platforms.local.store", "job", "core.platforms.base", "core.spec",
     ),
     "estimator": (
         "core.handle", "display", "job", "planning", "rehearsal", "core.platforms.base", "core.platforms.registry", "core.request", "results",

@@ -30,7 +30,7 @@ LINES = {
     "scriptmode/platforms": 390,
     "scriptmode/platforms/local": 12_531,
     "scriptmode/platforms/slurm": 2_609,
-    "scriptmode/rehearsal": 1_400,
+    "scriptmode/rehearsal": 1_480,
     "scriptmode/results": 1_917,
     "scriptmode/serve": 5_043,
     "scriptmode/testing": 2_763,

@@ -108,6 +108,28 @@ READS_A_PIPE = """
             print("step", step, flush=True)
     assert read == 20_000_000, read
 """
+#: Names no step, ends with 0 at SIGTERM.
+WORDLESS = """
+    import signal, sys, time
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    print("up", flush=True)
+    time.sleep(2)
+"""
+#: Does not see that nothing can be written any more, and cannot go on from its own checkpoint.
+CARELESS = """
+    import os, time
+    path = "/opt/ml/checkpoints/step"
+    if os.path.exists(path):
+        raise RuntimeError("cannot restore")
+    for step in range(1, 41):
+        time.sleep(0.05)
+        print("step", step, flush=True)
+        try:
+            with open(path, "w") as file:
+                file.write(str(step))
+        except OSError:
+            pass
+"""
 
 
 @pytest.fixture
@@ -191,7 +213,7 @@ def test_random_faults_are_those_of_their_seed():
         (["step 10", "step 20"], 20, "resumed at step 20", 20, ()),
         (["resumed at step 0", "step=5 loss=1", "step=10 loss=1"], 10, "step=10 loss=1", 5, ()),
         (["from step 0", "step 1", "step 2"], 2, "from step 1", 1, ()),
-        (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 2, "Epoch 3/3", 2, ()),
+        (["Epoch 1/3", "Epoch 2/3", "Epoch 3/3"], 3, "Epoch 3/3", 2, ()),
         (["batch #5", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\d+)")]),
         (["batch #5", "batch #nan", "batch #inf", "batch #10"], 10, "batch #10", 5, [("step", r"batch #(\S+)")]),
     ],
@@ -307,7 +329,7 @@ def test_a_job_that_recovers_is_ready(estimator, tmp_path, capsys):
     [
         (SAVES_AT_THE_END, {}, "train.py, line 8 saves once, outside of the loop: save to /opt/ml/checkpoints"),
         (BEGINS_AT_ITS_START, {}, "train.py: checkpoints were in /opt/ml/checkpoints, and it began at its start"),
-        (BEGINS_AT_ITS_START, {"checkpoint_s3_uri": None}, "give the estimator checkpoint_s3_uri"),
+        (BEGINS_AT_ITS_START, {"checkpoint_s3_uri": None}, "give checkpoint_s3_uri (--checkpoint-s3-uri)"),
     ],
 )
 def test_a_script_that_loses_everything_is_told_what_to_change(estimator, script, arguments, advice):
@@ -325,8 +347,31 @@ def test_a_script_that_goes_on_after_the_notice_is_told_which_line_to_change(est
     assert verdict.problems == ("the script ran until SIGKILL, 3 s after SIGTERM",)
     at_once = estimator(ENDS_AT_SIGTERM).rehearse(faults=Interrupt(notice=0.5)).verdicts[0]
     assert at_once.status == "Stopped"
-    assert not at_once.problems
-    assert verdict.advice[0] == "train.py, line 3 handles SIGTERM and goes on: save, and end with exit code 143"
+    assert at_once.problems == ("its log names no step, so that what it lost is not known",)
+    assert verdict.advice[0] == "train.py, line 3: save within the notice after SIGTERM, and end with exit code 143"
+
+
+@pytest.mark.slow
+def test_a_script_that_names_no_step_is_told_to(estimator):
+    (verdict,) = estimator(WORDLESS, max_retry_attempts=2).rehearse(faults=Interrupt(at="1s")).verdicts
+    assert verdict.problems == ("its log names no step, so that what it lost is not known",)
+    assert [each.partition(":")[0].partition(" after")[0] for each in verdict.advice] == [
+        "print(f'step {step}', flush=True)", "train.py, line 3",
+    ]  # fmt: skip
+    assert verdict.advice[1].endswith("end with exit code 143 after SIGTERM: 0 says that the training is complete")
+
+
+@pytest.mark.slow
+def test_a_script_that_does_not_see_a_full_disk_or_cannot_restore_is_told_so(estimator):
+    found = estimator(CARELESS).rehearse(faults=[FullDisk(), Kill()])
+    full, killed = found.verdicts
+    assert full.problems == ("it completed although none of its files could be written",)
+    assert full.advice == ("train.py: close each file that it writes, and let errors of writing end it",)
+    (problem,) = killed.problems
+    assert problem.startswith(
+        f"it did not complete after it was started again: {killed.again} failed: algo-1, script: "
+    )
+    assert problem.endswith(f": RuntimeError: cannot restore (its log: scriptmode logs {killed.again})")
 
 
 @pytest.mark.slow
@@ -341,7 +386,7 @@ def test_hosts_that_wait_for_each_other_are_told_with_their_lines(estimator):
     assert not found.ok
     assert not found.verdicts
     assert "no output of any host for 3 s" in found.problems[0]
-    assert set(found.advice) == {"algo-1 waits in train.py, line 6", "algo-2 waits in train.py, line 5"}
+    assert found.problems[0].endswith("; algo-1 waits in train.py, line 6; algo-2 waits in train.py, line 5")
 
 
 @pytest.mark.slow

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.core.text.messages import pluralize
-from scriptmode.rehearsal.faults import Freeze, Interrupt, LoseHost
+from scriptmode.rehearsal.faults import Freeze, FullDisk, Interrupt, LoseHost
+from scriptmode.rehearsal.steps import STACK_LINE
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -17,33 +17,52 @@ if TYPE_CHECKING:
     from scriptmode.rehearsal.followed import FollowedJob
     from scriptmode.rehearsal.verdict import Verdict
 
-#: The last line of a stack that a launcher logs of a process that hangs.
-_SOURCE_LINE = re.compile(r'File "[^"]*/code/([^"]+)", line (\d+)')
+_PRINT_STEPS = "print(f'step {step}', flush=True) after each step, or define a metric 'step', whose value is its number"
 
 
-def of_hang(fault: Fault, job: FollowedJob) -> tuple[str, ...]:
-    """Return what to change for a job that hung after a fault, or without one."""
-    found = [
-        f"{host} waits in {where[1]}, line {where[2]}"
-        if (where := _SOURCE_LINE.search(line))
-        else f"{host} wrote last: {line}"
-        for host, line in job.watch.last.items()
-    ]
-    silent = [f"{host} wrote nothing" for host in job.hosts if host not in job.watch.last]
-    if isinstance(fault, Freeze):
-        found.insert(0, f"environment={{'{contract.HANG_SECONDS_VARIABLE}': '60'}} ends a job of which no host writes")
-    return (*silent, *found)
+def of_hang(fault: Fault) -> tuple[str, ...]:
+    """Return what to change for a job that hung after a fault."""
+    if not isinstance(fault, Freeze):
+        return ()
+    text = "only max_run (--max-run) ends a job whose host hangs, unless a distribution connects the hosts: give one"
+    return (f"{text} that is not much longer than the job",)
+
+
+def describe_last_lines(job: FollowedJob) -> str:
+    """Return where each host of a job waits, or what it wrote last."""
+    found = []
+    for host in job.hosts:
+        line = job.watch.last.get(host, "")
+        where = STACK_LINE.search(line)
+        found.append(
+            f"{host} waits in {where[1]}, line {where[2]}" if where else f"{host} wrote last: {line or 'nothing'}"
+        )
+    return "; ".join(found)
+
+
+def describe_failure(job: FollowedJob) -> str:
+    """Return why a job did not complete, in one line, with what its script wrote last."""
+    failure = job.job.failure
+    if failure is None:
+        return f"{job.job.name} is {job.description.secondary}: {job.description.message}"
+    last_line = failure.traceback.rstrip().rpartition("\n")[2]
+    said = ": ".join(dict.fromkeys(filter(None, [failure.cause, last_line])))
+    return f"{job.job.name} failed: {said} (its log: scriptmode logs {job.job.name})"
 
 
 class Judge(NamedTuple):
-    """What is known of one fault beside its verdict: ``has_saved`` is whether there was a checkpoint when it happened.
+    """What is known of one fault beside its verdict.
 
-    ``first`` is the job that met it, ``last`` the one that was started after it, or the same.
+    ``has_saved`` is whether there was a checkpoint when it happened, ``is_counted`` whether the log of the undisturbed
+    job names steps, ``leaves_files`` whether that job wrote checkpoints or a model. ``first`` is the job that met it,
+    ``last`` the one that was started after it, or the same.
     """
 
     fault: Fault
     findings: ScriptFindings
     has_saved: bool
+    is_counted: bool
+    leaves_files: bool
     first: FollowedJob
     last: FollowedJob
 
@@ -51,8 +70,7 @@ class Judge(NamedTuple):
         """Return the verdict with its problems and what to change."""
         problems, changes = [], []
         if self.last.description.status != COMPLETED:
-            reason = self.last.description.failure_reason or self.last.description.message
-            problems.append(f"it did not complete after it was started again: {reason.partition(chr(10))[0]}")
+            problems.append(f"it did not complete after it was started again: {describe_failure(self.last)}")
         if verdict.is_cause_named is False:
             problems.append(f"the reason names another cause: {verdict.reason.partition(chr(10))[0]}")
         if verdict.orphans:
@@ -60,27 +78,37 @@ class Judge(NamedTuple):
         if verdict.resumed == 0 and verdict.lost:
             problems.append(f"all of its {pluralize(verdict.lost, verdict.unit)} were lost")
             changes.append(self._advise_checkpoints())
-        if isinstance(self.fault, Interrupt) and self.first.watch.killed:
-            problems.append(f"the script ran until SIGKILL, {self.fault.notice:g} s after SIGTERM")
-            changes.append(self._advise_handler())
+        if not self.is_counted and verdict.status != COMPLETED:
+            problems.append("its log names no step, so that what it lost is not known")
+            changes.append(_PRINT_STEPS)
+        if isinstance(self.fault, FullDisk) and verdict.status == COMPLETED and self.leaves_files:
+            problems.append("it completed although none of its files could be written")
+            changes.append(f"{self.findings.name}: close each file that it writes, and let errors of writing end it")
+        if isinstance(self.fault, Interrupt):
+            self._judge_notice(self.fault.notice, problems, changes)
         limits = self.first.description.job.limits
         is_interruption = isinstance(self.fault, (Interrupt, LoseHost))
         if is_interruption and verdict.again and not (limits.max_retry_attempts or limits.use_spot_instances):
-            changes.append("max_retry_attempts=3 starts a job again by itself after an interruption")
+            changes.append(
+                "max_retry_attempts=3 (--set max_retry_attempts=3) starts a job again by itself after an interruption"
+            )
         return replace(verdict, problems=tuple(problems), advice=tuple(changes))
 
     def _advise_checkpoints(self) -> str:
         output, found = self.first.description.job.output, self.findings
         path = output.checkpoint_local_path or f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
         if not output.checkpoint_uri:
-            return f"give the estimator checkpoint_s3_uri, and write a checkpoint to {path} every N steps"
+            return f"give checkpoint_s3_uri (--checkpoint-s3-uri), and write a checkpoint to {path} every N steps"
         if self.has_saved:
             return f"{found.name}: checkpoints were in {path}, and it began at its start: restore the newest one first"
         if found.saves_once:
             return f"{found.at(found.saves_once)} saves once, outside of the loop: save to {path} every N steps"
         return f"{found.name}: nothing was in {path} when it happened: save a checkpoint there every N steps"
 
-    def _advise_handler(self) -> str:
+    def _judge_notice(self, notice: float, problems: list[str], changes: list[str]) -> None:
         where = self.findings.at(self.findings.handlers)
-        what = "handles SIGTERM and goes on" if self.findings.handlers else "goes on after SIGTERM"
-        return f"{where} {what}: save, and end with exit code 143"
+        if self.first.watch.killed:
+            problems.append(f"the script ran until SIGKILL, {notice:g} s after SIGTERM")
+            changes.append(f"{where}: save within the notice after SIGTERM, and end with exit code 143")
+        elif 0 in self.first.watch.exit_codes:
+            changes.append(f"{where}: end with exit code 143 after SIGTERM: 0 says that the training is complete")

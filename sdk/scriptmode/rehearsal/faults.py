@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from scriptmode.core.spec.whole_numbers import whole_number
 from scriptmode.core.text.messages import did_you_mean
-from scriptmode.errors import invalid
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,7 +67,9 @@ class Fault:
         whole_number("process", getattr(self, "process", 0), 0)
 
     def __str__(self) -> str:
-        return " ".join(filter(None, (type(self).__name__, getattr(self, "host", ""), str(Moment.parse(self.at)))))
+        host, number, factor = (getattr(self, name, "") for name in ("host", "process", "factor"))
+        details = (str(host), f"process {number}" if number else "", f"{factor:g} times" if factor else "")
+        return " ".join(filter(None, (type(self).__name__, *details, str(Moment.parse(self.at)))))
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,8 @@ def parse_faults(text: str) -> list[Fault]:
     """Parse faults as text: ``kill``, ``kill:host=algo-2,at=60``, or ``random:n=6,seed=1``; raise `SpecError`."""
     name, _, rest = text.partition(":")
     if name != "random" and name not in _KINDS:
-        raise invalid("faults", f"has {text!r}", did_you_mean(name, (*_KINDS, "random")))
+        advice = "give each fault by itself" if "," in name else did_you_mean(name, (*_KINDS, "random"))
+        raise invalid("faults", f"has {text!r}", advice)
     kind = _KINDS.get(name)
     types: Mapping[str, Any] = (
         {each.name: type(each.default) for each in fields(kind)} if kind else {"n": int, "seed": int}
@@ -203,5 +206,8 @@ def parse_faults(text: str) -> list[Fault]:
         try:
             values[key] = types[key](value)
         except ValueError as error:
-            raise invalid("faults", f"has {text!r}: {error}", f"give a number as {key}") from error
-    return [kind(**values)] if kind else random_faults(values.get("n", len(_DRAWN)), values.get("seed", 0))
+            raise invalid("faults", f"has {text!r}, whose {key} is {value!r}", f"give a number as {key}") from error
+    try:
+        return [kind(**values)] if kind else random_faults(values.get("n", len(_DRAWN)), values.get("seed", 0))
+    except SpecError as error:
+        raise invalid("faults", f"has {text!r}: {error}") from error

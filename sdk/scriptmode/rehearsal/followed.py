@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.core.handle.activity import find_events
 from scriptmode.data import file_uris
 from scriptmode.errors import JobNotFoundError
 from scriptmode.platforms.local.store.job_store import JobStore
@@ -47,7 +48,7 @@ class FollowedJob:
         self.watch = LogWatch(self.folder, self.description.job)
         self.began = time.monotonic()
         self.changed: list[tuple[str, float]] = []
-        #: When each new state of a host's checkpoint directory was first seen.
+        #: When each new state of a host's checkpoint directory was written, by the monotonic clock.
         self.saves: dict[str, list[float]] = {host: [] for host in self.hosts}
         self._saved: dict[str, int] = {}
         self._next = 0.0
@@ -63,7 +64,7 @@ class FollowedJob:
             for host, saves in self.saves.items():
                 if (newest := max(self._checkpoint_times(host), default=0)) > self._saved.get(host, 0):
                     self._saved[host] = newest
-                    saves.append(time.monotonic())
+                    saves.append(time.monotonic() - time.time() + newest / 1e9)
         self.watch.read(final=self.description.has_ended)
 
     def _checkpoint_times(self, host: str) -> Iterator[int]:
@@ -100,12 +101,12 @@ class FollowedJob:
             raise HungError(f"{self.job.name} had not ended after {bound:.0f} s, and was stopped")
 
     def _end(self) -> None:
-        """Kill the processes of a job that hangs, stop it, and wait for its end: its agent uses its directories."""
-        for pid in self._processes():
-            process_tree.kill_tree(pid)
+        """Stop a job, kill its processes, and wait for its end: its agent uses its directories."""
         platform, name = self.job.platform, self.job.name
         with suppress(JobNotFoundError):
             platform.stop(name)
+            for pid in self._processes():
+                process_tree.kill_tree(pid)
             process_tree.wait_until(lambda: platform.describe(name).has_ended, _END_SECONDS)
 
     def _processes(self) -> list[int]:
@@ -115,6 +116,10 @@ class FollowedJob:
         """Return how many processes the ended job has left."""
         process_tree.wait_until(lambda: not self._processes(), _TIDY_SECONDS)
         return len(self._processes())
+
+    def losses(self) -> list[str]:
+        """Return what is missing from what the ended job has left."""
+        return [str(each) for each in find_events(self.job.name, self.job.platform) if each.is_loss]
 
     def since(self, status: str) -> float | None:
         """Return when a secondary status was first seen, None if never."""

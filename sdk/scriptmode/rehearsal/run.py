@@ -102,25 +102,30 @@ class RehearsalRun:
         job = self._start(uri, "undisturbed", _SILENT_SECONDS)
         followed = FollowedJob(job, self._data_dir)
         resources = followed.description.job.resources
-        rehearsal = Rehearsal(job.name, f"{resources.count} x {_LOCAL_PROCESS}")
+        hosts = f"{resources.count} x {_LOCAL_PROCESS}"
+        if others := sorted({*self._spec.resources.types} - {_LOCAL_PROCESS}):
+            hosts += f" in place of {', '.join(others)}"
+        rehearsal = Rehearsal(job.name, hosts)
         try:
             followed.follow(_DAY)
         except HungError as error:
             return replace(rehearsal, problems=(str(error),)), None
         if followed.description.status != COMPLETED:
-            reason = followed.description.failure_reason or followed.description.message
-            problem = f"the undisturbed job {job.name} is {followed.description.status}: {reason}"
-            return replace(rehearsal, problems=(problem,), advice=advice.of_hang(Fault(), followed)), None
+            problem = f"the undisturbed job did not complete: {advice.describe_failure(followed)}"
+            if followed.watch.waits:
+                problem += f"; {advice.describe_last_lines(followed)}"
+            return replace(rehearsal, problems=(problem,)), None
         counts = {host: Count(runs[0]) for host, runs in followed.watch.runs.items() if runs[0]}
         training = followed.training_seconds()
-        baseline = Baseline(counts, training, followed.whole_seconds(), followed.model())
+        baseline = Baseline(counts, training, followed.whole_seconds(), followed.model(), followed.has_saved)
         count = baseline.count
         marks = next((runs[0] for runs in followed.watch.runs.values() if runs[0]), [])
         between = max(count.between_saves(marks, saves) for saves in followed.saves.values())
         steps, seconds = between if between[1] else (None, None)
         rehearsal = replace(
-            rehearsal, steps=count.total, unit=count.unit, seconds=training, save_steps=steps, save_seconds=seconds
-        )
+            rehearsal, steps=count.total, unit=count.unit, seconds=training, save_steps=steps, save_seconds=seconds,
+            problems=tuple(followed.losses()),
+        )  # fmt: skip
         self._tell(str(rehearsal).partition("\n")[0])
         return rehearsal, baseline
 

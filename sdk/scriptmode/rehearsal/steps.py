@@ -21,6 +21,9 @@ _NEXT_RUN = "scriptmode: the job starts again"
 _OF_RUNTIME = "scriptmode:"
 #: A launcher's line about processes that had not ended when the grace period was over.
 _KILLED = re.compile(r"scriptmode: process.* killed, not having ended within .* of SIGTERM")
+_EXIT_CODE = re.compile(r"script ended with exit code (\d+)")
+#: The last line of a stack that a launcher logs of a process that hangs.
+STACK_LINE = re.compile(r'File "[^"]*/code/([^"]+)", line (\d+)')
 #: A line that names the step from which a program goes on, as opposed to one that it made.
 _RESUMED = re.compile(r"\b(resum|restor|continu|load|from\b)", re.IGNORECASE)
 #: What Keras prints before an epoch.
@@ -47,8 +50,8 @@ class Count:
         gaps = [later - earlier for earlier, later in zip(numbers, numbers[1:]) if later > earlier]
         #: Steps between two lines that name one.
         self.interval = min(gaps, default=1)
-        #: The steps of the whole run; 0 for a program whose lines name none.
-        self.total = max(map(self.done, marks), default=0)
+        #: The steps of the whole run; 0 for a program whose lines name none. The last heading is above an epoch.
+        self.total = max((self.done(each) + each.is_heading for each in marks), default=0)
         made = self.total - self.done(marks[0]) if marks else 0
         #: Seconds of a step; 0 where they are unknown.
         self.seconds = (marks[-1].time - marks[0].time) / made if made > 0 else 0.0
@@ -101,6 +104,8 @@ class LogWatch:
         self.last: dict[str, str] = {}
         #: The hosts on which the script ran until SIGKILL.
         self.killed: set[str] = set()
+        #: The exit codes of the script in the first run.
+        self.exit_codes: set[int] = set()
 
     def read(self, *, final: bool = False) -> None:
         """Read what the hosts have written since the last call."""
@@ -114,6 +119,8 @@ class LogWatch:
         if line.startswith(_OF_RUNTIME):
             if _KILLED.match(line):
                 self.killed.add(host)
+            elif (code := _EXIT_CODE.search(line)) and len(self.runs[host]) == 1:
+                self.exit_codes.add(int(code[1]))
             return
         self.last[host] = line
         step, epoch = self._positions.find(host, line)
@@ -121,6 +128,11 @@ class LogWatch:
             is_heading = _HEADING.match(line) is not None
             mark = Mark(time.monotonic(), step, epoch, _RESUMED.search(line) is not None, is_heading)
             self.runs[host][-1].append(mark)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a host's last line is that of a stack, which a launcher logs where no host writes."""
+        return any(STACK_LINE.search(line) for line in self.last.values())
 
     def close(self) -> None:
         """Close the logs."""

@@ -36,6 +36,12 @@ class Baseline:
     training: float
     whole: float
     model: dict[str, str] | None
+    has_saved: bool
+
+    @property
+    def leaves_files(self) -> bool:
+        """Whether it wrote checkpoints or a model."""
+        return self.has_saved or bool(self.model)
 
     @property
     def count(self) -> Count:
@@ -75,8 +81,8 @@ class Trial:
         try:
             first.follow(self.bound, lambda: self._disturb(first))
         except HungError as error:
-            found = self._first_verdict(first)
-            return replace(found, problems=(str(error),), advice=advice.of_hang(self.fault, first))
+            problem = f"{error}; {advice.describe_last_lines(first)}"
+            return replace(self._first_verdict(first), problems=(problem,), advice=advice.of_hang(self.fault))
         verdict = self._first_verdict(first)
         if self._happened is None:
             return verdict
@@ -91,7 +97,8 @@ class Trial:
         return self._judge(verdict, first, second)
 
     def _judge(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
-        return advice.Judge(self.fault, self._findings, self.has_saved, first, last).judge(verdict)
+        known = self.has_saved, bool(self._baseline.counts), self._baseline.leaves_files
+        return advice.Judge(self.fault, self._findings, *known, first, last).judge(verdict)
 
     def _disturb(self, job: FollowedJob) -> None:
         """Inject the fault at its moment; continue one that lasts."""
@@ -132,7 +139,8 @@ class Trial:
 
     def _first_verdict(self, job: FollowedJob) -> Verdict:
         """Return what followed the fault: the first status after it, when, and why; or why it did not happen."""
-        verdict = Verdict(str(self.fault), job.job.name, unit=self._baseline.count.unit)
+        unit = self._baseline.count.unit
+        verdict = Verdict(str(self.fault).replace("at step", f"at {unit}"), job.job.name, unit=unit)
         if self._happened is None:
             note = self._obstacle or "the job ended before"
             if self._moment.unit == "step" and not self._baseline.count.total:

@@ -78,7 +78,7 @@ class Verdict:
 
     def _went_on(self) -> str:
         if self.resumed is None:
-            return "did not go on" if self.problems else ""
+            return ""
         how = "resumed" if self.resumed else "began again"
         if not self.lost:
             return f"{how} at {self.resumed}: 0 lost"
@@ -157,21 +157,15 @@ class Rehearsal:
         if not self._happened:
             return "not tested: no fault happened"
         losses = [each.lost for each in self._happened if each.lost is not None]
-        unknown = [each for each in self._happened if each.lost is None and each.status != COMPLETED]
-        text = "ready: no fault ended the job"
-        if losses:
-            text = f"ready: lost at most {pluralize(max(losses), self.unit)}"
-        elif unknown:
-            text = "ready: the job completed after each fault"
-        if unknown:
-            text += f"; its log does not name what it lost after {pluralize(len(unknown), 'fault')}"
+        text = f"ready: lost at most {pluralize(max(losses), self.unit)}" if losses else "ready: no fault ended the job"
         if left := len(self.verdicts) - len(self._happened):
             text += f"; {left} of {pluralize(len(self.verdicts), 'fault')} did not happen"
         if self.save_seconds is not None and any(each.resumed for each in self._happened):
             text += f"; a lost host costs up to the time between two checkpoints: {self._interval()}"
         known = [each.is_same_model for each in self.verdicts if each.is_same_model is not None]
         if known:
-            text += f". Model equal to that of the undisturbed job: {'yes' if all(known) else 'no'}"
+            answer = "yes" if all(known) else "no, as of a program without fixed seeds"
+            text += f". Model equal to that of the undisturbed job: {answer}"
         return text
 
     def _repr_html_(self) -> str:

@@ -34,6 +34,8 @@ _STOP_GRACE = 5.0
 _PRECISE = 0.05
 #: The load of each core from which on the machine is called busy.
 _BUSY = 0.5
+#: Hosts whose memory is shown one by one.
+_MOST_SHOWN = 4
 #: What a cost is computed for.
 _UNITS = {"images": 1_000_000, "batches": 1_000}
 _BATCH_SIZE = re.compile(r"\bbatch[_ -]?size[\"']?\s{0,2}[=:]\s{0,2}(\d{1,9})\b", re.IGNORECASE)
@@ -164,8 +166,13 @@ class Scaling:
 
     @property
     def fastest(self) -> ScalingRow | None:
-        """The row with the highest rate; ``None`` where nothing was measured."""
-        return max((row for row in self.rows if self.rate(row)), key=lambda row: self.rate(row) or 0, default=None)
+        """The row with the highest rate, of equal ones that with the fewest hosts; ``None`` where nothing was measured.
+
+        Rates that differ by less than their precision are equal.
+        """
+        measured = [row for row in self.rows if self.rate(row)]
+        most = max(((self.rate(row) or 0) / (1 + max(_PRECISE, row.precision or 0)) for row in measured), default=0)
+        return min((row for row in measured if (self.rate(row) or 0) >= most), key=lambda row: row.hosts, default=None)
 
     @property
     def cheapest(self) -> ScalingRow | None:
@@ -234,7 +241,7 @@ class Scaling:
                 _format_number(self.rate(row)),
                 "-" if (efficiency := self.efficiency(row)) is None else f"{efficiency:.0%}",
                 f"{sum(row.cpu_percent.values()):.0f}%" if row.cpu_percent else "-",
-                ", ".join(map(format_bytes, row.memory_bytes.values())) or "-",
+                _format_memory(list(row.memory_bytes.values())),
             ]
             for row in self.rows
         ]
@@ -257,6 +264,12 @@ class Scaling:
         if (best := self.cheapest) is not None:
             cost = f"{_format_number(self.cost(best))} for {_UNITS[self.unit]:,} {self.unit}"
             yield f"cheapest: {best.size}, {cost} at {self.price:g} an hour for each host ({self.priced_type})"
+
+
+def _format_memory(found: Sequence[int]) -> str:
+    if len(found) > _MOST_SHOWN:
+        return f"{format_bytes(min(found))} to {format_bytes(max(found))}"
+    return ", ".join(map(format_bytes, found)) or "-"
 
 
 def _format_number(value: float | None) -> str:

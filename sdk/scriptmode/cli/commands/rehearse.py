@@ -31,7 +31,7 @@ def rehearse(*, faults: tuple[str, ...], as_json: bool, **given: Any) -> None:
     exit code is 1 if a job hung, had a wrong reason, or lost all that it had done, and if no fault happened. PROGRAM,
     the options, and ARGUMENTS are those of scriptmode run; each host is a process of this machine.
 
-    A fault happens at half of the steps that the log names, or at=60 (a step), at=5s, at=20%, at=Downloading. Other
+    A fault happens at 53 % of the steps that the log names, or at=60 (a step), at=5s, at=20%, at=Downloading. Other
     settings are host=NAME and process=N (kill), notice=SECONDS (interrupt), rate=BYTES (slow-input), factor=N
     (slow-host), n=N and seed=N (random).
 
