@@ -11,7 +11,19 @@ ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
 FAST = ("command_line", "plan", "entry_point")
 #: The others: they install what they compare with, start clusters and servers, train, or wait for a clock.
-LONG = ("client", "cluster", "first_step", "footprint", "launcher", "live_view", "reader", "serve", "streams", "wire")
+LONG = (
+    "client",
+    "cluster",
+    "first_step",
+    "footprint",
+    "launcher",
+    "live_view",
+    "reader",
+    "recovery",
+    "serve",
+    "streams",
+    "wire",
+)
 #: Other tests train what these measure.
 OF_OTHERS = (
     pytest.param("training", marks=pytest.mark.thorough),

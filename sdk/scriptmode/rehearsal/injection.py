@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import stat
+import sys
 import time
 from contextlib import suppress
 from functools import singledispatch
@@ -166,6 +167,8 @@ def _(_fault: Interrupt, job: JobProcesses) -> Injected:
 
 @inject.register
 def _(fault: FullDisk, job: JobProcesses) -> Injected:
+    if sys.platform != "linux":
+        raise NothingToDisturbError("limits of another process need Linux")
     job.of_script(fault.host)
     for pid in job.of_host(fault.host)[1:]:
         with suppress(ProcessLookupError, PermissionError):

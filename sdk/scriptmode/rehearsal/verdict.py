@@ -157,7 +157,11 @@ class Rehearsal:
         if not self._happened:
             return "not tested: no fault happened"
         losses = [each.lost for each in self._happened if each.lost is not None]
-        text = f"ready: lost at most {pluralize(max(losses), self.unit)}" if losses else "ready: no fault ended the job"
+        text = "ready: the job completed after each fault"
+        if losses:
+            text = f"ready: lost at most {pluralize(max(losses), self.unit)}"
+        elif all(each.status == COMPLETED for each in self._happened):
+            text = "ready: no fault ended the job"
         if left := len(self.verdicts) - len(self._happened):
             text += f"; {left} of {pluralize(len(self.verdicts), 'fault')} did not happen"
         if self.save_seconds is not None and any(each.resumed for each in self._happened):
