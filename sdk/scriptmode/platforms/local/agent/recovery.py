@@ -307,12 +307,12 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
         if not_again == "" and folder.stop_requested() is None:
             return Outcome("Interrupted", message=cause)
         if not_again == "":
-            _finish(folder)
+            _remove_unneeded_files(folder)
             return Outcome("Stopped")
         cause += f"; {not_again}" if not_again else ""
     if _never_started(folder, state):
         cause += f", start it again: scriptmode rerun {folder.name}"
-    _finish(folder)
+    _remove_unneeded_files(folder)
     cause += (
         f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
         f"its files are in {folder.path}"
@@ -322,15 +322,9 @@ def _end_rest(folder: JobFolder, state: JobState, termination: Termination) -> O
     return Outcome.failed(kind, Failure(cause + ("; agent.log ends with" if log else ""), traceback=log))
 
 
-def _finish(folder: JobFolder) -> None:
-    """Copy the last checkpoints of a job that does not run again, and remove the files that it does not need."""
-    from scriptmode.platforms.local.agent import cleanup, interruption
+def _remove_unneeded_files(folder: JobFolder) -> None:
+    from scriptmode.platforms.local.agent import cleanup
 
-    with suppress(OSError, PlatformError):
-        job = folder.read_job()
-        log = folder.log(job.request.resources.hosts[0])
-        if not _find_other_starter(folder):
-            interruption.rescue_checkpoints(folder, job, lambda text: host_logs.append_line(log, f"scriptmode: {text}"))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
 
@@ -364,6 +358,8 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
 
     Raises ``OSError`` or `PlatformError`.
     """
+    from scriptmode.platforms.local.agent import interruption
+
     job = folder.read_job()
     if state.secondary == "Interrupted" and not folder.read_processes():
         # The agent that was started last ended before it began, which counts as a run.
@@ -373,6 +369,9 @@ def _start_again(folder: JobFolder, state: JobState, why: str, lock: int) -> Job
         folder.write_state(state)
     # No agent of the next run has recorded itself yet; meanwhile it is not silent.
     folder.write_processes({})
+    if not (job.request.resources.host_kind.is_scheduled or heartbeat.is_of_this_boot(folder.lock_file)):
+        # After a power cut a file has its name, and perhaps not its content. Slurm's nodes have boots of their own.
+        interruption.keep_delivered_checkpoints(folder)
     heartbeat.write_heartbeat(lock)
     find_engine(job.request.resources.host_kind).launch(folder, job, lock)
     return state

@@ -195,7 +195,12 @@ class CheckpointSync:
 
 def create_sync(folder: JobFolder, output: Output, sandboxes: Sequence[Sandbox]) -> CheckpointSync | None:
     """Return the copier of a job's checkpoints; ``None`` for a job without a checkpoint URI."""
-    return CheckpointSync(output, sandboxes, folder.channels / "checkpoints.json") if output.checkpoint_uri else None
+    return CheckpointSync(output, sandboxes, record_path(folder)) if output.checkpoint_uri else None
+
+
+def record_path(folder: JobFolder) -> Path:
+    """Return the path of the record of what was copied; nothing is copied from hosts without it."""
+    return folder.channels / "checkpoints.json"
 
 
 def _is_complete(before: list[int] | None, now: list[int]) -> bool:

@@ -77,6 +77,13 @@ def write_heartbeat(lock: int) -> None:
             os.utime(lock)
 
 
+def is_of_this_boot(lock_file: Path) -> bool:
+    """Return whether the last heartbeat was written since this machine started; raise ``OSError``."""
+    from scriptmode_runtime.processes.system import boot_id
+
+    return regular_files.read_bytes(lock_file).decode("ascii", "replace").split()[:1] == [boot_id()]
+
+
 def silent_since(lock_file: Path, agent: ProcessIdentity | None = None) -> float | None:
     """Return since when the agent has been silent, in seconds since the epoch; ``None`` while it is not silent.
 
