@@ -386,7 +386,7 @@ class Estimator:
         Args:
             inputs: The inputs, as `fit` takes them; a little data is enough.
             faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default the last host is
-                killed, all hosts are lost, and the job is interrupted, each at half of its steps.
+                killed, all hosts are lost, and the job is interrupted, each at 53 % of its steps.
 
         Returns:
             The verdicts. ``ok`` is whether a fault happened, no job hung, no reason was wrong, and no job lost all that
@@ -399,9 +399,7 @@ class Estimator:
         from scriptmode.rehearsal.run import RehearsalRun, parse_all
 
         def start(**changes: Any) -> TrainingJob:
-            made: Estimator = copy.copy(self)
-            made._construct({**self._arguments, **changes})
-            return made.fit(inputs, wait=False, logs=False)
+            return self._changed(**changes).fit(inputs, wait=False, logs=False)
 
         require_local_jobs()
         chosen = parse_all(faults, self.spec.resources.hosts)
@@ -447,7 +445,15 @@ class Estimator:
         from scriptmode.results import scaling
 
         options = scaling.ScalingOptions(hosts, layouts, steps, batch_size, prices, price_as)
-        return scaling.measure(self, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr))
+        return scaling.measure(
+            self, self._changed, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr)
+        )
+
+    def _changed(self, **changes: Any) -> Self:
+        """Return a copy with other arguments."""
+        made: Self = copy.copy(self)
+        made._construct({**self._arguments, **changes})
+        return made
 
     def _own_session(self) -> Session:
         origin: Any = self.platform if self._session is None else self._session

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode.core.spec.job_failure import describe_in_one_line
 from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.core.text.messages import pluralize
 from scriptmode.rehearsal.faults import Freeze, FullDisk, Interrupt, LoseHost
@@ -45,9 +46,7 @@ def describe_failure(job: FollowedJob) -> str:
     failure = job.job.failure
     if failure is None:
         return f"{job.job.name} is {job.description.secondary}: {job.description.message}"
-    last_line = failure.traceback.rstrip().rpartition("\n")[2]
-    said = ": ".join(dict.fromkeys(filter(None, [failure.cause, last_line])))
-    return f"{job.job.name} failed: {said} (its log: scriptmode logs {job.job.name})"
+    return f"{job.job.name} failed: {describe_in_one_line(failure)} (its log: scriptmode logs {job.job.name})"
 
 
 class Judge(NamedTuple):

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.metric_definitions import LogPositions
-from scriptmode.platforms.local.store.host_logs import LogReader
+from scriptmode.platforms.local.store.host_logs import STARTS_AGAIN, LogReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobFolder
 
-#: Begins the line that a job's agent writes into each log between two runs of the same job.
-_NEXT_RUN = "scriptmode: the job starts again"
 _OF_RUNTIME = "scriptmode:"
 #: A launcher's line about processes that had not ended when the grace period was over.
 _KILLED = re.compile(r"scriptmode: process.* killed, not having ended within .* of SIGTERM")
@@ -114,7 +112,7 @@ class LogWatch:
                 self._read_line(host, line)
 
     def _read_line(self, host: str, line: str) -> None:
-        if line.startswith(_NEXT_RUN):
+        if line.startswith(STARTS_AGAIN):
             self.runs[host].append([])
         if line.startswith(_OF_RUNTIME):
             if _KILLED.match(line):

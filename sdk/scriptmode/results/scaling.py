@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.platforms.base import StartsHosts
 from scriptmode.core.spec.distribution import KINDS, MPI, NAMES, ParameterServer
+from scriptmode.core.spec.job_failure import describe_in_one_line
 from scriptmode.core.spec.metric_definitions import LogPositions
 from scriptmode.core.spec.whole_numbers import set_whole, whole_number
 from scriptmode.core.text.messages import did_you_mean, format_bytes, pluralize
@@ -278,12 +279,18 @@ def _format_number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
 
 
-def measure(estimator: Any, inputs: object, options: ScalingOptions, report: Callable[[str], None]) -> Scaling:
+def measure(
+    estimator: Any,
+    change: Callable[..., Any],
+    inputs: object,
+    options: ScalingOptions,
+    report: Callable[[str], None],
+) -> Scaling:
     """Run a job of an `Estimator` for each layout and number of hosts, one after another; return what was measured.
 
-    Each job is stopped at the last step of the options. ``report`` gets a line when a job starts and ends. Raises
-    `SpecError` and `RequestError` for any of the jobs before the first one starts, and `DataError` if that names no
-    step.
+    ``change`` returns the estimator with other arguments, and ``report`` gets a line when a job starts and ends. Each
+    job is stopped at the last step of the options. Raises `SpecError` and `RequestError` for any of the jobs before
+    the first one starts, and `DataError` if that names no step.
     """
     resources = estimator.spec.resources
     kind, priced = resources.host_kind, options.price_as or resources.types[0]
@@ -295,7 +302,7 @@ def measure(estimator: Any, inputs: object, options: ScalingOptions, report: Cal
     price = options.find_price(priced)
     layouts = options.layouts or (_layout_of(estimator.spec.distribution),)
     sizes = [ScalingRow(layout, hosts) for layout in layouts for hosts in options.hosts]
-    jobs = [_resize(estimator, size) for size in sizes]
+    jobs = [_resize(estimator, change, size) for size in sizes]
     for each in jobs:
         each.request(inputs)
     rows: list[ScalingRow] = []
@@ -322,17 +329,14 @@ def _layout_of(distribution: Distribution | None) -> str:
     return next((kinds[key] for key, each in KINDS.items() if isinstance(distribution, each.make)), SINGLE)
 
 
-def _resize(estimator: Any, size: ScalingRow) -> Any:
+def _resize(estimator: Any, change: Callable[..., Any], size: ScalingRow) -> Any:
     """Return a copy of an estimator with another size, whose jobs neither resume from checkpoints nor store models."""
-    made, platform = copy.copy(estimator), copy.copy(estimator.platform)
-    for name in ("checkpoint_local_path", "checkpoint_s3_uri", "output_path"):
-        setattr(made, name, None)
+    changes: Any = dict.fromkeys(("checkpoint_local_path", "checkpoint_s3_uri", "output_path", "sagemaker_session"))
     if size.layout != _layout_of(estimator.spec.distribution):
-        made.distribution = None if size.layout == SINGLE else {NAMES[size.layout]: {"enabled": True}}
-    made.instance_count = size.hosts
-    vars(platform)["stop_grace"] = _STOP_GRACE
-    vars(made)["_platform"] = platform
-    return made
+        changes["distribution"] = None if size.layout == SINGLE else {NAMES[size.layout]: {"enabled": True}}
+    platform = copy.copy(estimator.platform)
+    platform.stop_grace = _STOP_GRACE
+    return change(**changes, instance_count=size.hosts, platform=platform)
 
 
 def _measure_job(
@@ -349,8 +353,7 @@ def _measure_job(
     except ScriptmodeError as error:
         return replace(row, problem=str(error))
     if failure is not None:
-        last_line = failure.traceback.rstrip().rpartition("\n")[2]
-        what = ": ".join(filter(None, [f"training job {job.name} failed", failure.cause, last_line]))
+        what = f"training job {job.name} failed: {describe_in_one_line(failure)}"
         return replace(row, problem=f"{what}; read its log: scriptmode logs {job.name}")
     begin, end, count = steps.window()
     if not count:

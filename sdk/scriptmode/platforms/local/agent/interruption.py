@@ -49,7 +49,6 @@ _MOST_STARTS = 3
 #: without which nothing is copied from hosts of which a part is removed.
 _OF_ONE_RUN = ("channels", "hosts", "output", "progress.json")
 
-_STARTS_AGAIN = "scriptmode: the job starts again"
 #: ``step-50.index``, ``global_step50/``, ``epoch=3-step=500.ckpt``; no drafts, and no values without their index.
 _SAVED_STEP = re.compile(r"(?i)(?<![a-z])step[-_=]?(\d{1,15})(?![\da-z])(?!.*(?:temp|tmp|\.data-))")
 #: Lines and characters in which the last step is looked for.
@@ -185,7 +184,7 @@ def _last_step(folder: JobFolder) -> int | None:
     """Return the last step that the hosts' logs name since the run began; None if they name epochs, too."""
     last: dict[str, int] = {}
     for host in folder.hosts.glob("*"):
-        text = host_logs.last_lines(folder.log(host.name), *_LOG_END).rpartition(_STARTS_AGAIN)[2]
+        text = host_logs.last_lines(folder.log(host.name), *_LOG_END).rpartition(host_logs.STARTS_AGAIN)[2]
         for step, epoch in (LogPositions().find(host.name, line) for line in text.split("\n")):
             if epoch is not None:
                 return None
@@ -231,5 +230,5 @@ def prepare_next_run(folder: JobFolder, state: JobState, losses: Losses, lost: s
     for reason, text in (*losses, ("Interrupted", f"the job started again: {why}")):
         state = state.with_event(JobEvent(reason, text, time=time.time()))
     for log in folder.log("host").parent.iterdir():
-        host_logs.append_line(log, f"{_STARTS_AGAIN}, as it was interrupted, {lost}")
+        host_logs.append_line(log, f"{host_logs.STARTS_AGAIN}, as it was interrupted, {lost}")
     return state

@@ -31,6 +31,8 @@ _LOSS = re.compile(
 )
 #: Bytes before the reader's position that are compared with the log: `streams.py` of the runtime replaces no others.
 _REPLACEABLE = 16 * 1024
+#: Begins the line between two runs of the same job.
+STARTS_AGAIN = "scriptmode: the job starts again"
 #: Bytes read of an unfinished line: some frames of a progress bar.
 _UNFINISHED = 8 * 1024
 
