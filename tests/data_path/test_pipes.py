@@ -1,13 +1,17 @@
 """An epoch a FIFO, on real FIFOs with a real producer."""
 
 import json
+import os
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from fakes.processes import until
+
+from scriptmode.data import pipes
 
 FEEDER = Path(__file__).with_name("feeder.py")
 LONG = 200_000
@@ -35,6 +39,19 @@ def feeder(tmp_path):
 def read(place, epoch):
     with Path(f"{place}_{epoch}").open("rb") as fifo:
         return fifo.read().decode()
+
+
+def test_the_time_in_which_an_open_fifo_is_empty_is_counted():
+    counters = pipes.PipeCounters()
+    reader, writer = os.pipe()
+    with counters.count_empty_time(writer):
+        time.sleep(0.5)
+        os.write(writer, b"bytes")
+        empty = until(lambda: counters.empty_seconds)
+        time.sleep(0.5)
+    os.close(reader)
+    os.close(writer)
+    assert 0.4 < empty <= counters.empty_seconds < empty + 0.1
 
 
 def test_each_epoch_has_its_own_fifo(feeder):

@@ -33,6 +33,19 @@ for step in range(1, int(given.last) + 1):
 """
 
 
+#: Reads a Pipe mode channel again and again, a block a step.
+READS = """
+import itertools, sys, time
+block, sleep = int(sys.argv[1]), float(sys.argv[2])
+steps = itertools.count(1)
+for epoch in itertools.count():
+    with open(f"/opt/ml/input/data/train_{epoch}", "rb") as pipe:
+        while pipe.read(block):
+            time.sleep(sleep)
+            print("step", next(steps), flush=True)
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(user_folder):
     (user_folder / "train.py").write_text(TRAIN)
@@ -77,7 +90,7 @@ def test_the_table_says_first_what_it_cannot_say_and_then_the_fastest_and_the_ch
     assert first.startswith("The hosts are processes of this machine and share its ")
     assert first.endswith("The cost assumes that a host of the type ml.m5.xlarge is as fast as a host here.")
     assert head.split("  ")[0] == "LAYOUT"
-    assert all(name in head for name in ("STEPS/S", "IMAGES/S", "EFFICIENCY", "COST OF 1,000,000 IMAGES", "MEMORY BY HOST"))  # fmt: skip
+    assert all(name in head for name in ("STEPS/S", "IMAGES/S", "EFFICIENCY", "INPUT WAIT", "COST OF 1,000,000 IMAGES", "MEMORY BY HOST"))  # fmt: skip
     assert [row.split()[:2] for row in rows[:2]] == [["mpi", "1"], ["mpi", "2"]]
     # 16 steps of 20 ms are not measured to 5 % by log lines that are read every 50 ms.
     assert "mpi on 1 host was measured for 0." in done.stdout
@@ -102,6 +115,26 @@ def test_the_cost_is_that_of_all_hosts_for_a_million_images(folder):
     assert row["images_per_second"] == pytest.approx(500 * row["steps_per_second"])
     assert row["cost"] == pytest.approx(1e6 / row["images_per_second"] * 2 * 3.6 / 3600)
     assert found["cheapest"] == {"layout": "single", "hosts": 2}
+
+
+def test_the_wait_for_input_says_whether_the_script_or_its_input_is_slow(folder):
+    (folder / "reads.py").write_text(READS)
+    (folder / "large").mkdir()
+    (folder / "large" / "part").touch()
+    os.truncate(folder / "large" / "part", 10**9)
+    (folder / "small").mkdir()
+    for number in range(5_000):
+        (folder / "small" / str(number)).write_bytes(b"1")
+    pipe = ["scale", "reads.py", "--input-mode", "Pipe", "--hosts", "1", "--json"]
+    found = []
+    # A thousand files of one byte take longer to open than to read.
+    for data, *words in (("large", "200", "--", "100000", "0.02"), ("small", "60", "--", "1000", "0")):
+        done = program(*pipe, "--input", f"train={data}", "--steps", *words)
+        found.append(json.loads(done.stdout)["rows"][0]["input_wait_percent"]["algo-1"])
+    slow_script, slow_input = found
+    assert slow_script < 40
+    assert slow_input > 60
+    assert not measured("--hosts", "1", "--steps", "200")[0]["rows"][0]["input_wait_percent"]
 
 
 def test_a_script_that_ends_before_the_last_step_is_measured_as_far_as_it_went(folder):

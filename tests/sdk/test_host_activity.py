@@ -65,6 +65,18 @@ def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
     assert (second.gpu_percent, second.gpu_memory_bytes) == (None, None)
 
 
+def test_the_wait_for_input_is_the_part_of_the_time_in_which_a_fifo_was_empty(sleeping):
+    empty = {}
+    hosts = [host("algo-1", sleeping.pid), host("algo-2", sleeping.pid)]
+    samples = UsageSampler(hosts, path=None, history=None, empty_seconds=lambda: dict(empty))
+    assert samples.sample(0.0)["algo-1"].input_wait_percent is None
+    empty["algo-1"] = 1.0
+    assert samples.sample(2.0)["algo-1"].input_wait_percent is None
+    empty["algo-1"] = 2.5
+    found = samples.sample(4.0)
+    assert (found["algo-1"].input_wait_percent, found["algo-2"].input_wait_percent) == (75.0, None)
+
+
 def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):
     found = []
     later = SimpleNamespace(name="algo-2", find_process=lambda: found[0] if found else 0)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.platforms.base import StartsHosts
@@ -22,7 +23,7 @@ from scriptmode_runtime.host import machine
 
 if TYPE_CHECKING:
     from scriptmode.core.spec.distribution import Distribution
-    from scriptmode.core.spec.service_values import LogEvent
+    from scriptmode.core.spec.service_values import HostActivity, LogEvent
 
 #: The layout without a distribution: each host runs the script by itself.
 SINGLE = "single"
@@ -104,6 +105,8 @@ class ScalingRow:
         images_per_second: The same in images; ``None`` where the batch size is unknown.
         cpu_percent: Mean CPU usage of each host in the measured time, in percent of one core.
         memory_bytes: The most resident memory of each host.
+        input_wait_percent: Mean part of the measured time in which an open FIFO of each host was empty; nothing for a
+            host that opened none.
         problem: Why there are no rates; "" where there are.
     """
 
@@ -118,6 +121,7 @@ class ScalingRow:
     images_per_second: float | None = None
     cpu_percent: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: Mapping[str, int] = field(default_factory=dict)
+    input_wait_percent: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
 
     @property
@@ -233,7 +237,8 @@ class Scaling:
         return "\n".join([self.limitation, *self._table(), *self._notes()])
 
     def _table(self) -> list[str]:
-        head = ["LAYOUT", "HOSTS", "STEPS/S", f"{self.unit.upper()}/S", "EFFICIENCY", "CPU", "MEMORY BY HOST"]
+        head = ["LAYOUT", "HOSTS", "STEPS/S", f"{self.unit.upper()}/S", "EFFICIENCY"]
+        head += ["INPUT WAIT", "CPU", "MEMORY BY HOST"]
         rows = [
             [
                 row.layout,
@@ -241,6 +246,7 @@ class Scaling:
                 _format_number(row.steps_per_second),
                 _format_number(self.rate(row)),
                 "-" if (efficiency := self.efficiency(row)) is None else f"{efficiency:.0%}",
+                f"{max(row.input_wait_percent.values()):.0f}%" if row.input_wait_percent else "-",
                 f"{sum(row.cpu_percent.values()):.0f}%" if row.cpu_percent else "-",
                 _format_memory(list(row.memory_bytes.values())),
             ]
@@ -361,10 +367,7 @@ def _measure_job(
     rate = count / (end - begin)
     batches = rate * _trainers(row, estimator.spec.distribution)
     size = options.batch_size or steps.batch_size
-    cpu = {
-        host: [each.cpu_percent for time, each in points if begin <= time <= end and each.cpu_percent is not None]
-        for host, points in usage.items()
-    }
+    measured = {host: [each for time, each in points if begin <= time <= end] for host, points in usage.items()}
     memory = {host: max((each.memory_bytes or 0 for _, each in points), default=0) for host, points in usage.items()}
     return replace(
         row,
@@ -374,9 +377,16 @@ def _measure_job(
         steps_per_second=rate,
         batches_per_second=batches,
         images_per_second=batches * size if size else None,
-        cpu_percent={host: sum(found) / len(found) for host, found in cpu.items() if found},
+        cpu_percent=_mean_by_host(measured, "cpu_percent"),
         memory_bytes={host: most for host, most in memory.items() if most},
+        input_wait_percent=_mean_by_host(measured, "input_wait_percent"),
     )
+
+
+def _mean_by_host(usage: Mapping[str, Sequence[HostActivity]], name: str) -> dict[str, float]:
+    found = {host: [getattr(each, name) for each in samples] for host, samples in usage.items()}
+    known = {host: [each for each in values if each is not None] for host, values in found.items()}
+    return {host: fmean(values) for host, values in known.items() if values}
 
 
 def _trainers(row: ScalingRow, distribution: Distribution | None) -> int:

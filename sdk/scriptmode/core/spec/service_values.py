@@ -185,6 +185,7 @@ class HostActivity:
         memory_bytes: Resident memory of all its processes; pages that they share count for each.
         gpu_percent: Mean usage of the GPUs that its processes use; 0 while they use none of the machine's GPUs.
         gpu_memory_bytes: GPU memory of its processes.
+        input_wait_percent: Part of the time in which an open FIFO of a Pipe mode channel was empty.
 
     ``None`` is unknown, also for a host that does not run yet or has ended.
     """
@@ -195,6 +196,7 @@ class HostActivity:
     memory_bytes: int | None = None
     gpu_percent: float | None = None
     gpu_memory_bytes: int | None = None
+    input_wait_percent: float | None = None
 
 
 @dataclass(frozen=True)

@@ -156,8 +156,9 @@ class HostAgent:
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
-        first = hosts[0].name
-        self._tasks.start(UsageSampler(hosts, self._folder.usage_file(first), self._folder.usage_history(first)).run)
+        first, empty_seconds = hosts[0].name, self._producers.empty_seconds
+        records = self._folder.usage_file(first), self._folder.usage_history(first)
+        self._tasks.start(UsageSampler(hosts, *records, empty_seconds=empty_seconds).run)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})

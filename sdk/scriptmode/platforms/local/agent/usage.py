@@ -68,7 +68,8 @@ def _summarize(samples: Sequence[HostActivity]) -> HostActivity:
     def known(name: str) -> list[Any]:
         return [value for each in samples if (value := getattr(each, name)) is not None]
 
-    means = {name: round(mean(values), 1) for name in ("cpu_percent", "gpu_percent") if (values := known(name))}
+    percentages = ("cpu_percent", "gpu_percent", "input_wait_percent")
+    means = {name: round(mean(values), 1) for name in percentages if (values := known(name))}
     most = {name: max(values) for name in ("memory_bytes", "gpu_memory_bytes") if (values := known(name))}
     return HostActivity(**means, **most)
 
@@ -77,16 +78,24 @@ class UsageSampler:
     """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of all runs.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
-    their resident memory, in which pages that processes share count for each.
+    their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host for
+    how long its FIFOs were empty so far.
     """
 
     def __init__(
-        self, hosts: Sequence[Host], path: Path, history: Path, find_gpus: Callable[[], Gpus | None] = open_gpus
+        self,
+        hosts: Sequence[Host],
+        path: Path,
+        history: Path,
+        find_gpus: Callable[[], Gpus | None] = open_gpus,
+        empty_seconds: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self._hosts = hosts
         self._path = path
         self._history_path = history
         self._find_gpus = find_gpus
+        self._empty_seconds = empty_seconds
+        self._last_empty: Mapping[str, float] = {}
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
         self._processes: dict[str, ProcessIdentity] = {}
@@ -112,16 +121,17 @@ class UsageSampler:
         roots = {host.name: identity.pid for host in self._hosts if (identity := self._find_process(host))}
         trees = process_tree.measure_trees(roots)
         gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
-        found = {}
+        found, empty, seconds = {}, self._empty_seconds(), now - self._sampled
         for host, tree in trees.items():
-            gpu = gpus.get(host)
+            gpu, before = gpus.get(host), self._last.get(host)
             found[host] = HostActivity(
-                cpu_percent=self._cpu_percent(self._last.get(host), tree, now - self._sampled),
+                cpu_percent=_percent(before.cpu_seconds if before else None, tree.cpu_seconds, seconds),
                 memory_bytes=tree.memory,
                 gpu_percent=gpu.percent if gpu else None,
                 gpu_memory_bytes=gpu.memory if gpu else None,
+                input_wait_percent=_percent(self._last_empty.get(host), empty.get(host), seconds),
             )
-        self._last, self._sampled = trees, now
+        self._last, self._last_empty, self._sampled = trees, empty, now
         return found
 
     def _find_process(self, host: Host) -> ProcessIdentity | None:
@@ -134,9 +144,10 @@ class UsageSampler:
         identity = self._processes[host.name]
         return identity if process_tree.is_running(identity) else None
 
-    @staticmethod
-    def _cpu_percent(before: TreeUsage | None, now: TreeUsage, seconds: float) -> float | None:
-        if before is None or seconds <= 0:
-            return None
-        # An orphan that another process reaped is missing in the sum.
-        return round(100 * max(0.0, now.cpu_seconds - before.cpu_seconds) / seconds, 1)
+
+def _percent(before: float | None, now: float | None, seconds: float) -> float | None:
+    """Return which part of some seconds was added to a sum of seconds."""
+    if before is None or now is None or seconds <= 0:
+        return None
+    # An orphan that another process reaped is missing in the sum.
+    return round(100 * max(0.0, now - before) / seconds, 1)

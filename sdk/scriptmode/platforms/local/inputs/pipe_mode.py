@@ -81,6 +81,14 @@ class PipeProducers:
             if counters.opened
         ]
 
+    def empty_seconds(self) -> dict[str, float]:
+        """Return by host for how long a FIFO that it opened was empty; of its channels the longest time."""
+        found: dict[str, float] = {}
+        for stream, counters in self._streams.items():
+            if counters.opened:
+                found[stream.host] = max(found.get(stream.host, 0.0), counters.empty_seconds)
+        return found
+
     def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
         self._stores.on_verification = counters.verification.add
         with add_channel_to_errors(stream.source):
