@@ -164,8 +164,9 @@ class TrainingJob:
 
         Returns:
             By host, ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``input_wait_percent``
-            (of its channels in Pipe mode), ``silent_seconds`` (since its last output) and ``line``, which it has begun
-            and not ended. Unknown hosts, such as those of Amazon SageMaker or of a job that has ended, are left out.
+            (of its channels in Pipe mode), ``received_bytes`` (of a network interface of its own), ``silent_seconds``
+            (since its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of
+            Amazon SageMaker or of a job that has ended, are left out.
         """
         from scriptmode.core.handle.activity import find_activity
 

@@ -46,7 +46,7 @@ def test_a_command_runs_beside_the_script_of_a_host(jobs, name, capfd, command, 
     assert "wrong" not in command or "wrong" in shown.err.splitlines()
 
 
-def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(jobs, name):
+def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(engine, jobs, name):
     def known():
         activity = jobs.platform.activity(name)
         found = [activity.get(host, HostActivity()) for host in ("algo-1", "algo-2")]
@@ -57,6 +57,7 @@ def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(jobs, name
         assert each.memory_bytes < 1e9
         assert each.cpu_percent < 200
         assert each.silent_seconds is not None
+        assert (each.received_bytes is None) == (engine.interface == "lo")
 
 
 def test_two_jobs_at_once_share_neither_directories_nor_addresses(engine, jobs):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -75,6 +76,17 @@ def test_the_wait_for_input_is_the_part_of_the_time_in_which_a_fifo_was_empty(sl
     empty["algo-1"] = 2.5
     found = samples.sample(4.0)
     assert (found["algo-1"].input_wait_percent, found["algo-2"].input_wait_percent) == (75.0, None)
+
+
+def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping):
+    hosts = [host(name, sleeping.pid) for name in ("algo-1", "algo-2", "algo-3")]
+    (own, *_) = [each for _, each in socket.if_nameindex() if each != "lo"]
+    interfaces = {"algo-1": own, "algo-2": "lo", "algo-3": f"{own}0"}
+    read = Path("/sys/class/net", own, "statistics", "rx_bytes").read_text
+    least = int(read())
+    found = UsageSampler(hosts, path=None, history=None, interfaces=interfaces).sample(0.0)
+    assert least <= found["algo-1"].received_bytes <= int(read())
+    assert (found["algo-2"].received_bytes, found["algo-3"].received_bytes) == (None, None)
 
 
 def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):

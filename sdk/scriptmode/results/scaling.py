@@ -107,6 +107,7 @@ class ScalingRow:
         memory_bytes: The most resident memory of each host.
         input_wait_percent: Mean part of the measured time in which an open FIFO of each host was empty; nothing for a
             host that opened none.
+        received_bytes: Bytes a step that the network interface of each host received; nothing where hosts share it.
         problem: Why there are no rates; "" where there are.
     """
 
@@ -122,6 +123,7 @@ class ScalingRow:
     cpu_percent: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: Mapping[str, int] = field(default_factory=dict)
     input_wait_percent: Mapping[str, float] = field(default_factory=dict)
+    received_bytes: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
 
     @property
@@ -238,7 +240,7 @@ class Scaling:
 
     def _table(self) -> list[str]:
         head = ["LAYOUT", "HOSTS", "STEPS/S", f"{self.unit.upper()}/S", "EFFICIENCY"]
-        head += ["INPUT WAIT", "CPU", "MEMORY BY HOST"]
+        head += ["INPUT WAIT", "NETWORK/STEP", "CPU", "MEMORY BY HOST"]
         rows = [
             [
                 row.layout,
@@ -247,6 +249,7 @@ class Scaling:
                 _format_number(self.rate(row)),
                 "-" if (efficiency := self.efficiency(row)) is None else f"{efficiency:.0%}",
                 f"{max(row.input_wait_percent.values()):.0f}%" if row.input_wait_percent else "-",
+                format_bytes(round(sum(row.received_bytes.values()))) if row.received_bytes else "-",
                 f"{sum(row.cpu_percent.values()):.0f}%" if row.cpu_percent else "-",
                 _format_memory(list(row.memory_bytes.values())),
             ]
@@ -367,7 +370,8 @@ def _measure_job(
     rate = count / (end - begin)
     batches = rate * _trainers(row, estimator.spec.distribution)
     size = options.batch_size or steps.batch_size
-    measured = {host: [each for time, each in points if begin <= time <= end] for host, points in usage.items()}
+    points = {host: [each for each in found if begin <= each[0] <= end] for host, found in usage.items()}
+    measured = {host: [each for _, each in found] for host, found in points.items()}
     memory = {host: max((each.memory_bytes or 0 for _, each in points), default=0) for host, points in usage.items()}
     return replace(
         row,
@@ -380,7 +384,18 @@ def _measure_job(
         cpu_percent=_mean_by_host(measured, "cpu_percent"),
         memory_bytes={host: most for host, most in memory.items() if most},
         input_wait_percent=_mean_by_host(measured, "input_wait_percent"),
+        received_bytes={host: received / rate for host, received in _receive_rates(points).items()},
     )
+
+
+def _receive_rates(usage: Mapping[str, Sequence[tuple[float, HostActivity]]]) -> dict[str, float]:
+    """Return the bytes a second that each host received from its first to its last point, where it has two."""
+    found = {}
+    for host, points in usage.items():
+        known = [(moment, each.received_bytes) for moment, each in points if each.received_bytes is not None]
+        if known and (seconds := known[-1][0] - known[0][0]) > 0:
+            found[host] = (known[-1][1] - known[0][1]) / seconds
+    return found
 
 
 def _mean_by_host(usage: Mapping[str, Sequence[HostActivity]], name: str) -> dict[str, float]:

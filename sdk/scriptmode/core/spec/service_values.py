@@ -186,6 +186,7 @@ class HostActivity:
         gpu_percent: Mean usage of the GPUs that its processes use; 0 while they use none of the machine's GPUs.
         gpu_memory_bytes: GPU memory of its processes.
         input_wait_percent: Part of the time in which an open FIFO of a Pipe mode channel was empty.
+        received_bytes: Bytes that its network interface has received so far; unknown where hosts share one.
 
     ``None`` is unknown, also for a host that does not run yet or has ended.
     """
@@ -197,6 +198,7 @@ class HostActivity:
     gpu_percent: float | None = None
     gpu_memory_bytes: int | None = None
     input_wait_percent: float | None = None
+    received_bytes: int | None = None
 
 
 @dataclass(frozen=True)

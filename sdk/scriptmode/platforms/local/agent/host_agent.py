@@ -158,7 +158,8 @@ class HostAgent:
             return
         first, empty_seconds = hosts[0].name, self._producers.empty_seconds
         records = self._folder.usage_file(first), self._folder.usage_history(first)
-        self._tasks.start(UsageSampler(hosts, *records, empty_seconds=empty_seconds).run)
+        interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
+        self._tasks.start(UsageSampler(hosts, *records, empty_seconds=empty_seconds, interfaces=interfaces).run)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})

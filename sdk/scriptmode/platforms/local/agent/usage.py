@@ -6,19 +6,21 @@ The task is a process of its own: neither a GPU driver nor a Docker daemon that 
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
+from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.platforms.local.store import host_activity
 from scriptmode.platforms.local.system.gpus import Gpus, open_gpus
+from scriptmode.platforms.opt_ml import LOOPBACK_INTERFACE
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from scriptmode.platforms.local.hosts import Host
     from scriptmode_runtime.processes.process_tree import ProcessIdentity, TreeUsage
@@ -70,7 +72,8 @@ def _summarize(samples: Sequence[HostActivity]) -> HostActivity:
 
     percentages = ("cpu_percent", "gpu_percent", "input_wait_percent")
     means = {name: round(mean(values), 1) for name in percentages if (values := known(name))}
-    most = {name: max(values) for name in ("memory_bytes", "gpu_memory_bytes") if (values := known(name))}
+    amounts = ("memory_bytes", "gpu_memory_bytes", "received_bytes")
+    most = {name: max(values) for name in amounts if (values := known(name))}
     return HostActivity(**means, **most)
 
 
@@ -79,7 +82,7 @@ class UsageSampler:
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
     their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host for
-    how long its FIFOs were empty so far.
+    how long its FIFOs were empty so far, and ``interfaces`` has the network interface of each host.
     """
 
     def __init__(
@@ -89,12 +92,14 @@ class UsageSampler:
         history: Path,
         find_gpus: Callable[[], Gpus | None] = open_gpus,
         empty_seconds: Callable[[], Mapping[str, float]] = dict,
+        interfaces: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts = hosts
         self._path = path
         self._history_path = history
         self._find_gpus = find_gpus
         self._empty_seconds = empty_seconds
+        self._interfaces = interfaces or {}
         self._last_empty: Mapping[str, float] = {}
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
@@ -130,6 +135,7 @@ class UsageSampler:
                 gpu_percent=gpu.percent if gpu else None,
                 gpu_memory_bytes=gpu.memory if gpu else None,
                 input_wait_percent=_percent(self._last_empty.get(host), empty.get(host), seconds),
+                received_bytes=_received_bytes(roots[host], self._interfaces.get(host, LOOPBACK_INTERFACE)),
             )
         self._last, self._last_empty, self._sampled = trees, empty, now
         return found
@@ -151,3 +157,13 @@ def _percent(before: float | None, now: float | None, seconds: float) -> float |
         return None
     # An orphan that another process reaped is missing in the sum.
     return round(100 * max(0.0, now - before) / seconds, 1)
+
+
+def _received_bytes(pid: int, interface: str) -> int | None:
+    """Return the bytes that an interface of a process's network has received; None for one that all hosts share."""
+    if interface != LOOPBACK_INTERFACE:
+        with suppress(OSError):
+            table = Path(f"/proc/{pid}/net/dev").read_text("ascii", "replace")
+            found = re.search(rf"^ *{re.escape(interface)}: *(\d+)", table, re.MULTILINE)
+            return int(found[1]) if found else None
+    return None
