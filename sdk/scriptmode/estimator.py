@@ -430,7 +430,8 @@ class Estimator:
             steps: The step at which a job is stopped; a script that ends before is measured as far as it went.
             batch_size: Images of a batch of one trainer; by default the log may name it: ``batch_size=64``.
             prices: Prices of a host an hour by instance type.
-            price_as: The instance type whose price counts; by default the estimator's own.
+            price_as: The instance type whose price counts; by default the estimator's own. Without ``prices``, that of
+                a type of SageMaker is asked of AWS, with boto3's own credentials and Region.
 
         Returns:
             The rates, the efficiency, the memory and the cost of each size; its text is a table. A job that failed has
@@ -439,6 +440,7 @@ class Estimator:
         Raises:
             SpecError: For arguments that cannot be measured, before the first job starts.
             RequestError: Where a job would be refused, before the first job starts.
+            PlatformError: Where AWS does not tell the price.
             DataError: Where the log of the first job names no step.
         """
         from scriptmode.core.handle import log_lines

@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -137,6 +139,42 @@ def test_the_wait_for_input_says_whether_the_script_or_its_input_is_slow(folder)
     assert not measured("--hosts", "1", "--steps", "200")[0]["rows"][0]["input_wait_percent"]
 
 
+@pytest.mark.parametrize(("instance_type", "price"), [("ml.m5.xlarge", 0.23), ("ml.unknown", None)])
+def test_the_price_of_a_type_of_sagemaker_is_asked_of_aws(folder, monkeypatch, instance_type, price):
+    asked = []
+
+    class PriceList(BaseHTTPRequestHandler):
+        def do_POST(self):
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((self.headers["X-Amz-Target"], request["ServiceCode"], request["Filters"]))
+            hour = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}} if price else {}
+            product = {"terms": {"OnDemand": {"A.B": {"priceDimensions": {"A.B.C": hour}}}}}
+            body = json.dumps({"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)] if price else []}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), PriceList) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        account = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "eu-west-1"}
+        for name, value in account.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_PRICING", f"http://127.0.0.1:{server.server_port}")
+        done = program("scale", "train.py", "--hosts", "2", "--steps", "20", "--price-as", instance_type, "--json")
+        server.shutdown()
+    fields = {"regionCode": "eu-west-1", "instanceName": instance_type, "component": "Training"}
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields.items()]
+    assert asked == [("AWSPriceListService.GetProducts", "AmazonSageMaker", filters)]
+    if price is None:
+        assert done.returncode == 2
+        assert "AWS's price list has no price for training in eu-west-1" in done.stderr
+        assert " started" not in done.stderr
+    else:
+        found = json.loads(done.stdout)
+        assert (found["price"], found["priced_type"]) == (price, instance_type)
+
+
 def test_a_script_that_ends_before_the_last_step_is_measured_as_far_as_it_went(folder):
     (row,) = measured("--hosts", "1", "--steps", "100", "--", "--last", "20")[0]["rows"]
     assert (row["problem"], TrainingJob.attach(row["job"]).status) == ("", "Completed")
@@ -237,7 +275,7 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
             "prices has inf for 'local_process'; give the price of a host an",
         ),
         ({"hosts": 0}, "hosts is 0; give a whole number"),
-        ({"price_as": "ml.m5.xlarge"}, "price_as is 'ml.m5.xlarge', but prices are missing"),
+        ({"price_as": "p3.2xlarge"}, "price_as is 'p3.2xlarge', but prices are missing"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_a_job_starts(folder, arguments, message):

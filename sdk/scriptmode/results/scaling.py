@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.aws.prices import find_training_price
 from scriptmode.core.platforms.base import StartsHosts
 from scriptmode.core.spec.distribution import KINDS, MPI, NAMES, ParameterServer
 from scriptmode.core.spec.job_failure import describe_in_one_line
@@ -75,11 +76,13 @@ class ScalingOptions:
         object.__setattr__(self, "layouts", layouts)
 
     def find_price(self, name: str) -> float | None:
-        """Return the price of an instance type; ``None`` without prices."""
+        """Return the price of an instance type, from AWS where only ``price_as`` is given; ``None`` without both."""
         if self.prices is None:
-            if self.price_as is not None:
+            if self.price_as is None:
+                return None
+            if not name.startswith("ml."):
                 raise invalid("price_as", f"is {name!r}, but prices are missing", "give prices by instance type")
-            return None
+            return find_training_price(name, "price_as")
         if not isinstance(self.prices, Mapping) or name not in self.prices:
             what = f"has no price of {name!r}"
             raise invalid("prices", what, "add it, such as 'ml.m5.xlarge' = 0.23, or name another type with price_as")

@@ -45,7 +45,11 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("hosts", "layouts",
     "--prices", "price_file", type=click.Path(path_type=Path), metavar="FILE",
     help="TOML or JSON file with the price of a host an hour by instance type.",
 )  # fmt: skip
-@click.option("--price-as", metavar="TYPE", help="Instance type whose price counts. [default: --instance-type]")
+@click.option(
+    "--price-as", metavar="TYPE",
+    help="Instance type whose price counts. One of SageMaker, such as ml.m5.xlarge, has AWS's price in your Region "
+    "without --prices. [default: --instance-type]",
+)  # fmt: skip
 @click.option(
     "--plot", metavar="FILE", shell_complete=completers.complete_file,
     help="Draw the rates by the number of hosts into FILE, such as scale.svg. Needs Matplotlib.",
