@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -218,14 +219,15 @@ def test_steps_of_another_form_are_values_of_a_metric(folder):
     assert (found["rows"][0]["images_per_second"], found["cost_of"]) == (None, "1000 batches")
 
 
-def test_ctrl_c_stops_the_job_that_runs(folder):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_to_the_client_stops_the_job_that_runs(folder, number, code):
     before = {each["TrainingJobName"] for each in TrainingJob.list()}
     with subprocess.Popen([PROGRAM, "scale", "train.py", "--hosts", "1", "--steps", "9999"], stderr=subprocess.DEVNULL) as process:  # fmt: skip
         (name,) = until(lambda: {each["TrainingJobName"] for each in TrainingJob.list()} - before)
         job = TrainingJob.attach(name)
         until(lambda: any("step 3" in line.message for line in job.logs()))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        process.send_signal(number)
+        assert process.wait(timeout=60) == code
     until(lambda: job.ended)
     assert job.status == "Stopped"
 
@@ -303,6 +305,7 @@ def test_jobs_that_are_billed_are_not_started(folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--plot", "rates.xyz"], "--plot 'rates.xyz' cannot be drawn: "),
         (["--hosts", "1,b"], "hosts is 'b'; give a whole number (int) of at least 1 (--hosts)"),
         (["--job-name", "one"], "scale starts several jobs, but --job-name 'one' is the name of one"),
         (["--prices", "train.py"], "train.py is not valid YAML"),
@@ -313,6 +316,19 @@ def test_a_wrong_option_is_a_usage_error(folder, words, message):
     done = program("scale", "train.py", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_before_a_job_starts(folder):
+    without = (
+        "import sys; sys.modules['matplotlib.figure'] = None; from scriptmode.__main__ import main; sys.exit(main())"
+    )
+    words = (sys.executable, "-c", without, "scale", "train.py", "--plot", "rates.svg")
+    done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+    assert "plot() needs Matplotlib, which is not installed: pip install matplotlib" in done.stderr
+    there = program("scale", "train.py", "--plot", "missing/rates.svg")
+    assert "--plot 'missing/rates.svg' cannot be written: its directory does not exist" in there.stderr
+    assert (done.returncode, there.returncode) == (1, 1)
+    assert " started" not in done.stderr + there.stderr
 
 
 @pytest.mark.tf

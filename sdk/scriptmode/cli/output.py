@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import shutil
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import click
@@ -104,10 +106,19 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
     echo("\n".join(lines))
 
 
-def save_figure(option: str, path: str, figure: Any) -> None:
+def check_figure_path(option: str, path: str) -> None:
+    """Raise what `save_figure` would raise later, and `MissingPackageError` without Matplotlib."""
+    from scriptmode.results.metric_plot import create_figure
+
+    if not Path(path).parent.is_dir():
+        raise DataError(f"{option} {path!r} cannot be written: its directory does not exist", advice="create it first")
+    save_figure(option, path, create_figure(1), into=io.BytesIO())
+
+
+def save_figure(option: str, path: str, figure: Any, into: io.BytesIO | None = None) -> None:
     """Write a Matplotlib figure to the file that an option names; raise `SpecError` for a suffix that is not known."""
     try:
-        figure.savefig(path, facecolor="white")
+        figure.savefig(into or path, format=Path(path).suffix[1:] or None, facecolor="white")
     except ValueError as error:
         # Matplotlib lists the suffixes that it knows.
         raise SpecError(

@@ -73,6 +73,8 @@ def scale(sizes: str, layouts: str, price_file: Path | None, plot: str | None, *
     options = RunOptions.parse(given, arguments_after_dashes())
     options.require_no_name("scale")
     hosts: list[Any] = [int(each) if each.isdecimal() else each for each in _split(sizes)]
+    if plot is not None:
+        output.check_figure_path("--plot", plot)
     with translate_errors_to_options({**options.options_by_argument, **_OPTIONS}):
         found = options.estimator().scale(
             options.inputs,
