@@ -315,7 +315,16 @@ def test_a_job_that_recovers_is_ready(estimator, tmp_path, capsys):
     assert interrupted.resumed in range(36, 41)
     assert (full.status, full.is_cause_named) == ("Failed", True)
     assert all(each.is_same_model and not each.orphans for each in found.verdicts)
-    assert len(capsys.readouterr().err.splitlines()) == 5
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(": training job ")[0] for line in lines if line.endswith(" started")] == [
+        "undisturbed", "Kill algo-2 at step 35", "LoseHost at step 35", "Interrupt, 10 s notice, at step 35",
+        "FullDisk algo-1 at 53 %",
+    ]  # fmt: skip
+    assert len(lines) == 10
+    assert found.job.startswith("rehearsal-undisturbed-train-20")
+    assert killed.job.startswith("rehearsal-kill-train-20")
+    # The other one saved when it was stopped.
+    assert killed.host == "algo-2"
     assert not Path("/never/written").exists()
     stored = JobFolder(tmp_path / "data" / "jobs" / found.job).read_rehearsal()
     assert stored == json.loads(json.dumps(found.to_dict()))
@@ -337,6 +346,15 @@ def test_a_script_that_loses_everything_is_told_what_to_change(estimator, script
     assert (verdict.resumed, verdict.ok, found.ok) == (0, False, False)
     assert verdict.problems[0] == f"all of its {verdict.lost} steps were lost"
     assert verdict.advice[0].startswith(advice)
+
+
+@pytest.mark.slow
+def test_the_host_that_began_again_is_named(estimator):
+    only_first = RECOVERS.replace("if step % 10 == 0 or stop:", "if os.environ['SM_CURRENT_HOST'] == 'algo-1':")
+    (verdict,) = estimator(only_first, instance_count=2).rehearse(faults=Kill("algo-1", at=35)).verdicts
+    assert (verdict.host, verdict.resumed) == ("algo-2", 0)
+    assert verdict.cells()[2].startswith(f"algo-2 began again at 0: {verdict.lost} steps")
+    assert verdict.problems == (f"all {verdict.lost} steps of algo-2 were lost",)
 
 
 @pytest.mark.slow
@@ -459,7 +477,8 @@ def test_the_rank_that_was_killed_is_named(estimator):
 
 
 @pytest.mark.slow
-def test_an_interrupt_of_the_user_ends_the_job(estimator, tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_a_signal_to_the_client_ends_the_job(estimator, tmp_path, number, code):
     (tmp_path / "temporary").mkdir()
     estimator("import time; print('up', flush=True); open('/opt/ml/checkpoints/kept', 'w').close(); time.sleep(600)")
     words = (PROGRAM, "rehearse", "train.py", "--checkpoint-s3-uri", "kept")
@@ -469,8 +488,9 @@ def test_an_interrupt_of_the_user_ends_the_job(estimator, tmp_path):
     )  # fmt: skip
     logs = tmp_path / "data" / "jobs"
     until(lambda: any("up" in path.read_text() for path in logs.glob("*/logs/*.log")))
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     process.communicate(timeout=60)
+    assert process.returncode == code
     assert not list((tmp_path / "temporary").glob("scriptmode-rehearsal-*"))
     states = [JobFolder(path).read_state() for path in logs.iterdir()]
     assert all(state.ended for state in states)

@@ -75,7 +75,8 @@ class Judge(NamedTuple):
         if verdict.orphans:
             problems.append(f"{pluralize(verdict.orphans, 'process')} of the job were left")
         if verdict.resumed == 0 and verdict.lost:
-            problems.append(f"all of its {pluralize(verdict.lost, verdict.unit)} were lost")
+            what = f"all {pluralize(verdict.lost, verdict.unit)} of {verdict.host} were lost"
+            problems.append(what if verdict.host else f"all of its {pluralize(verdict.lost, verdict.unit)} were lost")
             changes.append(self._advise_checkpoints())
         if not self.is_counted and verdict.status != COMPLETED:
             problems.append("its log names no step, so that what it lost is not known")

@@ -90,6 +90,7 @@ class RehearsalRun:
             with self._checkpoints() as uri:
                 trial = Trial(each, baseline, self._data_dir, self._findings)
                 job = self._start(uri, each.name, trial.bound * _SILENT_PART, getattr(each, "notice", None))
+                self._tell(f"{each}: training job {job.name} started")
                 verdict = trial.run(job, lambda job: job.rerun())
             self._tell("  ".join(filter(None, verdict.cells())))
             rehearsal = replace(rehearsal, verdicts=(*rehearsal.verdicts, verdict))
@@ -100,6 +101,7 @@ class RehearsalRun:
 
     def _run_undisturbed(self, uri: str | None) -> tuple[Rehearsal, Baseline | None]:
         job = self._start(uri, "undisturbed", _SILENT_SECONDS)
+        self._tell(f"undisturbed: training job {job.name} started")
         followed = FollowedJob(job, self._data_dir)
         resources = followed.description.job.resources
         hosts = f"{resources.count} x {_LOCAL_PROCESS}"
@@ -131,6 +133,7 @@ class RehearsalRun:
 
     def _start(self, checkpoints: str | None, name: str, silent: float, notice: float | None = None) -> TrainingJob:
         groups = [replace(each, instance_type=_LOCAL_PROCESS) for each in self._spec.resources.instance_groups]
+        script = Path(self._spec.script.entry_point).stem if self._spec.script else self._spec.base_job_name
         settings = self._settings if notice is None else {**self._settings, "stop_grace": notice}
         return self._start_job(
             platform=LocalPlatform(**settings),
@@ -138,7 +141,7 @@ class RehearsalRun:
             output_path=None,
             code_location=None,
             checkpoint_s3_uri=checkpoints,
-            base_job_name=f"rehearsal-{name}",
+            base_job_name=f"rehearsal-{name}-{script}",
             environment={contract.HANG_SECONDS_VARIABLE: f"{silent:.0f}", **(self._spec.environment or {})},
             **({"instance_groups": groups} if groups else {"instance_type": _LOCAL_PROCESS}),
         )

@@ -56,6 +56,7 @@ class _Loss(NamedTuple):
     resumed: int
     seconds: float
     began: float
+    host: str
 
 
 class Trial:
@@ -168,9 +169,10 @@ class Trial:
             return (
                 replace(verdict, slowdown=last.training_seconds() / self._baseline.training) if is_one_run else verdict
             )
-        worst = max(losses)
+        worst = max(losses, key=lambda each: (each.lost, -each.resumed))
+        host = worst.host if worst.lost and len({each.resumed for each in losses}) > 1 else ""
         return replace(
-            verdict, resumed=worst.resumed, lost=worst.lost, lost_seconds=worst.seconds,
+            verdict, host=host, resumed=worst.resumed, lost=worst.lost, lost_seconds=worst.seconds,
             restart=worst.began - (self._happened or 0.0) - (verdict.noticed or 0.0),
         )  # fmt: skip
 
@@ -187,7 +189,7 @@ class Trial:
         # The line of the step from which it goes on; the first one where there is none.
         kept = [mark.time for mark in before if count.done(mark) <= resumed] or [mark.time for mark in before[:1]]
         seconds = before[-1].time - kept[-1] if lost else 0.0
-        return _Loss(lost, resumed, seconds, after[0].time)
+        return _Loss(lost, resumed, seconds, after[0].time, host)
 
 
 def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str] | None:

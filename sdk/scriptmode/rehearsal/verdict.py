@@ -29,6 +29,7 @@ class Verdict:
         unit: What ``resumed`` and ``lost`` count: ``step`` or ``epoch``.
         resumed: The step from which the next run went on; ``None`` without one, and where its log names no step.
         lost: Steps that were made twice, and ``lost_seconds`` the seconds that they had taken.
+        host: The host that lost the most, where others went on from another step; "" otherwise.
         restart: Seconds from the first status to the first step of the next run.
         slowdown: For a job that went on, how many times as long as the undisturbed job it trained.
         orphans: Processes of the job that were left at its end; ``None`` where they were not counted.
@@ -49,6 +50,7 @@ class Verdict:
     resumed: int | None = None
     lost: int | None = None
     lost_seconds: float | None = None
+    host: str = ""
     restart: float | None = None
     slowdown: float | None = None
     orphans: int | None = None
@@ -79,7 +81,7 @@ class Verdict:
     def _went_on(self) -> str:
         if self.resumed is None:
             return ""
-        how = "resumed" if self.resumed else "began again"
+        how = f"{self.host} {'resumed' if self.resumed else 'began again'}".lstrip()
         if not self.lost:
             return f"{how} at {self.resumed}: 0 lost"
         seconds = "" if self.lost_seconds is None else f" ({self.lost_seconds:.1f} s)"
