@@ -508,6 +508,9 @@ def test_the_command_prints_verdicts_and_its_exit_code_says_whether_the_job_is_r
     assert "Kill at step 20" in done.stderr
     found = json.loads(subprocess.run((*words, "--json"), check=False, **run).stdout)
     assert (found["ok"], found["verdicts"][0]["resumed"]) == (False, 0)
+    described = subprocess.run((PROGRAM, "describe", found["job"]), check=False, **run)
+    (checkpoints,) = (line for line in described.stdout.splitlines() if line.startswith("checkpoints "))
+    assert checkpoints.endswith(" (does not exist)")
     named = subprocess.run((*words, "--job-name", "one"), check=False, **run)
     assert "rehearse starts several jobs, but --job-name 'one' is the name of one" in named.stderr
     refused = subprocess.run((PROGRAM, "rehearse", "train.py", "--fault", "kil"), check=False, **run)

@@ -14,6 +14,7 @@ from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import escape_unprintable
+from scriptmode.data.file_uris import file_path
 from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode_runtime import contract
 
@@ -85,7 +86,7 @@ def _labelled(
         "hyperparameters": "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items()),
         # Only the names: the values may be secrets.
         "environment": ", ".join(sorted(job.environment)),
-        "checkpoints": job.output.checkpoint_uri,
+        "checkpoints": _checkpoints(description),
         "output": job.output.path,
         "model": description.model_uri,
     }
@@ -96,6 +97,13 @@ def _status(description: JobDescription) -> str:
     shown = status if secondary in ("", status) else f"{status} ({secondary})"
     seconds = description.training_seconds
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
+
+
+def _checkpoints(description: JobDescription) -> str:
+    """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
+    uri = description.job.output.checkpoint_uri or ""
+    is_missing = description.has_ended and uri.startswith("file:") and not file_path(uri).is_dir()
+    return f"{uri} (does not exist)" if is_missing else uri
 
 
 def _retries(description: JobDescription) -> str:
