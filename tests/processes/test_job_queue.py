@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from fakes.command_line import PROGRAM, program
 from fakes.local_jobs import SLEEPS
-from fakes.processes import until
+from fakes.processes import processes_naming, until
 from fakes.terminal import Terminal
 
 from scriptmode import SpecError
@@ -175,17 +175,21 @@ def test_a_job_that_starts_again_waits_for_its_turn(jobs):
     assert positions(jobs) == {first: 1, second: 2}
 
 
-def test_the_training_time_of_a_lost_job_ends_with_its_last_heartbeat(jobs):
-    name = jobs.start(SLEEPS)
+def test_the_training_time_of_a_lost_job_ends_with_the_last_line_or_the_last_heartbeat(jobs):
+    name = jobs.start("import time\nwhile True:\n    print('step', flush=True)\n    time.sleep(0.05)")
     until_training(jobs, name)
+    folder = jobs.job_folder(name)
+    moments = [folder.lock_file, folder.log("algo-1")]
+    # A heartbeat is seconds old, most of the time.
+    until(lambda: folder.log("algo-1").stat().st_mtime > folder.lock_file.stat().st_mtime + 1)
     jobs.kill(name)
-    until(lambda: not jobs.job_folder(name).has_agent())
-    lock = jobs.job_folder(name).lock_file
-    before = lock.stat().st_mtime
-    state = jobs.job_folder(name).read_state()
+    until(lambda: not folder.has_agent() and not processes_naming(name))
+    last_heartbeat, last_line = (path.stat().st_mtime for path in moments)
+    state = folder.read_state()
     ended = jobs.wait(name)
     assert ended["TrainingJobStatus"] == "Failed"
-    assert abs(ended["TrainingEndTime"].timestamp() - max(before, state.modified)) < 0.01
+    assert last_line > last_heartbeat + 1
+    assert abs(ended["TrainingEndTime"].timestamp() - max(last_line, state.modified)) < 0.01
 
 
 def test_resume_starts_every_lost_job_and_names_it_in_the_order_of_creation(jobs):

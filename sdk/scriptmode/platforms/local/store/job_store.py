@@ -251,8 +251,14 @@ class JobFolder:
         return None
 
     def last_heartbeat(self, state: JobState) -> float:
-        """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``."""
-        return max(state.modified, self.lock_file.stat().st_mtime)
+        """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``.
+
+        Its hosts, which end with it, may have written later than it had its last heartbeat.
+        """
+        moments = [state.modified, self.lock_file.stat().st_mtime]
+        with suppress(OSError), os.scandir(self.path / "logs") as logs:
+            moments += [each.stat(follow_symlinks=False).st_mtime for each in logs]
+        return max(moments)
 
     def silent_since(self) -> float | None:
         """Return since when the agent has had no heartbeat, in seconds since the epoch; None while it has."""
