@@ -75,6 +75,25 @@ def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
         rerun_request(description, {}, RerunChanges(instance_count=2))
 
 
+@pytest.mark.parametrize(
+    ("distribution", "is_refused"), [(RING, True), ({"mpi": {"enabled": True}}, False), (None, False)]
+)
+def test_a_tf_config_of_one_host_is_not_that_of_several(code, distribution, is_refused):
+    of_one_host = {"TF_CONFIG": '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": 0}}'}
+    fake, job = started(
+        Life.completed(), entry_point="train.py", source_dir=code, distribution=distribution, environment=of_one_host
+    )
+    job.rerun(job_name="job-2", instance_count=1)
+    if is_refused:
+        with pytest.raises(
+            SpecError, match=r"instance_count is 2, but environment\['TF_CONFIG'\] of training job job-1"
+        ):
+            job.rerun(job_name="job-3", instance_count=2)
+    else:
+        job.rerun(job_name="job-3", instance_count=2)
+    assert len(requests(fake)) == 3 - is_refused
+
+
 def limits(*, max_run=100, max_wait=None, **fields):
     given = {"MaxRuntimeInSeconds": max_run, **({"MaxWaitTimeInSeconds": max_wait} if max_wait else {})}
     _, job = started(Life.completed())

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _NAMES = names.JobNames()
+#: The hyperparameters of the distributions for which the runtime writes a TF_CONFIG for each host.
+_TF_CONFIG_SWITCHES = (contract.PARAMETER_SERVER_ENABLED, contract.MULTI_WORKER_MIRRORED_ENABLED)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,9 @@ def _resources(job: JobRequest, count: object) -> Resources:
     if count is None:
         return job.resources
     count = whole_number("instance_count", count, 1)
+    if count > 1 and "TF_CONFIG" in job.environment and any(map(job.parameter, _TF_CONFIG_SWITCHES)):
+        what = f"is {count}, but environment['TF_CONFIG'] of training job {job.name} gives all hosts one task"
+        raise invalid("instance_count", what, f"leave TF_CONFIG out: Estimator.attach({job.name!r}), and fit it")
     if job.resources.instance_groups:
         what = f"is {count}, but training job {job.name} has instance groups"
         raise invalid("instance_count", what, f"set the instance_groups of Estimator.attach({job.name!r}) and fit it")
