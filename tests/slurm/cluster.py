@@ -3,13 +3,12 @@
 Of this machine's ``/tmp`` the nodes see the working directory alone; everything else is shared.
 
 slurmctld, slurmdbd, MariaDB and munge run as the machine ``controller``, slurmd on each node
-(``slurm.machines``), with the settings of ``slurm.configuration``. It needs root and Debian's packages, which
+(``fakes.machines``), with the settings of ``slurm.configuration``. It needs root and Debian's packages, which
 ``.ci/packages`` installs if they are missing. Slurm's commands find the cluster by the variable ``SLURM_CONF``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pwd
 import re
@@ -25,10 +24,10 @@ from typing import TYPE_CHECKING
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fakes.machines import CONTROLLER, ENVIRONMENT, Machines
 from fakes.processes import until
 from slurm import configuration
-from slurm.configuration import CONTROLLER, NODES
-from slurm.machines import ENVIRONMENT, Machines
+from slurm.configuration import GPUS, NODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +36,16 @@ if TYPE_CHECKING:
 
 _PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd", "sbatch", "ip", "unshare", "nsenter")
 _CHECKOUT = Path(__file__).parents[2]
+_CONTROLLER_SCRIPT = """
+mkdir -p "$folder/own/state" /etc/slurm
+mount --bind "$folder" /etc/slurm
+"""
+_NODE_SCRIPT = f"""
+mkdir -p "$folder/devices/$0"
+for number in $(seq 0 {GPUS - 1}); do
+    mknod -m 666 "$folder/devices/$0/gpu$number" c 1 3
+done
+"""
 _START_SECONDS = 600
 _MARIADB = (
     "--no-defaults", "--user=root", "--skip-networking", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=8M",
@@ -73,8 +82,8 @@ class Cluster:
             (self.folder / name).mkdir()
         self.environment = {**ENVIRONMENT, "SLURM_CONF": str(self.folder / "slurm.conf")}
         self.nodes = nodes
-        self._daemons: list[subprocess.Popen] = []
-        self.machines = Machines(self.folder, nodes, *shared)
+        self.machines = Machines(self.folder, nodes, *shared, scripts=(_CONTROLLER_SCRIPT, _NODE_SCRIPT, ""))
+        self.processes, self.kill, self.lose = self.machines.processes, self.machines.kill, self.machines.lose
         try:
             configuration.write(self.folder, self.machines.network, nodes)
             self._start()
@@ -136,34 +145,10 @@ class Cluster:
 
     # Faults
 
-    def processes(self, machine: str, program: str = "") -> list[int]:
-        """Return the processes of a node or the controller; of one program, if it is named."""
-        found = self.machines.processes(machine)
-        return [pid for pid in found if not program or _comm(pid) == program]
-
-    def kill(self, machine: str, program: str, number: int = signal.SIGKILL) -> list[int]:
-        """Send a signal to every process of a program on a node; wait until they ended of SIGTERM or SIGKILL."""
-        pids = self.processes(machine, program)
-        assert pids, f"{program} does not run on {machine}"
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        if number in (signal.SIGKILL, signal.SIGTERM):
-            until(lambda: not set(pids) & set(self.processes(machine)))
-        return pids
-
     def start_slurmd(self, node: str) -> None:
         """Start a node's daemon, again after ``kill(node, "slurmd")``, and wait until the node answers."""
         self._daemon(node, "slurmd", "-D")
         self.resume(node)
-
-    def lose(self, node: str) -> None:
-        """Lose a node as a machine that loses its power: every process ends, and no word of it reaches the others."""
-        self.machines.link(node, up=False)
-        for pid in self.processes(node):
-            if pid != self.machines.holders[node]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
 
     def restore(self, node: str) -> None:
         """Have a lost node again."""
@@ -234,8 +219,6 @@ class Cluster:
         """End everything; nothing is left of it."""
         try:
             self.machines.close()
-            for daemon in self._daemons:
-                daemon.wait(600)
         finally:
             shutil.rmtree(self.folder)
 
@@ -270,23 +253,14 @@ class Cluster:
 
     def _daemon(self, machine: str, program: str, *options: str, **variables: str) -> None:
         """Start a daemon; what it writes before its log is open is in ``log/PROGRAM.out``."""
-        with (self.folder / "log" / f"{program}.out").open("ab") as output:
-            daemon = subprocess.Popen(
-                [*self.machines.enter(machine), program, *options], env={**self.environment, **variables}, cwd="/",
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        self._daemons.append(daemon)
+        log = self.folder / "log" / f"{program}.out"
+        variables = {"SLURM_CONF": self.environment["SLURM_CONF"], **variables}
+        self.machines.start(machine, program, *options, log=log, **variables)
 
 
 def fields(line: str) -> dict[str, str]:
     """Return the fields of a line of ``scontrol --oneliner``: ``Name=value`` each; only values have blanks."""
     return dict(re.findall(r"([A-Z][\w:/]*)=(.*?)(?=\s+[A-Z][\w:/]*=|\s*$)", line))
-
-
-def _comm(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
 
 
 def main(command: list[str]) -> int:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fakes.machines import CONTROLLER
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 NODES = ("node1", "node2")
-CONTROLLER = "controller"
 CPUS = 16
 MEMORY_MB = 64000
 GPUS = 2

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from fakes.machines import CONTROLLER
 from fakes.processes import until
 from fakes.promptness import soon
-from slurm.configuration import CONTROLLER
 
 from scriptmode import Slurm
 from scriptmode_runtime import contract
