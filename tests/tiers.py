@@ -1,8 +1,8 @@
 """Which tests a run has: its tier.
 
 =============  ==================================================================================================
-``test``       What needs neither root, Docker nor Slurm and does not take long: ``make test``.
-``rest``       What ``all`` has in addition, the cheapest first: root, Docker, Slurm and the tests marked ``long``.
+``test``       What needs neither root, Docker, Slurm nor Kubernetes and does not take long: ``make test``.
+``rest``       What ``all`` has in addition, the cheapest first: root, Docker, Slurm, Kubernetes and those marked ``long``.
 ``all``        Both: ``make test-all``, and a run without the option.
 ``thorough``   Also every cell of the matrices: ``make test-thorough``.
 =============  ==================================================================================================
@@ -16,7 +16,7 @@ import pytest
 
 TIERS = ("test", "rest", "all", "thorough")
 #: Markers of what the tier ``test`` leaves out, in the order in which ``rest`` runs them.
-REST = ("root", "long", "slurm", "docker")
+REST = ("root", "long", "slurm", "kubernetes", "docker")
 
 
 def selects(tier: str, markers: set[str]) -> bool:

@@ -1,0 +1,424 @@
+"""``python -m tests.kubernetes.cluster COMMAND ...``: run a command with a real Kubernetes cluster on one machine.
+
+etcd, kube-apiserver, kube-controller-manager, kube-scheduler and DNS run as the machine ``controller``; containerd,
+kubelet and kube-proxy run on each node (``fakes.machines``), with the settings of ``kubernetes.configuration``. The
+programs are those that ``.ci/kubernetes`` builds. It needs root. ``kubectl`` and every other client find the cluster by
+the variable ``KUBECONFIG``.
+
+Pods use the image ``MACHINE_IMAGE``, in which a container sees this machine's system and the environment of the tests,
+read-only, or images that ``load`` copies from the Docker daemon. Nodes have no other images and no registry.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# This directory's parent is on the path of the tests alone.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fakes.machines import CONTROLLER, ENVIRONMENT, Machines
+from kubernetes import configuration, images
+from kubernetes.configuration import EVICTION_SECONDS, MACHINE_IMAGE, NODE_TIMEOUT_SECONDS, NODES, PAUSE_IMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+
+_CHECKOUT = Path(__file__).parents[2]
+_NEEDED = ("ip", "iptables", "unshare", "nsenter", "openssl", "socat")
+_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "pids", "systemd")
+_CGROUPS = Path("/sys/fs/cgroup")
+_START_SECONDS = 600
+_FATAL = re.compile(r"F\d{4} |Error|panic|containerd: ")
+
+#: A kubelet would set these for the whole machine, where they have other values.
+_SYSCTLS = (
+    "vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 "
+    "kernel/keys/root_maxkeys=1000000 kernel/keys/root_maxbytes=25000000"
+)
+_NODE_SCRIPT = f"""
+mount --make-rshared /
+for name in lib log; do
+    mkdir -p "$folder/disk/$0/$name"
+    mount --bind "$folder/disk/$0/$name" /var/$name
+done
+for setting in {_SYSCTLS}; do
+    echo "${{setting#*=}}" >"/run/$(basename "${{setting%=*}}")"
+    mount --bind "/run/$(basename "${{setting%=*}}")" "/proc/sys/${{setting%=*}}"
+done
+echo 1 >/proc/sys/net/ipv4/ip_forward
+"""
+#: A killed process leaves its control group a little later.
+_END_SCRIPT = f"""
+name=$(basename "$folder")
+for attempt in $(seq 100); do
+    find {_CGROUPS}/*/$name -depth -type d -exec rmdir {{}} + 2>/dev/null || true
+    ls -d {_CGROUPS}/*/$name >/dev/null 2>&1 || break
+    sleep 0.1
+done
+rm -rf "$folder/disk"
+"""
+
+
+def why_not() -> str:
+    """Return why this machine can have no cluster; "" if it can. The programs are built first."""
+    if os.geteuid() != 0:
+        return "a Kubernetes cluster of namespaces needs root"
+    if missing := [name for name in _CONTROLLERS if not (_CGROUPS / name).is_dir()]:
+        return f"Kubernetes 1.20 needs the control groups of version 1: {', '.join(missing)}"
+    if _missing():
+        subprocess.run([_CHECKOUT / ".ci" / "packages", "all"], check=False)
+    if _missing():
+        return f"a Kubernetes cluster needs {', '.join(_missing())}; run .ci/packages all"
+    try:
+        programs()
+    except subprocess.CalledProcessError as error:
+        return error.stderr.strip().splitlines()[-1]
+    return ""
+
+
+def _missing() -> list[str]:
+    return [program for program in _NEEDED if not shutil.which(program, path=ENVIRONMENT["PATH"])]
+
+
+@cache
+def programs() -> Path:
+    """Return the directory of Kubernetes' programs; building them takes minutes, once."""
+    done = subprocess.run([_CHECKOUT / ".ci" / "kubernetes"], check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
+
+
+class Cluster:
+    """A running cluster. ``environment`` makes clients ask it, as its administrator.
+
+    ``address`` is that of this machine in the cluster's network: pods reach a server of the tests there.
+
+    Args:
+        shared: Folders of this machine's ``/tmp`` that the nodes see, for volumes of type hostPath.
+        nodes: Names of the nodes.
+    """
+
+    def __init__(self, *shared: str | os.PathLike[str], nodes: Sequence[str] = NODES) -> None:
+        # Of a killed run it stays in the folder for temporary files, without the nodes' data, and nothing else.
+        self.folder = Path(tempfile.mkdtemp(prefix="scriptmode-kubernetes-"))
+        self.folder.chmod(0o755)
+        for name in ("log", "own", "disk"):
+            (self.folder / name).mkdir()
+        self.nodes = nodes
+        self.kubeconfig = self.folder / "admin.kubeconfig"
+        self.programs = programs()
+        self.path = f"{self.programs}:{ENVIRONMENT['PATH']}"
+        self.environment = {**ENVIRONMENT, "PATH": self.path, "KUBECONFIG": str(self.kubeconfig)}
+        self.machines = Machines(self.folder, nodes, *shared, scripts=("", _NODE_SCRIPT, _END_SCRIPT))
+        self.address = f"{self.machines.network}.250"
+        try:
+            configuration.write(self.folder, self.programs, self.machines.network, nodes)
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Set the variables by which clients of this process find the cluster."""
+        monkeypatch.setenv("KUBECONFIG", str(self.kubeconfig))
+        monkeypatch.setenv("PATH", self.path)
+
+    def kubectl(self, *words: str, check: bool = True, **settings) -> subprocess.CompletedProcess:
+        """Run kubectl; what it wrote is in ``stdout`` and ``stderr``."""
+        settings = {"capture_output": True, "text": True, "env": self.environment, **settings}
+        done = subprocess.run(["kubectl", *words], check=False, **settings)
+        assert not (check and done.returncode), f"kubectl {' '.join(words)}: {done.stderr}"
+        return done
+
+    def get(self, *words: str) -> dict:
+        """Return an object, or a list of them as ``items``, as ``kubectl get`` names them."""
+        return json.loads(self.kubectl("get", *words, "--output=json").stdout)
+
+    def apply(self, *objects: dict) -> None:
+        """Create objects, or change them."""
+        self.kubectl("apply", "--filename=-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def pod(self, name: str) -> dict:
+        """Return a pod."""
+        return self.get("pod", name)
+
+    def reaches(self, name: str, *phases: str, seconds: float = 600) -> dict:
+        """Wait until a pod is in one of the phases; return it."""
+        deadline = time.monotonic() + seconds
+        while (pod := self.pod(name))["status"].get("phase") not in phases:
+            assert time.monotonic() < deadline, f"pod {name} is not {' or '.join(phases)} after {seconds} s: {pod}"
+            time.sleep(0.1)
+        return pod
+
+    def ready(self, node: str) -> bool:
+        """Return whether a node is ready."""
+        done = self.kubectl("get", "node", node, "--output=json", check=False)
+        conditions = json.loads(done.stdout)["status"].get("conditions", []) if not done.returncode else []
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+    def load(self, image: str) -> None:
+        """Copy an image of the Docker daemon to every node, with its name."""
+        archive = self.folder / "disk" / "image.tar"
+        subprocess.run(["docker", "save", f"--output={archive}", image], check=True, env=ENVIRONMENT)
+        self._import(archive)
+
+    def evict(self, pod: str, grace_seconds: int | None = None) -> None:
+        """Evict a pod as ``kubectl drain`` does: it is deleted unless a disruption budget forbids it."""
+        options = {} if grace_seconds is None else {"deleteOptions": {"gracePeriodSeconds": grace_seconds}}
+        body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": pod}, **options}
+        path = f"/api/v1/namespaces/{self.pod(pod)['metadata']['namespace']}/pods/{pod}/eviction"
+        self.kubectl("create", f"--raw={path}", "--filename=-", input=json.dumps(body))
+
+    def drain(self, node: str) -> None:
+        """Evict every pod of a node, and let it have no new ones until ``kubectl uncordon``."""
+        self.kubectl("drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data")
+
+    def advertise(self, node: str, resource: str, number: int) -> None:
+        """Let a node have an extended resource, such as ``nvidia.com/gpu``, which no device backs."""
+        change = [{"op": "add", "path": f"/status/capacity/{resource.replace('/', '~1')}", "value": str(number)}]
+        self._patch_status(node, change)
+
+    # Faults
+
+    def stop_kubelet(self, node: str) -> None:
+        """End a node's kubelet; its containers go on."""
+        self.machines.kill(node, "kubelet")
+
+    def start_kubelet(self, node: str) -> None:
+        """Start a node's kubelet, again after ``stop_kubelet``, and wait until the node is ready."""
+        self._start_kubelet(node)
+        self._await(lambda: self.ready(node))
+
+    def lose_node(self, node: str) -> None:
+        """Lose a node as a machine that loses its power: every process ends, and no word of it reaches the others."""
+        self.machines.lose(node)
+
+    def restore_node(self, node: str) -> None:
+        """Have a lost node again, as after a boot."""
+        self.machines.link(node, up=True)
+        self._start_node(node)
+        self._await(lambda: self.ready(node))
+
+    def cut_node(self, node: str) -> None:
+        """Cut a node's network; its processes go on."""
+        self.machines.link(node, up=False)
+
+    def mend_node(self, node: str) -> None:
+        """Mend a node's network, and wait until it is ready."""
+        self.machines.link(node, up=True)
+        self._await(lambda: self.ready(node))
+
+    def cut(self, one: str, other: str) -> None:
+        """Drop every packet between two pods."""
+        self._between(one, other, "-I")
+
+    def mend(self, one: str, other: str) -> None:
+        """Let packets between two pods go through again."""
+        self._between(one, other, "-D")
+
+    def stop_api_server(self) -> None:
+        """End the API server: no client can connect. The controllers and the kubelets go on, and try again."""
+        self.machines.kill(CONTROLLER, "kube-apiserver", signal.SIGKILL)
+
+    def start_api_server(self) -> None:
+        """Start the API server, again after ``stop_api_server``, and wait until it answers."""
+        network, folder = self.machines.network, self.folder
+        self._daemon(
+            CONTROLLER, "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={network}.254",
+            f"--client-ca-file={folder}/authority.crt", "--authorization-mode=Node,RBAC",
+            f"--tls-cert-file={folder}/apiserver.crt", f"--tls-private-key-file={folder}/apiserver.key",
+            f"--kubelet-client-certificate={folder}/admin.crt", f"--kubelet-client-key={folder}/admin.key",
+            "--kubelet-preferred-address-types=InternalIP", "--enable-admission-plugins=NodeRestriction",
+            f"--service-cluster-ip-range={configuration.SERVICES}", "--insecure-port=0", "--allow-privileged=true",
+            f"--service-account-issuer=https://kubernetes.default.svc.{configuration.DOMAIN}",
+            f"--service-account-key-file={folder}/accounts.crt",
+            f"--service-account-signing-key-file={folder}/accounts.key",
+            f"--default-not-ready-toleration-seconds={EVICTION_SECONDS}",
+            f"--default-unreachable-toleration-seconds={EVICTION_SECONDS}",
+        )  # fmt: skip
+        self._await(lambda: self.kubectl("get", "--raw=/readyz", check=False).stdout == "ok")
+
+    def delete_all(self) -> None:
+        """Delete what tests made in the default namespace, at once, and let every node have pods."""
+        kinds = "jobs,statefulsets,deployments,daemonsets,pods,configmaps,secrets,persistentvolumeclaims"
+        self.kubectl("delete", kinds, "--all", "--grace-period=0", "--force", "--wait=false")
+        self.kubectl("delete", "services", "--field-selector=metadata.name!=kubernetes")
+        self.kubectl("delete", "persistentvolumes", "--all")
+        self.kubectl("uncordon", *self.nodes)
+        self._await(lambda: not self.get("pods")["items"])
+
+    def close(self) -> None:
+        """End everything; nothing is left of it."""
+        try:
+            self.machines.close()
+        finally:
+            shutil.rmtree(self.folder)
+
+    def _start(self) -> None:
+        """Start the daemons in the order in which they need each other, and wait until the nodes are ready."""
+        self._daemon(CONTROLLER, "etcd", f"--data-dir={self.folder}/own/etcd")
+        for controller in _CONTROLLERS:
+            (_CGROUPS / controller / configuration.cgroup(self.folder)).mkdir()
+        cpuset = _CGROUPS / "cpuset" / configuration.cgroup(self.folder)
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            (cpuset / name).write_text((cpuset.parent / name).read_text())
+        for number, node in enumerate(self.nodes, 1):
+            self._route(number, node)
+        with ThreadPoolExecutor() as pool:
+            runtimes = [pool.submit(self._start_runtime, node) for node in self.nodes]
+            self.start_api_server()
+            self._start_controllers()
+            for runtime in runtimes:
+                runtime.result()
+        self._import(*self._own_images())
+        for node in self.nodes:
+            self._start_kubelet(node)
+            self._start_proxy(node)
+        self._await(lambda: all(self.ready(node) for node in self.nodes))
+        self._await(lambda: not self.kubectl("get", "serviceaccount", "default", check=False).returncode)
+
+    def _start_controllers(self) -> None:
+        folder = self.folder
+        common = ("--leader-elect=false", "--port=0", f"--cert-dir={folder}/own/certificates")
+        self._daemon(
+            CONTROLLER, "kube-controller-manager", *common, f"--kubeconfig={folder}/kube-controller-manager.kubeconfig",
+            f"--root-ca-file={folder}/authority.crt", f"--service-account-private-key-file={folder}/accounts.key",
+            "--use-service-account-credentials", f"--flex-volume-plugin-dir={folder}/own/plugins",
+            "--node-monitor-period=1s", f"--node-monitor-grace-period={NODE_TIMEOUT_SECONDS}s",
+        )  # fmt: skip
+        self._daemon(CONTROLLER, "kube-scheduler", *common, f"--kubeconfig={folder}/kube-scheduler.kubeconfig")
+        script = Path(__file__).parent / "dns.py"
+        self._daemon(CONTROLLER, sys.executable, str(script), str(self.kubeconfig), f"{self.machines.network}.254")
+
+    def _start_node(self, node: str) -> None:
+        self._start_runtime(node)
+        self._start_kubelet(node)
+        self._start_proxy(node)
+
+    def _start_runtime(self, node: str) -> None:
+        """Start a node's containerd, and wait until it answers."""
+        self._daemon(node, "containerd", f"--config={self.folder}/{node}.containerd")
+        self._await(lambda: self._ctr(node, "version", check=False).returncode == 0)
+
+    def _start_kubelet(self, node: str) -> None:
+        self._daemon(
+            node, "kubelet", f"--config={self.folder}/{node}.kubelet", f"--kubeconfig={self.folder}/{node}.kubeconfig",
+            f"--hostname-override={node}", f"--node-ip={self._node_address(node)}", "--container-runtime=remote",
+            "--container-runtime-endpoint=unix:///run/containerd/containerd.sock", "--oom-score-adj=0",
+            f"--pod-infra-container-image={PAUSE_IMAGE}", "--volume-plugin-dir=/var/lib/kubelet/volume-plugins",
+        )  # fmt: skip
+
+    def _start_proxy(self, node: str) -> None:
+        self._daemon(
+            node, "kube-proxy", f"--kubeconfig={self.folder}/kube-proxy.kubeconfig", f"--hostname-override={node}",
+            "--proxy-mode=iptables", f"--cluster-cidr={configuration.ALL_PODS}", "--oom-score-adj=0",
+            "--conntrack-max-per-core=0", "--conntrack-min=0", "--conntrack-tcp-timeout-established=0s",
+            "--conntrack-tcp-timeout-close-wait=0s",
+        )  # fmt: skip
+
+    def _own_images(self) -> list[Path]:
+        """Make the archives of the images that every cluster has."""
+        pause, machine = self.folder / "pause.tar", self.folder / "machine.tar"
+        layer = images.tar({"pause": (self.programs / "pause").read_bytes()})
+        images.write(pause, PAUSE_IMAGE, layer, Entrypoint=["/pause"])
+        shown = {path: link or None for path, link in configuration.machine_directories().items()}
+        empty = dict.fromkeys(("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/opt/ml", "/root", "/home"))
+        variables = [f"PATH={sys.prefix}/bin:/usr/sbin:/usr/bin:/sbin:/bin", configuration.MACHINE_MARK]
+        images.write(machine, MACHINE_IMAGE, images.tar({**empty, "/var/run": "/run", **shown}), Env=variables)
+        return [pause, machine]
+
+    def _import(self, *archives: Path) -> None:
+        """Copy images of archives to every node."""
+        with ThreadPoolExecutor() as pool:
+            list(
+                pool.map(lambda node: [self._ctr(node, "images", "import", str(path)) for path in archives], self.nodes)
+            )
+        for archive in archives:
+            archive.unlink()
+
+    def _await(self, condition) -> None:
+        """Wait until a condition is true. A daemon that ends by itself is an error, with the end of its log."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"the cluster is not as expected after {_START_SECONDS} s"
+            if ended := self.machines.ended():
+                fatal = [line for line in ended.read_text().splitlines() if _FATAL.match(line)]
+                raise AssertionError(f"{ended.name} ended: {fatal[:1]}")
+            time.sleep(0.2)
+
+    def _ctr(self, node: str, *words: str, check: bool = True) -> subprocess.CompletedProcess:
+        argv = [*self.machines.enter(node), f"{self.programs}/ctr", "--namespace=k8s.io", *words]
+        return subprocess.run(argv, check=check, capture_output=True, text=True, env=ENVIRONMENT)
+
+    def _route(self, number: int, node: str) -> None:
+        """Let a node's pods reach those of the others by their addresses, and this machine by the node's."""
+        for other, _ in enumerate(self.nodes, 1):
+            if other != number:
+                self._on(
+                    node,
+                    "ip",
+                    "route",
+                    "add",
+                    configuration.PODS.format(other),
+                    "via",
+                    f"{self.machines.network}.{other}",
+                )
+        outside = ("-s", configuration.ALL_PODS, "!", "-d", configuration.ALL_PODS)
+        self._on(node, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", *outside, "-j", "MASQUERADE")
+
+    def _between(self, one: str, other: str, action: str) -> None:
+        pods = [self.pod(name) for name in (one, other)]
+        addresses = [pod["status"]["podIP"] for pod in pods]
+        for node in {pod["spec"]["nodeName"] for pod in pods}:
+            for source, target in (addresses, addresses[::-1]):
+                self._on(node, "iptables", "-w", action, "FORWARD", "-s", source, "-d", target, "-j", "DROP")
+
+    def _patch_status(self, node: str, change: list[dict]) -> None:
+        """Patch a node's status, which kubectl 1.20 cannot: the certificate of its administrator is used."""
+        files = [
+            f"--{name}={self.folder}/{file}"
+            for name, file in (("cacert", "authority.crt"), ("cert", "admin.crt"), ("key", "admin.key"))
+        ]
+        address = f"https://{self.machines.network}.254:6443/api/v1/nodes/{node}/status"
+        subprocess.run(["curl", "--silent", "--fail", *files, "--request=PATCH", "--header=Content-Type: application/json-patch+json",
+                        f"--data={json.dumps(change)}", address], check=True, capture_output=True)  # fmt: skip
+
+    def _on(self, machine: str, *argv: str) -> None:
+        subprocess.run([*self.machines.enter(machine), *argv], check=True, env=ENVIRONMENT)
+
+    def _node_address(self, node: str) -> str:
+        return f"{self.machines.network}.{self.nodes.index(node) + 1}"
+
+    def _daemon(self, machine: str, program: str, *options: str) -> None:
+        """Start a daemon; its log is ``log/MACHINE.PROGRAM``."""
+        log = self.folder / "log" / f"{machine}.{Path(program).name}"
+        self.machines.start(machine, program, *options, log=log, PATH=self.path)
+
+
+def main(command: list[str]) -> int:
+    """Run a command with a cluster of its own; return its exit code."""
+    if reason := why_not():
+        print(reason, file=sys.stderr)
+        return 1
+    cluster = Cluster(Path.cwd())
+    try:
+        return subprocess.run(command, env=cluster.environment, check=False).returncode
+    finally:
+        cluster.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,21 @@
+"""One Kubernetes cluster for the run: tests that need one share it, for it starts in half a minute."""
+
+import pytest
+from kubernetes import cluster as clusters
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    """Two nodes that see the folders of the tests; skipped where there can be none."""
+    if reason := clusters.why_not():
+        pytest.skip(reason)
+    running = clusters.Cluster(tmp_path_factory.getbasetemp())
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def idle_cluster(cluster):
+    """The same, and nothing is left of a test when the next one begins."""
+    yield cluster
+    cluster.delete_all()
