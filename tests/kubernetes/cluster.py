@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -188,8 +187,20 @@ class Cluster:
 
     def advertise(self, node: str, resource: str, number: int) -> None:
         """Let a node have an extended resource, such as ``nvidia.com/gpu``, which no device backs."""
+        # Only the API itself can change a node's status: kubectl cannot before 1.24.
         change = [{"op": "add", "path": f"/status/capacity/{resource.replace('/', '~1')}", "value": str(number)}]
-        self._patch_status(node, change)
+        files = {"cacert": "authority.crt", "cert": "admin.crt", "key": "admin.key"}
+        words = [word for name, file in files.items() for word in (f"--{name}", str(self.folder / file))]
+        words += [
+            "--request",
+            "PATCH",
+            "--header",
+            "Content-Type: application/json-patch+json",
+            "--data",
+            json.dumps(change),
+        ]
+        address = f"https://{self.machines.network}.254:6443/api/v1/nodes/{node}/status"
+        subprocess.run(["curl", "--silent", "--fail", *words, address], check=True, capture_output=True)
 
     # Faults
 
@@ -230,11 +241,15 @@ class Cluster:
         self._between(one, other, "-D")
 
     def stop_api_server(self) -> None:
-        """End the API server: no client can connect. The controllers and the kubelets go on, and try again."""
-        self.machines.kill(CONTROLLER, "kube-apiserver", signal.SIGKILL)
+        """End the API server, so that no client can connect, and the controllers: without it they lose their lease.
+
+        Kubelets and DNS go on with what they know.
+        """
+        for program in ("kube-controller-manager", "kube-scheduler", "kube-apiserver"):
+            self.machines.kill(CONTROLLER, program)
 
     def start_api_server(self) -> None:
-        """Start the API server, again after ``stop_api_server``, and wait until it answers."""
+        """Start the API server and the controllers, again after ``stop_api_server``, and wait until it answers."""
         network, folder = self.machines.network, self.folder
         self._daemon(
             CONTROLLER, "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={network}.254",
@@ -250,6 +265,7 @@ class Cluster:
             f"--default-unreachable-toleration-seconds={EVICTION_SECONDS}",
         )  # fmt: skip
         self._await(lambda: self.kubectl("get", "--raw=/readyz", check=False).stdout == "ok")
+        self._start_controllers()
 
     def delete_all(self) -> None:
         """Delete what tests made in the default namespace, at once, and let every node have pods."""
@@ -280,7 +296,8 @@ class Cluster:
         with ThreadPoolExecutor() as pool:
             runtimes = [pool.submit(self._start_runtime, node) for node in self.nodes]
             self.start_api_server()
-            self._start_controllers()
+            script = Path(__file__).parent / "dns.py"
+            self._daemon(CONTROLLER, sys.executable, str(script), str(self.kubeconfig), f"{self.machines.network}.254")
             for runtime in runtimes:
                 runtime.result()
         self._import(*self._own_images())
@@ -300,8 +317,6 @@ class Cluster:
             "--node-monitor-period=1s", f"--node-monitor-grace-period={NODE_TIMEOUT_SECONDS}s",
         )  # fmt: skip
         self._daemon(CONTROLLER, "kube-scheduler", *common, f"--kubeconfig={folder}/kube-scheduler.kubeconfig")
-        script = Path(__file__).parent / "dns.py"
-        self._daemon(CONTROLLER, sys.executable, str(script), str(self.kubeconfig), f"{self.machines.network}.254")
 
     def _start_node(self, node: str) -> None:
         self._start_runtime(node)
@@ -385,16 +400,6 @@ class Cluster:
         for node in {pod["spec"]["nodeName"] for pod in pods}:
             for source, target in (addresses, addresses[::-1]):
                 self._on(node, "iptables", "-w", action, "FORWARD", "-s", source, "-d", target, "-j", "DROP")
-
-    def _patch_status(self, node: str, change: list[dict]) -> None:
-        """Patch a node's status, which kubectl 1.20 cannot: the certificate of its administrator is used."""
-        files = [
-            f"--{name}={self.folder}/{file}"
-            for name, file in (("cacert", "authority.crt"), ("cert", "admin.crt"), ("key", "admin.key"))
-        ]
-        address = f"https://{self.machines.network}.254:6443/api/v1/nodes/{node}/status"
-        subprocess.run(["curl", "--silent", "--fail", *files, "--request=PATCH", "--header=Content-Type: application/json-patch+json",
-                        f"--data={json.dumps(change)}", address], check=True, capture_output=True)  # fmt: skip
 
     def _on(self, machine: str, *argv: str) -> None:
         subprocess.run([*self.machines.enter(machine), *argv], check=True, env=ENVIRONMENT)
