@@ -11,6 +11,7 @@ read-only, or images that ``load`` copies from the Docker daemon. Nodes have no 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -32,7 +33,8 @@ from kubernetes import configuration, images
 from kubernetes.configuration import EVICTION_SECONDS, MACHINE_IMAGE, NODE_TIMEOUT_SECONDS, NODES, PAUSE_IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import BinaryIO
 
     import pytest
 
@@ -157,10 +159,16 @@ class Cluster:
     def reaches(self, name: str, *phases: str, seconds: float = 600) -> dict:
         """Wait until a pod is in one of the phases; return it."""
         deadline = time.monotonic() + seconds
-        while (pod := self.pod(name))["status"].get("phase") not in phases:
-            assert time.monotonic() < deadline, f"pod {name} is not {' or '.join(phases)} after {seconds} s: {pod}"
+        while (phase := (pod := self.pod(name))["status"].get("phase")) not in phases:
+            over = phase in ("Succeeded", "Failed") or time.monotonic() > deadline
+            assert not over, f"pod {name} is not {' or '.join(phases)}: {self.describe(name)}"
             time.sleep(0.1)
         return pod
+
+    def describe(self, name: str) -> str:
+        """Return what kubectl knows of a pod, and the end of its logs."""
+        commands = (("describe", "pod", name), ("logs", name, "--all-containers", "--tail=50"))
+        return "\n".join(self.kubectl(*words, check=False).stdout for words in commands)
 
     def ready(self, node: str) -> bool:
         """Return whether a node is ready."""
@@ -170,9 +178,9 @@ class Cluster:
 
     def load(self, image: str) -> None:
         """Copy an image of the Docker daemon to every node, with its name."""
-        archive = self.folder / "disk" / "image.tar"
-        subprocess.run(["docker", "save", f"--output={archive}", image], check=True, env=ENVIRONMENT)
-        self._import(archive)
+        with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE, env=ENVIRONMENT) as saved:
+            self._import(saved.stdout)
+        assert saved.returncode == 0, f"docker save {image} ended with {saved.returncode}"
 
     def evict(self, pod: str, grace_seconds: int | None = None) -> None:
         """Evict a pod as ``kubectl drain`` does: it is deleted unless a disruption budget forbids it."""
@@ -300,7 +308,8 @@ class Cluster:
             self._daemon(CONTROLLER, sys.executable, str(script), str(self.kubeconfig), f"{self.machines.network}.254")
             for runtime in runtimes:
                 runtime.result()
-        self._import(*self._own_images())
+        for archive in self._own_images():
+            self._import(io.BytesIO(archive))
         for node in self.nodes:
             self._start_kubelet(node)
             self._start_proxy(node)
@@ -326,7 +335,8 @@ class Cluster:
     def _start_runtime(self, node: str) -> None:
         """Start a node's containerd, and wait until it answers."""
         self._daemon(node, "containerd", f"--config={self.folder}/{node}.containerd")
-        self._await(lambda: self._ctr(node, "version", check=False).returncode == 0)
+        words = [*self.machines.enter(node), f"{self.programs}/ctr", "version"]
+        self._await(lambda: not subprocess.run(words, check=False, capture_output=True, env=ENVIRONMENT).returncode)
 
     def _start_kubelet(self, node: str) -> None:
         self._daemon(
@@ -344,27 +354,33 @@ class Cluster:
             "--conntrack-tcp-timeout-close-wait=0s",
         )  # fmt: skip
 
-    def _own_images(self) -> list[Path]:
-        """Make the archives of the images that every cluster has."""
-        pause, machine = self.folder / "pause.tar", self.folder / "machine.tar"
-        layer = images.tar({"pause": (self.programs / "pause").read_bytes()})
-        images.write(pause, PAUSE_IMAGE, layer, Entrypoint=["/pause"])
+    def _own_images(self) -> tuple[bytes, bytes]:
+        """Return the archives of the images that every cluster has."""
+        pause = images.tar({"pause": (self.programs / "pause").read_bytes()})
         shown = {path: link or None for path, link in configuration.machine_directories().items()}
         empty = dict.fromkeys(("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp", "/opt/ml", "/root", "/home"))
+        machine = images.tar({**empty, "/var/run": "/run", **shown})
         variables = [f"PATH={sys.prefix}/bin:/usr/sbin:/usr/bin:/sbin:/bin", configuration.MACHINE_MARK]
-        images.write(machine, MACHINE_IMAGE, images.tar({**empty, "/var/run": "/run", **shown}), Env=variables)
-        return [pause, machine]
+        return (
+            images.archive(PAUSE_IMAGE, pause, Entrypoint=["/pause"]),
+            images.archive(MACHINE_IMAGE, machine, Env=variables),
+        )
 
-    def _import(self, *archives: Path) -> None:
-        """Copy images of archives to every node."""
-        with ThreadPoolExecutor() as pool:
-            list(
-                pool.map(lambda node: [self._ctr(node, "images", "import", str(path)) for path in archives], self.nodes)
-            )
-        for archive in archives:
-            archive.unlink()
+    def _import(self, archive: BinaryIO) -> None:
+        """Copy the image of an archive to every node at once."""
+        words = [f"{self.programs}/ctr", "--namespace=k8s.io", "images", "import", "-"]
+        nodes = [
+            subprocess.Popen([*self.machines.enter(node), *words], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            for node in self.nodes
+        ]
+        while chunk := archive.read(1 << 20):
+            for node in nodes:
+                node.stdin.write(chunk)
+        for node in nodes:
+            node.stdin.close()
+            assert node.wait(_START_SECONDS) == 0, "an image could not be imported"
 
-    def _await(self, condition) -> None:
+    def _await(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition is true. A daemon that ends by itself is an error, with the end of its log."""
         deadline = time.monotonic() + _START_SECONDS
         while not condition():
@@ -373,10 +389,6 @@ class Cluster:
                 fatal = [line for line in ended.read_text().splitlines() if _FATAL.match(line)]
                 raise AssertionError(f"{ended.name} ended: {fatal[:1]}")
             time.sleep(0.2)
-
-    def _ctr(self, node: str, *words: str, check: bool = True) -> subprocess.CompletedProcess:
-        argv = [*self.machines.enter(node), f"{self.programs}/ctr", "--namespace=k8s.io", *words]
-        return subprocess.run(argv, check=check, capture_output=True, text=True, env=ENVIRONMENT)
 
     def _route(self, number: int, node: str) -> None:
         """Let a node's pods reach those of the others by their addresses, and this machine by the node's."""

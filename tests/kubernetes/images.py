@@ -1,4 +1,4 @@
-"""Images of a single layer, made without Docker, as archives that ``ctr images import`` reads."""
+"""Images of one layer, made without Docker, as archives that ``ctr images import`` reads."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ import hashlib
 import io
 import json
 import tarfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
-def write(archive: Path, name: str, layer: bytes, **config) -> None:
-    """Write the archive of an image of one layer; ``config`` is what OCI's image configuration has as ``config``."""
+def archive(name: str, layer: bytes, **config) -> bytes:
+    """Return the archive of an image of one layer; ``config`` is what OCI's image configuration has as ``config``."""
     blobs: dict[str, bytes] = {}
 
     def add(kind: str, content: bytes) -> dict:
@@ -33,13 +29,13 @@ def write(archive: Path, name: str, layer: bytes, **config) -> None:
     image = {**add(_MANIFEST, json.dumps(manifest).encode()), "annotations": {"io.containerd.image.name": name}}
     blobs["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [image]}).encode()
     blobs["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
-    archive.write_bytes(tar(blobs))
+    return tar(blobs)
 
 
 def tar(files: dict[str, bytes | str | None]) -> bytes:
     """Return an archive of files (bytes), symbolic links (their targets) and directories (None)."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as archive:
+    with tarfile.open(fileobj=buffer, mode="w") as written:
         for name, content in files.items():
             entry = tarfile.TarInfo(name.lstrip("/"))
             entry.mode = 0o755
@@ -49,5 +45,5 @@ def tar(files: dict[str, bytes | str | None]) -> bytes:
                 entry.type, entry.linkname = tarfile.SYMTYPE, content
             else:
                 entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content if isinstance(content, bytes) else b""))
+            written.addfile(entry, io.BytesIO(content if isinstance(content, bytes) else b""))
     return buffer.getvalue()
