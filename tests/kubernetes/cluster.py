@@ -156,7 +156,7 @@ class Cluster:
         """Return a pod."""
         return self.get("pod", name)
 
-    def reaches(self, name: str, *phases: str, seconds: float = 600) -> dict:
+    def reaches(self, name: str, *phases: str, seconds: float = 120) -> dict:
         """Wait until a pod is in one of the phases; return it."""
         deadline = time.monotonic() + seconds
         while (phase := (pod := self.pod(name))["status"].get("phase")) not in phases:
