@@ -277,9 +277,13 @@ class Cluster:
 
     def delete_all(self) -> None:
         """Delete what tests made in the default namespace, at once, and let every node have pods."""
-        kinds = "jobs,statefulsets,deployments,daemonsets,pods,configmaps,secrets,persistentvolumeclaims"
+        kinds = "jobs,statefulsets,deployments,daemonsets,pods,persistentvolumeclaims"
         self.kubectl("delete", kinds, "--all", "--grace-period=0", "--force", "--wait=false")
-        self.kubectl("delete", "services", "--field-selector=metadata.name!=kubernetes")
+        # Without the cluster's own: a pod made before the token is there again would wait for that of its service account.
+        own = {"services": "metadata.name!=kubernetes", "configmaps": "metadata.name!=kube-root-ca.crt",
+               "secrets": "type!=kubernetes.io/service-account-token"}  # fmt: skip
+        for kind, selector in own.items():
+            self.kubectl("delete", kind, f"--field-selector={selector}")
         self.kubectl("delete", "persistentvolumes", "--all")
         self.kubectl("uncordon", *self.nodes)
         self._await(lambda: not self.get("pods")["items"])

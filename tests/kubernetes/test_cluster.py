@@ -58,6 +58,15 @@ def test_a_service_has_an_address_and_forwards_to_its_pods(idle_cluster):
     assert idle_cluster.kubectl("logs", "client").stdout == "hello\n"
 
 
+def test_deleting_what_tests_made_keeps_the_tokens_of_service_accounts(cluster):
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "of-a-test"}})
+    secrets = [secret["metadata"]["name"] for secret in cluster.get("secrets")["items"]]
+    cluster.delete_all()
+    assert [secret["metadata"]["name"] for secret in cluster.get("secrets")["items"]] == sorted(
+        {*secrets} - {"of-a-test"}
+    )
+
+
 def test_a_cut_between_two_pods_drops_what_they_send(idle_cluster):
     idle_cluster.apply(headless("jobs"), server("server", "node1"), pod("client", "sleep 600", nodeName="node2"))
     idle_cluster.reaches("server", "Running")
