@@ -68,6 +68,8 @@ class HostLink:
 
     def __init__(self, started: StartedAgent, log: Callable[[str, str], None]) -> None:
         self.hosts = {name: LinkedHost(name, self) for name in started.hosts}
+        #: What the agent waits for before its host can be prepared; "" once it does not.
+        self.waits_for = "its machine" if started.waits else ""
         #: Whether all inputs are in place.
         self.is_staged = False
         self.progress: list[ChannelProgress] = []
@@ -162,6 +164,9 @@ class HostLink:
         host = next(iter(self.hosts)) if len(self.hosts) == 1 else ""
         self.failure = Outcome.failed("InternalServerError", Failure(f"{self.lost}, and so were its hosts", host=host))
 
+    def _on_waiting(self, message: str) -> None:
+        self.waits_for = message
+
     def _on_staged(self) -> None:
         self.is_staged = True
 
@@ -215,6 +220,11 @@ class HostLinks:
     def descriptors(self) -> list[int]:
         """The descriptors that can be read when events arrive."""
         return [link.descriptor for link in self._links if link.descriptor >= 0]
+
+    @property
+    def waits_for(self) -> str:
+        """What the first host waits for that cannot be prepared yet; "" for none."""
+        return next((link.waits_for for link in self._links if link.waits_for), "")
 
     @property
     def is_staged(self) -> bool:

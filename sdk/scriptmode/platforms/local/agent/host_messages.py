@@ -17,6 +17,8 @@ Events, on its standard output:
 ``staged``    Every input is in place.
 ``started``   Every host was started; ``processes``: the identities of the agent's process and of those of the hosts.
 ``progress``  ``channels``: the fields of each `ChannelProgress` of its hosts so far. Sent when it changed.
+``waiting``   ``message``: what the host waits for before it can be prepared; "" once it has begun. Sent by agents that
+              were started with ``waits``.
 ``alive``     Every `ALIVE_SECONDS`, so that an agent is missed that cannot tell its end.
 ``log``       ``text`` is for the log of ``host``.
 ``failed``    The job fails: the fields of a `Failure`, and ``kind``, the service's name of its kind. Sent once at most.
@@ -54,6 +56,7 @@ _EVENTS: Mapping[str, object] = {
     "staged": {},
     "started": {"processes!": {"*": _IDENTITY}},
     "progress": {"channels!": [{"channel!": str, "mode!": str, "done!": int, "verification": {"*": int}}]},
+    "waiting": {"message!": str},
     "alive": {},
     "log": {"host!": str, "text!": str},
     "failed": {"kind!": str, "failure!": {"cause!": str}},

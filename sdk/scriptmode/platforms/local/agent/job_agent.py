@@ -225,6 +225,8 @@ class Agent:
                 self._links.connect(self._fleet.start_agents(self._serve))
         except (ContainerError, DataError, OSError) as error:
             return _client_error(f"the hosts cannot be prepared: {error}")
+        if outcome := self._await_hosts():
+            return outcome
         self._enter("Downloading")
         self._links.send("stage")
         restoring = self._tasks.start(self._delivery.restore_checkpoints) if self._checkpoints else None
@@ -245,6 +247,18 @@ class Agent:
         # A process of the job's own that was killed is not a fault of its data.
         kind = "InternalServerError" if restoring.was_killed else "ClientError"
         return Outcome.failed(kind, supervision.split_cause(f"Data download failed: {restoring.error}"))
+
+    def _await_hosts(self) -> Outcome | None:
+        """Wait until every host's machine is there, for which no limit but MaxWaitTimeInSeconds counts."""
+        while message := self._links.waits_for:
+            if outcome := self._find_stop() or self._find_failure():
+                return outcome
+            waiting = f"{MESSAGES['Starting']}: waiting for {message}"
+            if waiting != self._state.transitions[-1].message:
+                self._state = self._state.with_message(waiting, time.time())
+                self._states.record(self._state)
+            self._wait(supervision.POLL_SECONDS)
+        return None
 
     def _serve(self, fleet: HostFleet, commands: int, events: int) -> None:
         """Run the agent of a part of the hosts, in a fork of this process."""
@@ -321,8 +335,9 @@ class Agent:
             explained = interruption.explain_end(
                 self._folder, self._request, self._state, outcome, was_signalled=was_signalled
             )
-        if outcome.reason and explained is not outcome and explained.message not in outcome.reason:
-            self._log(f"{explained.message or explained.reason}; the failure before that: {outcome.reason}")
+        said = explained.message or explained.reason
+        if outcome.reason and explained is not outcome and said not in outcome.reason:
+            self._log(f"{said}; the failure before that: {outcome.reason}")
         return explained
 
     def _enter_stopping(self, message: str) -> None:

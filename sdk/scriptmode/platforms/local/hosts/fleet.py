@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
-    #: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
-    Serve = Callable[["HostFleet", int, int], None]
+#: Runs the agent of a part of a fleet: it reads commands from the first descriptor and writes events to the second.
+Serve = Callable[["HostFleet", int, int], None]
 
 
 @dataclass(frozen=True)
 class StartedAgent:
-    """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes."""
+    """A host's agent that was started: the names of its hosts, and the job's agent's ends of the two pipes.
+
+    With ``waits`` its machine may not be there yet: the job is Starting until the event ``waiting`` has no message.
+    """
 
     hosts: tuple[str, ...]
     process: ForkedProcess | subprocess.Popen[bytes]
     commands: int
     events: int
+    waits: bool = False
 
 
 class HostFleet(Protocol):
