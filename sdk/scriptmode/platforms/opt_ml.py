@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from scriptmode.data import regular_files
+from scriptmode.data import file_copy, file_uris, regular_files
+from scriptmode.errors import DataError
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import Output
 
+#: Where a source archive of this machine is copied for hosts that do not see it.
+SOURCE_DIR = "input/source"
 LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"
 
@@ -215,6 +219,47 @@ def cluster_of_machines(
         "environments": environments,
         "secret": secret,
     }
+
+
+def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
+    """Return the job with the source path that hosts see, and its path on this machine, None for one in S3."""
+    uri = job.parameter(contract.SUBMIT_DIRECTORY)
+    if not isinstance(uri, str) or not file_uris.is_file(uri):
+        return job, None
+    source = file_uris.file_path(uri)
+    seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
+    return replace(job, hyperparameters={**job.hyperparameters, contract.SUBMIT_DIRECTORY: seen}), source
+
+
+def with_copied_source(job: JobRequest, sandbox: Sandbox) -> JobRequest:
+    """Copy a source archive of this machine to the host; return the request with the path that the host sees.
+
+    Raises `DataError` for one that cannot be read.
+    """
+    request, source = with_visible_source(job)
+    if source is None:
+        return request
+    target = sandbox.base / SOURCE_DIR / source.name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            file_copy.copy_regular_file(source, target)
+    except OSError as error:
+        raise DataError(
+            f"the source {source} cannot be read: {error}", advice=f"correct {contract.SUBMIT_DIRECTORY}"
+        ) from error
+    return request
+
+
+def open_to_all_users(base: Path, *, files: bool = False) -> None:
+    """Allow all users to write, as the image's user is unknown; the job's directory stays closed to other users."""
+    base.chmod(0o777)
+    with beneath.Directory(base) as directory:
+        for entry in directory.walk():
+            if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
+                os.chmod(entry.at.name, 0o777 if entry.is_directory else 0o666, dir_fd=entry.at.dir_fd)
 
 
 def checkpoints_path(output: Output) -> str:

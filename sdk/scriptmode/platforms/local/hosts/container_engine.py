@@ -14,7 +14,7 @@ from scriptmode.core.spec.hosts import LOCAL_GPU
 from scriptmode.core.spec.versions import version_numbers
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError, SpecError, invalid
-from scriptmode.platforms import planned_containers
+from scriptmode.platforms import opt_ml, planned_containers
 from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import Engine
@@ -77,7 +77,7 @@ class ContainerEngine(LocalAgent, Engine):
         inherited: Mapping[str, str],
     ) -> dict[str, PlannedHost]:
         """Return the environment of each host, without the secret."""
-        request, _ = container_fleet.with_visible_source(job.request)
+        request, _ = opt_ml.with_visible_source(job.request)
         variables = container_fleet.container_environment(job, inherited)
         cluster = {"secret": planned_containers.HIDDEN, **container_fleet.requirements_settings(job.request)}
         return planned_containers.plan_container_hosts(request, variables, cluster)

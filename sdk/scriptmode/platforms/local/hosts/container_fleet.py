@@ -6,8 +6,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
-import stat
 import sys
 import time
 from contextlib import suppress
@@ -19,10 +17,10 @@ from scriptmode.containers import docker_client, training_images
 from scriptmode.core.spec.hosts import LOCAL_GPU
 from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.text.messages import Problem
-from scriptmode.data import file_copy, file_uris, regular_files
+from scriptmode.data import file_uris, regular_files
 from scriptmode.data.staging import StagingArea
-from scriptmode.errors import ContainerError, DataError
-from scriptmode.platforms import planned_containers
+from scriptmode.errors import ContainerError
+from scriptmode.platforms import opt_ml, planned_containers
 from scriptmode.platforms.local.hosts import image_environments, job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
@@ -34,7 +32,6 @@ from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime import contract
-from scriptmode_runtime.files import beneath
 from scriptmode_runtime.requirements.environment_cache import UNUSED_SECONDS
 
 if TYPE_CHECKING:
@@ -48,8 +45,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-#: Where a source archive of this machine is copied for the hosts.
-SOURCE_DIR = "input/source"
 #: The user's credentials, Region and endpoints, which containers get; SageMaker gives them those of the role.
 CREDENTIALS = (
     "AWS_ACCESS_KEY_ID",
@@ -106,16 +101,16 @@ class ContainerFleet(Fleet, HostFleet):
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32), **requirements_settings(self._job.request)}
         for sandbox in self.sandboxes.values():
-            sandbox.prepare(self._with_source(sandbox), content)
+            sandbox.prepare(opt_ml.with_copied_source(self._job.request, sandbox), content)
             for name in self._file_systems(sandbox):
                 sandbox.channel(name).mkdir(parents=True, exist_ok=True)
-            _open_to_all_users(sandbox.base)
+            opt_ml.open_to_all_users(sandbox.base)
         if model_dir := model_dir_here(self._job.request):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
             model_dir.mkdir(parents=True, exist_ok=True)
             if self._folder.path in model_dir.parents:
-                _open_to_all_users(model_dir)
+                opt_ml.open_to_all_users(model_dir)
 
     def has_image(self) -> bool:
         """Return whether the image is on this machine."""
@@ -138,7 +133,7 @@ class ContainerFleet(Fleet, HostFleet):
         types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
-            _open_to_all_users(sandbox.checkpoints(request.output), files=True)
+            opt_ml.open_to_all_users(sandbox.checkpoints(request.output), files=True)
         shared = self._shared_environments()
         return [
             ContainerHost(
@@ -194,24 +189,6 @@ class ContainerFleet(Fleet, HostFleet):
         digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
         return f"{self._folder.name}-{what}-{digest}"
 
-    def _with_source(self, sandbox: Sandbox) -> JobRequest:
-        """Copy a source archive of this machine to the host; return the request with the path that the host sees."""
-        request, source = with_visible_source(self._job.request)
-        if source is None:
-            return request
-        target = sandbox.base / SOURCE_DIR / source.name
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target)
-            else:
-                file_copy.copy_regular_file(source, target)
-        except OSError as error:
-            raise DataError(
-                f"the source {source} cannot be read: {error}", advice=f"correct {contract.SUBMIT_DIRECTORY}"
-            ) from error
-        return request
-
     def _shared_environments(self) -> tuple[BindMount, ...]:
         """Return the mount of the image's environments, which are in use from now on; none where that is impossible."""
         if not shares_environments(self._job.request):
@@ -256,16 +233,6 @@ def container_environment(job: Job, inherited: Mapping[str, str]) -> dict[str, s
     if request.resources.count > 1:
         own.update(_ON_SHARED_CORES)
     return with_job_variables({**own, **request.environment}, job)
-
-
-def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
-    """Return the job with the source path that hosts see, and its path on this machine, None for one in S3."""
-    uri = job.parameter(contract.SUBMIT_DIRECTORY)
-    if not isinstance(uri, str) or not file_uris.is_file(uri):
-        return job, None
-    source = file_uris.file_path(uri)
-    seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
-    return replace(job, hyperparameters={**job.hyperparameters, contract.SUBMIT_DIRECTORY: seen}), source
 
 
 def shares_environments(job: JobRequest) -> bool:
@@ -317,12 +284,3 @@ def model_dir_here(job: JobRequest) -> Path | None:
     with suppress(ValueError):  # validation reports a URI that is not that of a file
         return file_uris.file_path(job.model_dir) if file_uris.is_file(job.model_dir) else None
     return None
-
-
-def _open_to_all_users(base: Path, *, files: bool = False) -> None:
-    """Allow all users to write, as the image's user is unknown; the job's directory stays closed to other users."""
-    base.chmod(0o777)
-    with beneath.Directory(base) as directory:
-        for entry in directory.walk():
-            if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
-                os.chmod(entry.at.name, 0o777 if entry.is_directory else 0o666, dir_fd=entry.at.dir_fd)
