@@ -50,7 +50,7 @@ def _parse(given: HostSettings) -> SlurmSettings:
         raise DataError(
             f"the Slurm settings of the first job are damaged: {error}", advice="start a new job: scriptmode run"
         ) from error
-    return parse_settings(given.slurm, os.environ, recorded)
+    return parse_settings(given.options, os.environ, recorded)
 
 
 class SlurmEngine(SlurmAgent):
@@ -75,7 +75,7 @@ class SlurmEngine(SlurmAgent):
         if own.min_nodes and spec.resources.instance_groups:
             what = f"is {own.min_nodes}, but a job with instance groups runs with all of its hosts"
             raise invalid("min_nodes", what, "leave it out")
-        named = settings.slurm.get("partitions")
+        named = settings.options.get("partitions")
         checks.require_partitions(spec.resources, spec.limits, own, named=named if isinstance(named, Mapping) else ())
         if not spec.algorithm.image_uri:
             interpreter.compare_versions(spec.algorithm, settings)

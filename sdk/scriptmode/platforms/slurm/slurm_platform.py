@@ -78,7 +78,9 @@ class Slurm(LocalPlatform):
         given = {"setup": setup, "interface": interface, **options}
         # Now, so that a wrong setting is reported where it stands.
         parse_settings(given, os.environ)
-        self._settings = replace(self._settings, slurm={name: each for name, each in given.items() if each is not None})
+        self._settings = replace(
+            self._settings, options={name: each for name, each in given.items() if each is not None}
+        )
 
     @classmethod
     def from_sbatch(cls, script: str | os.PathLike[str], **arguments: Any) -> Slurm:
@@ -110,7 +112,7 @@ class Slurm(LocalPlatform):
     def arguments(self) -> dict[str, object]:
         """The arguments with which another process creates this platform, as JSON has them; ``slurm`` has the rest."""
         own = {name: value for name, value in super().arguments.items() if name not in _OF_THIS_MACHINE}
-        return {**own, "slurm": dict(self._settings.slurm)}
+        return {**own, "slurm": dict(self._settings.options)}
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in what `LocalPlatform.complete` does, after the cluster was asked for the job's partitions.
@@ -124,7 +126,7 @@ class Slurm(LocalPlatform):
             what = f"{spec.resources.types[0]!r} is not a node of a Slurm cluster"
             advice = f"use {SLURM!r} or '{SLURM}:PARTITION', or leave platform out"
             raise invalid("instance_type", what, advice)
-        partition = self._settings.slurm.get("partition")
+        partition = self._settings.options.get("partition")
         # It may be the one of other groups, whose instance type names none.
         is_used = partition is None or SLURM in spec.resources.types
         for named in filter(None, map(slurm_partition, spec.resources.types)):

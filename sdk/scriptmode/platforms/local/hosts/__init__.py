@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostSettings:
-    """What a platform was given for its hosts: the interpreter, the limits of containers, the arguments of `Slurm`.
+    """What a platform was given for its hosts: the interpreter, the limits of containers, the engine's own ``options``.
 
-    ``recorded`` are the engine's settings of another job, whose arguments the job has where no others are given.
+    ``options`` are the arguments of a platform such as `Slurm`. ``recorded`` are the engine's settings of another job,
+    whose arguments the job has where no others are given.
     ``region`` is the one of the platform, in which AWS's image of a job is named.
     """
 
     python: str | None = None
     container_limits: Mapping[str, int | float | str] | None = None
-    slurm: Mapping[str, object] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     recorded: Mapping[str, object] = field(default_factory=dict)
     region: str = LOCAL_REGION
 
