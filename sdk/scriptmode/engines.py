@@ -1,13 +1,46 @@
 """Engines of other packages: kinds of hosts that the local platform runs beside processes, containers and Slurm.
 
 An engine is found by an entry point of the group ``scriptmode.engines``. Its name is the instance type of the hosts,
-and its object a `HostKind`, which names the engine's class. The guide "engines" has an example.
+and its object a `HostKind`, which names the engine's class. The guide "engines" has an example. Engines import nothing
+but this module, the errors and the runtime's contract.
 """
 
 from __future__ import annotations
 
 from scriptmode.core.spec.hosts import HostKind
+from scriptmode.core.spec.inputs import FileSystemInput
+from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.service_values import PlannedHost
+from scriptmode.core.spec.training_job import TrainingJobSpec
+from scriptmode.core.text.messages import Problem
+from scriptmode.data.durable import replace_file
+from scriptmode.data.staging import StagingArea
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.hosts import Host, HostSettings
+from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import Engine
+from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
+from scriptmode.platforms.local.hosts.job_variables import with_job_variables
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.remote.relay import Relay, RemoteHooks
+from scriptmode.platforms.local.remote.resumable import LostError, ResumableStream
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
+from scriptmode.platforms.local.system.forked_tasks import ForkedProcess, Tasks
+from scriptmode.platforms.opt_ml import Sandbox, open_to_all_users, with_copied_source
+from scriptmode.platforms.planned_containers import plan_container_hosts
+from scriptmode_runtime.processes import process_tree
 
-__all__ = ["Engine", "HostKind", "ProcessEngine"]
+#: The program on a host's machine that does not see the job's directory.
+REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
+
+__all__ = [
+    "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet", "HostKind",
+    "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform", "LostError",
+    "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream", "Sandbox",
+    "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
+    "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",
+    "with_job_variables",
+]  # fmt: skip

@@ -123,6 +123,7 @@ STARTERS = (
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/platforms/local/hosts/",
+    "sdk/scriptmode/platforms/local/remote/remote_host.py",  # the agent of a host elsewhere
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job

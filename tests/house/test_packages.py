@@ -55,7 +55,11 @@ SDK = {
         "platforms.local.system", "core.request", "core.spec",
     ),
     "platforms.slurm.slurm_platform": ("platforms.local", "platforms.slurm", "core.spec"),
-    "engines": ("platforms.local.hosts", "core.spec"),
+    # What engines of other packages may use.
+    "engines": (
+        "platforms", "platforms.local", "platforms.local.hosts", "platforms.local.store", "platforms.local.system",
+        "core.spec", "core.text", "data",
+    ),
     "results": ("core.aws", "core.platforms.base", "core.request", "core.spec"),
     "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "core.request", "core.source", "core.spec"),
     "display": ("core.handle", "planning", "core.platforms.base", "core.request", "results", "core.source", "core.spec"),

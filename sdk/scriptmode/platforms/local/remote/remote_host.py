@@ -1,0 +1,172 @@
+"""The program of a host whose machine does not see the job's directory: it has one of its own and runs the agent.
+
+``python -m scriptmode.platforms.local.remote.remote_host <job folder> [<address> --print-log]``: frames (`frames`) come
+from standard input and go to standard output. What the relay sends is written to the job folder, which has the job's
+name; then `host_agent` runs there. The logs and the usage that it writes are sent at once, checkpoints and other
+outputs every `_SYNC_SECONDS`, and the rest before the agent's last event; with ``--print-log`` the log is also written
+to standard error. It ends with the agent, after the end of its input or SIGTERM, which the script gets too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.platforms.local.remote.frames import FrameReader, send_frame
+from scriptmode.platforms.local.remote.trees import KINDS, TreeReceiver, TreeSender
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode.platforms.opt_ml import checkpoints_path
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HOST_AGENT = "scriptmode.platforms.local.agent.host_agent"
+#: Seconds between two looks at the growing files, and at the outputs.
+_POLL_SECONDS, _SYNC_SECONDS = 0.2, 2.0
+#: Seconds that the agent has to end after the end of its input.
+_END_SECONDS = 30.0
+_READ = 64 << 10
+
+
+class RemoteHost:
+    """One host's agent, and the copy of the job's directory that it works in."""
+
+    def __init__(self, folder: Path, incoming: int, outgoing: int, *, prints_log: bool) -> None:
+        self._folder = folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._reader = FrameReader(incoming)
+        self._outgoing = outgoing
+        self._receiver = TreeReceiver(self._folder, self._folder / "incoming", ("job.json", "hosts", "inputs"))
+        self._sender = TreeSender(self._folder, self.send)
+        self._host = ""
+        self._agent: subprocess.Popen[bytes] | None = None
+        self._events = b""
+        self._synced = 0.0
+        self._is_signalled = False
+        self._prints_log = prints_log
+
+    def send(self, kind: str, content: bytes = b"", **fields: object) -> None:
+        """Send a frame."""
+        send_frame(self._outgoing, kind, content, **fields)
+
+    def run(self) -> int:
+        """Receive the job, run the agent to its end and return its exit code."""
+        signal.signal(signal.SIGTERM, self._on_signal)
+        while self._agent is None:
+            select.select([self._reader.descriptor], [], [])
+            self._receive()
+            if self._reader.is_closed:
+                return 1
+        agent = self._agent
+        while self._pump(agent):
+            pass
+        return agent.wait()
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self._is_signalled = True
+
+    def _receive(self) -> None:
+        for frame in self._reader.read():
+            if frame.kind in KINDS:
+                self._receiver.receive(frame)
+            elif frame.kind == "start":
+                self._host = frame.fields["host"]
+                self._start()
+            elif frame.kind == "message":
+                self._command(frame.content)
+
+    def _start(self) -> None:
+        JobFolder(self._folder).log(self._host).parent.mkdir(exist_ok=True)
+        JobFolder(self._folder).usage_file(self._host).parent.mkdir(exist_ok=True)
+        self._agent = subprocess.Popen(
+            (sys.executable, "-m", _HOST_AGENT, str(self._folder), self._host),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def _command(self, line: bytes) -> None:
+        if self._agent and self._agent.stdin:
+            with suppress(BrokenPipeError):
+                self._agent.stdin.write(line)
+                self._agent.stdin.flush()
+
+    def _pump(self, agent: subprocess.Popen[bytes]) -> bool:
+        """Pass on what has arrived on both sides; return whether the agent may write more."""
+        assert agent.stdout is not None  # noqa: S101 - it is a pipe
+        watched = [agent.stdout.fileno(), *([] if self._reader.is_closed else [self._reader.descriptor])]
+        ready, _, _ = select.select(watched, [], [], _POLL_SECONDS)
+        if self._is_signalled:
+            self._is_signalled = False
+            self._command(json.dumps({"do": "terminate", "host": self._host}).encode() + b"\n")
+        if self._reader.descriptor in ready:
+            self._receive()
+            if self._reader.is_closed and agent.stdin:
+                # The relay is gone, and its agent ends.
+                agent.stdin.close()
+                agent.stdin = None
+        if agent.stdout.fileno() in ready:
+            received = os.read(agent.stdout.fileno(), _READ)
+            for line in self._lines(received):
+                self._pass_on(line)
+            return bool(received)
+        self._send_growth()
+        if time.monotonic() - self._synced > _SYNC_SECONDS:
+            self._send_outputs(at_rest=True)
+        return True
+
+    def _lines(self, received: bytes) -> Iterator[bytes]:
+        *lines, self._events = (self._events + received).split(b"\n")
+        yield from lines
+
+    def _pass_on(self, line: bytes) -> None:
+        """Send an event of the agent, after the files to which it is the end."""
+        event = json.loads(line)["event"]
+        if event in ("ended", "finished"):
+            self._send_growth()
+            # The end of a host is told before its model is sent, which may be large.
+            self._send_outputs(at_rest=False, with_model=event == "finished")
+        self.send("message", line + b"\n")
+
+    def _send_growth(self) -> None:
+        """Send what was appended to the log, and the usage."""
+        folder = JobFolder(self._folder)
+        log = self._sender.send_growth(str(folder.log(self._host).relative_to(self._folder)))
+        if log and self._prints_log:
+            sys.stderr.buffer.write(log)
+            sys.stderr.buffer.flush()
+        self._sender.send_tree(str(folder.usage_file("").parent.relative_to(self._folder)))
+
+    def _send_outputs(self, *, at_rest: bool, with_model: bool = False) -> None:
+        own = checkpoints_path(JobFolder(self._folder).read_job().request.output)
+        for path in (contract.OUTPUT_DIR, own, *([contract.MODEL_DIR] if with_model else [])):
+            self._sender.send_tree(f"hosts/{self._host}/{path}", at_rest=at_rest)
+        self._synced = time.monotonic()
+
+
+def main(arguments: list[str]) -> int:
+    """Run one host's agent in the job folder; return the exit code of the host."""
+    incoming, outgoing = above_streams(os.dup(0)), above_streams(os.dup(1))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    folder, *more = arguments
+    host = RemoteHost(Path(folder), incoming, outgoing, prints_log="--print-log" in more)
+    try:
+        host.send("hello", address=more[0] if more else "", folder=folder)
+        return host.run()
+    except BrokenPipeError:
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

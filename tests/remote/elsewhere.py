@@ -1,0 +1,86 @@
+"""An engine whose hosts do not see the job's directory: each has a directory of its own, and a stream to its relay."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from scriptmode.engines import (
+    REMOTE_HOST_MODULE,
+    ForkedProcess,
+    HostKind,
+    ProcessEngine,
+    ProcessFleet,
+    Relay,
+    StartedAgent,
+)
+from scriptmode.platforms.opt_ml import single_machine_cluster, with_copied_source
+
+
+class ElsewhereFleet(ProcessFleet):
+    """Processes of this machine that could be anywhere."""
+
+    def prepare(self):
+        """Reserve the ports; the sandboxes are written once it is known where the hosts' directories are."""
+        self.ports = self._ports.reserve(list(self.sandboxes))
+        made = {host: tempfile.mkdtemp(prefix=f"elsewhere-{host}-") for host in self.sandboxes}
+        self.places = {host: f"{folder}/jobs/{self._folder.name}" for host, folder in made.items()}
+        self.sandboxes = {
+            host: replace(sandbox, root=f"{self.places[host]}/hosts/{host}") for host, sandbox in self.sandboxes.items()
+        }
+
+    def start_agents(self, serve):
+        """Start a process for each host, and its relay."""
+        return [self._start(host) for host in self.sandboxes]
+
+    def _start(self, host):
+        their_commands, commands = os.pipe()
+        events, their_events = os.pipe()
+
+        def run():
+            os.close(commands)
+            os.close(events)
+            argv = (sys.executable, "-m", REMOTE_HOST_MODULE, self.places[host])
+            far = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+            stream = far.stdout.fileno(), far.stdin.fileno()
+            relay = Relay((self._folder, self._job), host, stream, (their_commands, their_events), _Hooks(self, host))
+            os._exit(relay.run())
+
+        process = ForkedProcess(self._tasks, run)
+        os.close(their_commands)
+        os.close(their_events)
+        self._tasks.keep_private(commands, events)
+        return StartedAgent((host,), process, commands, events, waits=True)
+
+
+class _Hooks:
+    def __init__(self, fleet, host):
+        self.fleet, self.host = fleet, host
+
+    def waits_for(self):
+        return f"the program of {self.host}"
+
+    def prepare(self, address, folder):
+        sandboxes = {host: replace(each, base=Path(each.root)) for host, each in self.fleet.sandboxes.items()}
+        content = single_machine_cluster(sandboxes, self.fleet.ports, "secret")
+        sandbox = self.fleet.sandboxes[self.host]
+        sandbox.prepare(with_copied_source(self.fleet._job.request, sandbox), content)
+        Path(folder, "channels").mkdir(parents=True, exist_ok=True)
+        Path(folder, "channels", "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")
+        return True
+
+    def explain_end(self, code):
+        return ""
+
+
+class ElsewhereEngine(ProcessEngine):
+    """The engine of the instance type "elsewhere"."""
+
+    def create_fleet(self, folder, job, tasks, inherited):
+        """Return the hosts of a job."""
+        return ElsewhereFleet(folder, job, tasks, inherited)
+
+
+ELSEWHERE = HostKind("processes that could be anywhere", engine="elsewhere:ElsewhereEngine")
