@@ -1,9 +1,10 @@
-"""The demo: train Fashion-MNIST with parameter servers, then with Horovod, on this machine or on a Slurm cluster.
+"""The demo: train Fashion-MNIST with parameter servers, then with Horovod, on this machine or on a cluster.
 
 python notebooks/demo.py [--data FOLDER] [--epochs N] [--instance-type local [--tensorflow VERSION]]
 
 Each host is a process of this machine, with ``local`` a container of the image for that TensorFlow version, or with
-``slurm`` a node of a cluster, on which this project, FOLDER and the directory SCRIPTMODE_DATA_DIR are, too. FOLDER
+``slurm`` a node of a cluster, on which this project, FOLDER and the directory SCRIPTMODE_DATA_DIR are, too. With
+``kubernetes`` it is a pod with the image that the variable SCRIPTMODE_KUBERNETES names. FOLDER
 contains the channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; the default is the subset in this
 project. The exit code is 1 if a model's accuracy on the held-out images is below 0.80.
 """
@@ -44,6 +45,10 @@ LAYOUTS: dict[str, dict[str, dict[str, Any]]] = {
     "local": {
         "parameter servers, 2 containers": {**PROGRAMS["parameter servers"], "instance_count": 2},
         "Horovod, 2 containers": {**PROGRAMS["Horovod"], "instance_count": 2, "distribution": MPI()},
+    },
+    "kubernetes": {
+        "parameter servers, 2 pods": {**PROGRAMS["parameter servers"], "instance_count": 2},
+        "Horovod, 2 pods": {**PROGRAMS["Horovod"], "instance_count": 2, "distribution": MPI()},
     },
     "slurm": {
         "parameter servers, 2 nodes": {**PROGRAMS["parameter servers"], "instance_count": 2},

@@ -28,6 +28,7 @@ LONG = (
 OF_OTHERS = (
     pytest.param("training", marks=pytest.mark.thorough),
     pytest.param("slurm", marks=[pytest.mark.thorough, pytest.mark.slurm]),
+    pytest.param("kubernetes", marks=[pytest.mark.thorough, pytest.mark.kubernetes]),
 )
 
 

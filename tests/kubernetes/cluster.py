@@ -132,6 +132,11 @@ class Cluster:
             self.close()
             raise
 
+    @property
+    def audit_log(self) -> Path:
+        """The file with an object in a line for each call that was answered; not of the cluster's own programs."""
+        return self.folder / "log" / "audit"
+
     def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Set the variables by which clients of this process find the cluster."""
         monkeypatch.setenv("KUBECONFIG", str(self.kubeconfig))
@@ -269,6 +274,7 @@ class Cluster:
             f"--service-account-issuer=https://kubernetes.default.svc.{configuration.DOMAIN}",
             f"--service-account-key-file={folder}/accounts.crt",
             f"--service-account-signing-key-file={folder}/accounts.key",
+            f"--audit-policy-file={folder}/audit.policy", f"--audit-log-path={self.audit_log}",
             f"--default-not-ready-toleration-seconds={EVICTION_SECONDS}",
             f"--default-unreachable-toleration-seconds={EVICTION_SECONDS}",
         )  # fmt: skip
@@ -298,11 +304,15 @@ class Cluster:
     def _start(self) -> None:
         """Start the daemons in the order in which they need each other, and wait until the nodes are ready."""
         self._daemon(CONTROLLER, "etcd", f"--data-dir={self.folder}/own/etcd")
-        for controller in _CONTROLLERS:
-            (_CGROUPS / controller / configuration.cgroup(self.folder)).mkdir()
-        cpuset = _CGROUPS / "cpuset" / configuration.cgroup(self.folder)
-        for name in ("cpuset.cpus", "cpuset.mems"):
-            (cpuset / name).write_text((cpuset.parent / name).read_text())
+        for group in (
+            configuration.cgroup(self.folder),
+            *(configuration.cgroup(self.folder, each) for each in self.nodes),
+        ):
+            for controller in _CONTROLLERS:
+                (_CGROUPS / controller / group).mkdir()
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                cpuset = _CGROUPS / "cpuset" / group
+                (cpuset / name).write_text((cpuset.parent / name).read_text())
         for number, node in enumerate(self.nodes, 1):
             self._route(number, node)
         with ThreadPoolExecutor() as pool:

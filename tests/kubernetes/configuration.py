@@ -96,6 +96,17 @@ esac
 exec {programs}/runc "$@"
 """
 
+_AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "rules": [
+        {"level": "None", "users": [user for user, _ in _CLIENTS.values() if user.startswith("system:")]},
+        {"level": "None", "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"]},
+        {"level": "Metadata"},
+    ],
+}
+
 
 def write(folder: Path, programs: Path, network: str, names: Sequence[str]) -> None:
     """Write all of it below ``folder``, for nodes ``network``.1 and so on and programs in a directory."""
@@ -110,6 +121,7 @@ def write(folder: Path, programs: Path, network: str, names: Sequence[str]) -> N
     for name, (user, group) in (_CLIENTS | {node: (f"system:node:{node}", "system:nodes") for node in names}).items():
         _sign(folder, name, f"{group and '/O=' + group}/CN={user}", "-addext", "extendedKeyUsage=clientAuth")
         _kubeconfig(folder, name, server, user)
+    (folder / "audit.policy").write_text(json.dumps(_AUDIT))
     mounts = ",".join(json.dumps(mount).replace("#", "\\#") for mount in _machine_mounts())
     (folder / "runc").write_text(_RUNC.format(mark=MACHINE_MARK, mounts=mounts, programs=programs))
     (folder / "runc").chmod(0o755)
@@ -118,7 +130,7 @@ def write(folder: Path, programs: Path, network: str, names: Sequence[str]) -> N
         (folder / f"{node}.containerd").write_text(_CONTAINERD.format(**words))
         (folder / f"{node}.cni").mkdir()
         (folder / f"{node}.cni" / "pods.conflist").write_text(json.dumps(_cni(number)))
-        (folder / f"{node}.kubelet").write_text(json.dumps(_kubelet(folder, network)))
+        (folder / f"{node}.kubelet").write_text(json.dumps(_kubelet(folder, node, network)))
 
 
 def machine_directories() -> dict[str, str]:
@@ -133,9 +145,9 @@ def machine_directories() -> dict[str, str]:
     }
 
 
-def cgroup(folder: Path) -> str:
-    """Return the name of the control group of a cluster's pods."""
-    return folder.name
+def cgroup(folder: Path, node: str = "") -> str:
+    """Return the control group of a cluster's pods, or of a node's: a kubelet removes those of pods that it has not."""
+    return f"{folder.name}/{node}" if node else folder.name
 
 
 def _machine_mounts() -> list[dict]:
@@ -143,14 +155,14 @@ def _machine_mounts() -> list[dict]:
     return [{"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]} for path in shown]
 
 
-def _kubelet(folder: Path, network: str) -> dict:
+def _kubelet(folder: Path, node: str, network: str) -> dict:
     """Return a kubelet's settings."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "authentication": {"x509": {"clientCAFile": f"{folder}/authority.crt"}, "anonymous": {"enabled": False}},
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{cgroup(folder)}",
+        "cgroupRoot": f"/{cgroup(folder, node)}",
         "clusterDNS": [f"{network}.254"],
         "clusterDomain": DOMAIN,
         "enforceNodeAllocatable": [],

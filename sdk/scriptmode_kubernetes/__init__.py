@@ -1,0 +1,20 @@
+"""The engine of the instance type ``kubernetes``: each host of a job is a pod of a cluster.
+
+- `settings`: what `Kubernetes(...)` is given; `platform`: the platform with these settings
+- `engine`: the engine; `fleet`: the pods of one job, for the job's agent
+- `pods`: the objects of a job, as the API takes them; `status`: what a pod's status says
+- `api`: the calls of the API
+- `pod`, `pod_host`: what runs in a pod: the other end of the job's agent, and the host there
+"""
+
+from scriptmode.engines import HostKind
+
+#: The instance type is the name of the entry point.
+KUBERNETES = HostKind(
+    "pods of a Kubernetes cluster",
+    "Kubernetes",
+    engine="scriptmode_kubernetes.engine:KubernetesEngine",
+    agent="scriptmode_kubernetes.engine:KubernetesAgent",
+    runs_images=True,
+    runs_scripts=False,
+)

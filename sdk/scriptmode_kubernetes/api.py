@@ -1,0 +1,238 @@
+"""The API of a Kubernetes cluster over HTTPS, with the credentials of a pod or of a kubeconfig file.
+
+Plain HTTPS by urllib3, which boto3 has: the official client takes 126 MB, and twice the time of botocore to import.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+
+from scriptmode.errors import ConfigError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: Where a pod has the credentials of its service account (Kubernetes documentation, "Accessing the API from a Pod").
+_POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 30.0
+#: Seconds after which a watch ends; the server may end it earlier.
+WATCH_SECONDS = 300
+_LONGEST_TEXT = 300
+#: What `ApiError.code` is where no server answered.
+UNREACHABLE = 0
+
+
+class ApiError(PlatformError):
+    """Error of the API server, with its HTTP status, or `UNREACHABLE`."""
+
+    def __init__(self, message: str, code: int, *, advice: str = "") -> None:
+        super().__init__(message, advice=advice)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Access:
+    """How the API is reached: the server's address, PEM texts for TLS, and what gives the bearer token; "" for none."""
+
+    server: str
+    namespace: str
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+    token: str = ""
+    token_file: str = ""
+    command: tuple[str, ...] = ()
+    command_environment: tuple[tuple[str, str], ...] = ()
+    is_verified: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """Return the settings of TLS."""
+        made = ssl.create_default_context(cadata=self.authority or None)
+        if not self.is_verified:
+            made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
+        if self.certificate:
+            # OpenSSL reads files only.
+            with tempfile.TemporaryDirectory(prefix="scriptmode-kubernetes-") as folder:
+                files = {"certificate": self.certificate, "key": self.key}
+                for name, content in files.items():
+                    Path(folder, name).write_text(content, encoding="ascii")
+                made.load_cert_chain(Path(folder, "certificate"), Path(folder, "key"))
+        return made
+
+    def find_token(self) -> str:
+        """Return the token, which a file or a command may renew; raise `PlatformError`."""
+        if self.token_file:
+            return Path(self.token_file).read_text(encoding="utf-8").strip()
+        if not self.command:
+            return self.token
+        environment = {**os.environ, **dict(self.command_environment)}
+        try:
+            done = subprocess.run(self.command, env=environment, capture_output=True, check=True, timeout=60)
+            return str(json.loads(done.stdout)["status"]["token"])
+        except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+            raise PlatformError(
+                f"the kubeconfig's command {self.command[0]!r} gives no token: {error}",
+                advice="see that kubectl get pods works in the same shell",
+            ) from error
+
+
+def find_access(context: str = "") -> Access:
+    """Return the access of this pod, else that of the kubeconfig's context, by default the current one.
+
+    Raises `ConfigError` where there is neither.
+    """
+    host = os.environ.get("KUBERNETES_SERVICE_HOST")
+    if host and not context and not os.environ.get("KUBECONFIG") and (_POD_FILES / "token").exists():
+        address = f"[{host}]" if ":" in host else host
+        return Access(
+            f"https://{address}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}",
+            (_POD_FILES / "namespace").read_text(encoding="utf-8").strip(),
+            authority=(_POD_FILES / "ca.crt").read_text(encoding="ascii"),
+            token_file=str(_POD_FILES / "token"),
+        )
+    path = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0] or Path.home() / ".kube" / "config")
+    try:
+        return _parse_kubeconfig(yaml.safe_load(path.read_text(encoding="utf-8")), context, path.parent)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"there is no Kubernetes cluster: this is no pod, and {path} does not exist",
+            advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests",
+        ) from error
+    except (OSError, LookupError, TypeError, ValueError, AttributeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} is no kubeconfig file that can be used: {error!r}", advice="correct it") from error
+
+
+def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> Access:
+    def named(kind: str, name: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = next(each for each in content[f"{kind}s"] if each["name"] == name)[kind]
+        return found
+
+    context = named("context", wanted or content["current-context"])
+    cluster, user = named("cluster", context["cluster"]), named("user", context["user"])
+    command = user.get("exec")
+    return Access(
+        cluster["server"].rstrip("/"),
+        context.get("namespace", "default"),
+        authority=_text(cluster, "certificate-authority", folder),
+        certificate=_text(user, "client-certificate", folder),
+        key=_text(user, "client-key", folder),
+        token=user.get("token", ""),
+        token_file=user.get("tokenFile", ""),
+        command=(command["command"], *(command.get("args") or ())) if command else (),
+        command_environment=tuple((each["name"], each["value"]) for each in (command or {}).get("env") or ()),
+        is_verified=not cluster.get("insecure-skip-tls-verify", False),
+    )
+
+
+def _text(entry: Mapping[str, Any], key: str, folder: Path) -> str:
+    """Return the content of a file that the kubeconfig names, or has itself; "" without one."""
+    if content := entry.get(f"{key}-data"):
+        return base64.b64decode(content).decode("ascii")
+    return (folder / entry[key]).read_text(encoding="ascii") if entry.get(key) else ""
+
+
+class Api:
+    """Calls of the API in one namespace; a forked child needs an object of its own."""
+
+    def __init__(self, access: Access, namespace: str = "") -> None:
+        self.namespace = namespace or access.namespace
+        self._access = access
+        self._pool = urllib3.PoolManager(ssl_context=access.context(), retries=False)
+
+    def create(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object of a kind such as ``pods``; return it."""
+        return self._call("POST", self._path(kind), body)
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """Return an object."""
+        return self._call("GET", f"{self._path(kind)}/{name}")
+
+    def list(self, kind: str, **query: str) -> dict[str, Any]:
+        """Return the list of the objects that ``labelSelector`` or ``fieldSelector`` select."""
+        return self._call("GET", f"{self._path(kind)}?{urlencode(query)}")
+
+    def delete(self, kind: str, name: str, **options: object) -> None:
+        """Delete an object, if it exists."""
+        try:
+            self._call("DELETE", f"{self._path(kind)}/{name}", {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+        except ApiError as error:
+            if error.code != 404:  # noqa: PLR2004 - not found
+                raise
+
+    def delete_all(self, kind: str, selector: str, **options: object) -> None:
+        """Delete the objects that labels select."""
+        path = f"{self._path(kind)}?{urlencode({'labelSelector': selector})}"
+        self._call("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+    def watch(self, kind: str, **query: str) -> Iterator[dict[str, Any]]:
+        """Yield the changes of objects until the server ends the watch."""
+        query = {"watch": "1", "timeoutSeconds": str(WATCH_SECONDS), **query}
+        response = self._request("GET", f"{self._path(kind)}?{urlencode(query)}", None, WATCH_SECONDS + _ANSWER_SECONDS)
+        received = b""
+        try:
+            for chunk in response.stream(decode_content=True):
+                *lines, received = (received + chunk).split(b"\n")
+                yield from map(json.loads, lines)
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise ApiError(f"the watch of {kind} ended: {error}", UNREACHABLE) from error
+        finally:
+            response.close()
+
+    def _path(self, kind: str) -> str:
+        group = "/api/v1"
+        return f"{group}/namespaces/{self.namespace}/{kind}"
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        response = self._request(method, path, body, _ANSWER_SECONDS)
+        try:
+            found: dict[str, Any] = json.loads(response.data)
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
+            raise ApiError(f"the API server answers {method} {path} with no JSON: {error}", UNREACHABLE) from error
+        return found
+
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float) -> Any:
+        headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "scriptmode"}
+        if token := self._access.find_token():
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            response = self._pool.request(
+                method,
+                self._access.server + path,
+                body=None if body is None else json.dumps(body).encode(),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds),
+                preload_content=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            what = f"the API server {self._access.server} does not answer: {error}"
+            raise ApiError(what, UNREACHABLE, advice="see: kubectl cluster-info") from error
+        if response.status >= 400:  # noqa: PLR2004 - errors
+            raise _error(method, path, response)
+        return response
+
+
+def _error(method: str, path: str, response: Any) -> ApiError:
+    text = response.data.decode("utf-8", "replace")
+    try:
+        text = str(json.loads(text)["message"])
+    except (ValueError, LookupError, TypeError):
+        text = text[:_LONGEST_TEXT]
+    advice = {
+        401: "see that kubectl get pods works with the same kubeconfig",
+        403: "give the service account the rights of: scriptmode kubernetes manifests",
+    }.get(response.status, "")
+    return ApiError(
+        f"the API server refuses {method} {path}: {text} ({response.status})", response.status, advice=advice
+    )

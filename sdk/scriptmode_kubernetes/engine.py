@@ -1,0 +1,226 @@
+"""The engine of the instance type ``kubernetes``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.engines import (
+    Engine,
+    FileSystemInput,
+    LocalAgent,
+    PlannedHost,
+    Problem,
+    StopReason,
+    Termination,
+    plan_container_hosts,
+    with_job_variables,
+)
+from scriptmode.errors import DataError, PlatformError, SpecError, invalid
+from scriptmode_kubernetes import pods, status
+from scriptmode_kubernetes.api import Api, ApiError, find_access
+from scriptmode_kubernetes.settings import KubernetesSettings, parse_settings, settings_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.engines import (
+        Fleet,
+        HostFleet,
+        HostSettings,
+        Job,
+        JobFolder,
+        JobRequest,
+        JobStore,
+        Tasks,
+        TrainingJobSpec,
+    )
+
+#: What hosts and their agents get of the service's variables: credentials, Region and endpoints of AWS.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+
+
+def open_api(settings: KubernetesSettings) -> Api:
+    """Return the API of the settings' cluster and namespace; raise `ConfigError` without a cluster."""
+    return Api(find_access(settings.context), settings.namespace)
+
+
+def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
+    own = {name: inherited[name] for name in CREDENTIALS if name in inherited}
+    return with_job_variables({**own, **job.request.environment}, job)
+
+
+def names_of(folder: JobFolder) -> pods.Names:
+    """Return the names of the objects of a job."""
+    return pods.names_of(folder.label, folder.name)
+
+
+class KubernetesAgent(LocalAgent):
+    """Control of the agents of jobs whose hosts are pods: processes beside the service."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why the cluster ended a pod of the job, or that this machine goes down."""
+        if was_signalled:
+            return super().why_terminated(folder, was_signalled=was_signalled)
+        with suppress(OSError, ValueError):
+            # Of pods that the job's agent deleted since.
+            recorded = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
+            return Termination(StopReason(recorded[0]), recorded[1]) if recorded else None
+        job = folder.read_job()
+        with suppress(PlatformError):
+            return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
+        return None
+
+
+def record_termination(api: Api, folder: JobFolder, job: Job) -> None:
+    """Record why the cluster ended a pod of a job, if it did, before the pods are deleted; raise `ApiError`."""
+    found = _find_termination(api, folder, job)
+    with suppress(OSError):
+        content = [found.reason.value, found.text] if found else []
+        _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
+
+
+def _termination_file(folder: JobFolder) -> Path:
+    return folder.channels / "termination.json"
+
+
+def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:
+    found = find_pods(api, folder, job)
+    return status.find_termination(found, find_events(api, found))
+
+
+def find_pods(api: Api, folder: JobFolder, job: Job) -> dict[str, dict[str, Any] | None]:
+    """Return the pods of a job by their hosts; raise `ApiError`."""
+    listed = api.list("pods", labelSelector=names_of(folder).selector)["items"]
+    by_host = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed}
+    return {host: by_host.get(host) for host in job.request.resources.hosts}
+
+
+def find_events(api: Api, found: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+    """Return what the cluster's events say of the end of pods that have one, by their hosts."""
+    events = {}
+    for host, each in found.items():
+        if each and (each["metadata"].get("deletionTimestamp") or each.get("status", {}).get("phase") == "Failed"):
+            with suppress(ApiError):
+                selector = f"involvedObject.uid={each['metadata']['uid']}"
+                events[host] = status.describe_events(api.list("events", fieldSelector=selector)["items"])
+    return events
+
+
+class KubernetesEngine(KubernetesAgent, Engine):
+    """Engine of ``kubernetes``."""
+
+    def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
+        """Fill in the image; raise `SpecError` without one, and `ConfigError` without a cluster."""
+        own = parse_settings(settings.options, os.environ)
+        image = spec.algorithm.image_uri or own.image
+        if not image:
+            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...)"
+            raise invalid("image_uri", "is missing", advice)
+        if settings.container_limits:
+            what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
+            raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
+        find_access(own.context)
+        return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
+
+    def problems(self, job: JobRequest) -> Iterator[Problem]:
+        """Yield a missing image, a file system and a missing network."""
+        if job.algorithm.image_uri is None:
+            missing = "AlgorithmSpecification.TrainingImage is missing"
+            yield Problem(missing, "give the image of the hosts, which are pods", "image_uri")
+        if job.network.isolation:
+            what = "EnableNetworkIsolation is True: pods are connected by the cluster's network"
+            yield Problem(what, "leave it out, and create a NetworkPolicy", "enable_network_isolation")
+        for channel in job.channels:
+            if isinstance(channel.source, FileSystemInput):
+                what = f"channel {channel.name!r} is a file system, which pods do not mount"
+                yield Problem(what, "mount its volume by Kubernetes(patch=...)", "inputs")
+
+    def require_software(self, job: JobRequest) -> None:
+        """Skip: the nodes pull the image."""
+
+    def settings(self, given: HostSettings) -> dict[str, object]:
+        """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
+        if given.recorded and not given.options:
+            return settings_from_json(given.recorded).to_json()
+        return parse_settings(given.options, os.environ).to_json()
+
+    def plan_script(self, job: Job, store: JobStore) -> str:
+        """Return the manifests of the objects that a job creates, as YAML, without the values of variables."""
+        import yaml
+
+        names = pods.names_of(str(store.jobs / job.request.name), job.request.name)
+        variables = host_variables(job, os.environ)
+        made = [
+            pods.secret(names, "******", dict.fromkeys(variables, "******")),
+            pods.service(names, None),
+            *(pods.pod(job, host, names, tuple(variables), {}) for host in job.request.resources.hosts),
+        ]
+        return str(yaml.safe_dump_all(made, sort_keys=False))
+
+    def plan_hosts(
+        self,
+        job: Job,
+        store: JobStore,  # noqa: ARG002 - a pod has /opt/ml
+        inherited: Mapping[str, str],
+    ) -> dict[str, PlannedHost]:
+        """Return the environment of each host, without the secret."""
+        cluster = {"secret": "******", "isolate_requirements": True}
+        return plan_container_hosts(job.request, host_variables(job, inherited), cluster)
+
+    def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+        """Return the pods of a job."""
+        from scriptmode_kubernetes.fleet import KubernetesFleet
+
+        return KubernetesFleet(folder, job, tasks, inherited)
+
+    def create_host_fleet(
+        self,
+        folder: JobFolder,
+        job: Job,
+        host: str,
+        tasks: Tasks,  # noqa: ARG002 - nothing is forked
+        inherited: Mapping[str, str],  # noqa: ARG002 - the other container has the variables
+    ) -> HostFleet:
+        """Return the host of the pod that this process runs in."""
+        from scriptmode_kubernetes.pod_host import PodFleet
+
+        return PodFleet(folder, job, host)
+
+    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
+        """Run a command in the container of a host's script, by kubectl."""
+        settings = settings_from_json(job.engine)
+        kubectl = shutil.which("kubectl")
+        if kubectl is None:
+            raise DataError("kubectl is missing", advice="install it, or: kubectl exec ... from another machine")
+        chosen = [f"--namespace={open_api(settings).namespace}"]
+        if settings.context:
+            chosen.append(f"--context={settings.context}")
+        name = f"{names_of(folder).name}-{host}"
+        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--", *command)
+        return subprocess.run(argv, check=False).returncode
+
+    def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
+        """Delete the job's objects."""
+        remove_objects(open_api(settings_from_json(folder.read_job().engine)), folder)
+
+
+def remove_objects(api: Api, folder: JobFolder) -> None:
+    """Delete the Secret of a job, and with it what it owns; raise `ApiError`."""
+    names = names_of(folder)
+    api.delete("secrets", names.name, propagationPolicy="Background")
+    api.delete_all("pods", names.selector, gracePeriodSeconds=1)

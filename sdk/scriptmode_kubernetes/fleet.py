@@ -1,0 +1,241 @@
+"""The pods of one job, for the job's agent: a relay to each of them, and a watch of their statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scriptmode.engines import (
+    Fleet,
+    ForkedProcess,
+    Problem,
+    Relay,
+    RemoteHooks,
+    ResumableStream,
+    Sandbox,
+    StartedAgent,
+    open_to_all_users,
+    replace_file,
+    with_copied_source,
+)
+from scriptmode.errors import DataError, PlatformError
+from scriptmode_kubernetes import pods, status
+from scriptmode_kubernetes.api import ApiError, find_access
+from scriptmode_kubernetes.engine import (
+    CREDENTIALS,
+    find_events,
+    find_pods,
+    host_variables,
+    names_of,
+    open_api,
+    record_termination,
+    remove_objects,
+)
+from scriptmode_kubernetes.settings import settings_from_json
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.engines import Job, JobFolder, Serve, Tasks
+
+_INTERFACE = "eth0"
+#: Seconds between two lists of pods where the watch ended early, and that the end of a container has to be told in.
+_RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
+#: Seconds in which the host's machine may have become known to be lost.
+_LOSS_SECONDS = 3.0
+
+
+class KubernetesFleet(Fleet):
+    """All hosts of a job, each of them a pod."""
+
+    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
+
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._tasks = tasks
+        self._inherited = inherited
+        self._settings = settings_from_json(job.engine)
+        self._connection = secrets.token_hex(32)
+        self._secret = secrets.token_hex(32)
+        self._listeners: dict[str, socket.socket] = {}
+        self.sandboxes = {
+            name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, _INTERFACE)
+            for name in job.request.resources.hosts
+        }
+
+    def prepare(self) -> None:
+        """Create the sandboxes' directories, and the job's objects, the pods last."""
+        access = find_access(self._settings.context)
+        address = self._settings.address or _own_address(access.server)
+        names = names_of(self._folder)
+        variables = host_variables(self._job, self._inherited)
+        for host, sandbox in self.sandboxes.items():
+            sandbox.base.mkdir(parents=True, exist_ok=True)
+            self._listeners[host] = socket.create_server(("", 0), backlog=4)
+            self._tasks.keep_private(self._listeners[host].fileno())
+        api = open_api(self._settings)
+        try:
+            remove_objects(api, self._folder)
+            owner = api.create("secrets", pods.secret(names, self._connection, variables))
+            api.create("services", pods.service(names, owner))
+            for host, listener in self._listeners.items():
+                own = {key: variables[key] for key in CREDENTIALS if key in variables}
+                own["SCRIPTMODE_JOB"] = self._job.request.name
+                own["SCRIPTMODE_AGENT"] = f"{address}:{listener.getsockname()[1]}"
+                api.create("pods", pods.pod(self._job, host, names, tuple(variables), own, owner))
+        except PlatformError as error:
+            raise DataError(error.message, advice=error.advice) from error
+
+    def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
+        """Start the watch of the pods, and a relay to each of them."""
+        self._tasks.start(self._watch, stays=True)
+        return [self._start_relay(host) for host in self.sandboxes]
+
+    def _start_relay(self, host: str) -> StartedAgent:
+        their_commands, commands = os.pipe()
+        events, their_events = os.pipe()
+        listener = self._listeners[host]
+
+        def run() -> None:
+            os.close(commands)
+            os.close(events)
+            incoming, stream_target = os.pipe()
+            stream_source, outgoing = os.pipe()
+
+            def stream() -> None:
+                os.close(incoming)
+                os.close(outgoing)
+                ResumableStream(self._connection.encode(), stream_source, stream_target).listen(kept)
+
+            kept = socket.socket(fileno=os.dup(descriptor))
+            ForkedProcess(self._tasks, stream)
+            os.close(stream_source)
+            os.close(stream_target)
+            hooks = _PodHooks(self, host)
+            relay = Relay((self._folder, self._job), host, (incoming, outgoing), (their_commands, their_events), hooks)
+            os._exit(relay.run())
+
+        descriptor = os.dup(listener.fileno())
+        process = ForkedProcess(self._tasks, run)
+        for each in (their_commands, their_events, descriptor):
+            os.close(each)
+        self._tasks.keep_private(commands, events)
+        return StartedAgent((host,), process, commands, events, waits=True)
+
+    def _watch(self) -> None:
+        """Keep the file of the pods' statuses, for the relays, until this process is killed."""
+        api = open_api(self._settings)
+        selector = names_of(self._folder).selector
+        while True:
+            with suppress(ApiError):
+                listed = api.list("pods", labelSelector=selector)
+                found = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed["items"]}
+                self._write_pods(found)
+                version = listed["metadata"]["resourceVersion"]
+                for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
+                    if change["type"] == "ERROR":
+                        break
+                    host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
+                    found[host] = None if change["type"] == "DELETED" else change["object"]
+                    self._write_pods(found)
+                continue
+            time.sleep(_RETRY_SECONDS)
+
+    def _write_pods(self, found: Mapping[str, Any]) -> None:
+        with suppress(OSError):
+            replace_file(self._pods_file, json.dumps(found).encode())
+
+    @property
+    def _pods_file(self) -> Path:
+        return self._folder.channels / "pods.json"
+
+    def read_pod(self, host: str) -> Any:
+        """Return the last status of a host's pod; None where there is none yet, or any more."""
+        try:
+            return json.loads(self._pods_file.read_text(encoding="utf-8")).get(host)
+        except (OSError, ValueError):
+            return None
+
+    def write_sandbox(self, host: str, address: str) -> bool:
+        """Write a host's sandbox once all addresses are known; return whether it is written."""
+        folder = self._folder.channels / "addresses"
+        folder.mkdir(exist_ok=True)
+        if not (folder / host).exists():
+            replace_file(folder / host, address.encode())
+        if not all((folder / each).exists() for each in self.sandboxes):
+            return False
+        hosts = {each: {"address": (folder / each).read_text(encoding="utf-8")} for each in self.sandboxes}
+        content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
+        sandbox = self.sandboxes[host]
+        sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
+        open_to_all_users(sandbox.base, files=True)
+        return True
+
+    def find_disconnected(self) -> Problem | None:
+        """Return which pod the cluster ended; it may take a moment until it says so."""
+        deadline = time.monotonic() + _LOSS_SECONDS
+        with suppress(PlatformError):
+            api = open_api(self._settings)
+            while True:
+                found = find_pods(api, self._folder, self._job)
+                if termination := status.find_termination(found, find_events(api, found)):
+                    return Problem(termination.text)
+                if time.monotonic() > deadline:
+                    return None
+                time.sleep(0.5)
+        return None
+
+    def remove_hosts(self) -> list[str]:
+        """Record why the cluster ended a pod, if it did, and delete the job's objects."""
+        try:
+            api = open_api(self._settings)
+            record_termination(api, self._folder, self._job)
+            remove_objects(api, self._folder)
+        except PlatformError as error:
+            return [f"the objects of the job are not deleted: {error}"]
+        return []
+
+
+class _PodHooks(RemoteHooks):
+    """What a relay asks about the pod of its host."""
+
+    def __init__(self, fleet: KubernetesFleet, host: str) -> None:
+        self._fleet = fleet
+        self._host = host
+
+    def waits_for(self) -> str:
+        """Return what the pod waits for; raise `PlatformError` for one that never runs."""
+        return status.describe_wait(self._host, self._fleet.read_pod(self._host))
+
+    def prepare(self, address: str, folder: str) -> bool:  # noqa: ARG002 - the pod has /opt/ml
+        """Write the sandbox once every pod has an address."""
+        return self._fleet.write_sandbox(self._host, address)
+
+    def explain_end(self, code: int) -> str:
+        """Return that the container ran out of memory; the kubelet tells its end after some moments."""
+        if code not in (-9, 128 + 9):
+            return ""
+        deadline = time.monotonic() + _STATUS_SECONDS
+        while time.monotonic() < deadline:
+            explained = status.describe_out_of_memory(self._fleet.read_pod(self._host))
+            if explained is not None:
+                return explained
+            time.sleep(0.1)
+        return ""
+
+
+def _own_address(server: str) -> str:
+    """Return the address of this machine's interface towards the API server; nothing is sent."""
+    parts = urlsplit(server)
+    with socket.socket(socket.AF_INET6 if ":" in str(parts.hostname) else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((parts.hostname, parts.port or 443))
+        return str(probe.getsockname()[0])

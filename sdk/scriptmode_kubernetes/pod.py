@@ -1,0 +1,60 @@
+"""``python -m scriptmode_kubernetes.pod``: the program of the container ``agent`` of a pod.
+
+It waits until the other container runs, starts the host's agent, and connects that to the relay beside the job's agent,
+whose address is in SCRIPTMODE_AGENT. It ends with the host's agent; the end of that is also the end of the pod.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from scriptmode.engines import REMOTE_HOST_MODULE, LostError, ResumableStream
+from scriptmode_kubernetes.pods import CONNECTION_KEY, VOLUME
+
+_POLL_SECONDS = 0.02
+_END_SECONDS = 60.0
+
+
+def main() -> int:
+    """Run the host's agent of this pod; return its exit code."""
+    os.umask(0o022)
+    control = Path(VOLUME, "control")
+    control.mkdir(parents=True, exist_ok=True)
+    # The user of the image is unknown.
+    control.chmod(0o777)
+    while not (control / "pid").exists():
+        time.sleep(_POLL_SECONDS)
+    folder = f"{VOLUME}/jobs/{os.environ['SCRIPTMODE_JOB']}"
+    agent = subprocess.Popen(
+        (sys.executable, "-m", REMOTE_HOST_MODULE, folder, os.environ["POD_IP"], "--print-log"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert agent.stdin  # noqa: S101 - they are pipes
+    assert agent.stdout  # noqa: S101
+    signal.signal(signal.SIGTERM, lambda _number, _frame: agent.send_signal(signal.SIGTERM))
+    host, _, port = os.environ["SCRIPTMODE_AGENT"].rpartition(":")
+    secret = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"].encode()
+    source, target = os.dup(agent.stdout.fileno()), os.dup(agent.stdin.fileno())
+    agent.stdin.close()
+    agent.stdout.close()
+    try:
+        ResumableStream(secret, source, target).connect((host, int(port)))
+    except LostError as error:
+        sys.stderr.write(f"scriptmode: the job's agent is lost: {error}\n")
+        os.close(target)
+    try:
+        return agent.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        agent.kill()
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What `Kubernetes(...)` is given, by its arguments and by SCRIPTMODE_KUBERNETES, a variable with a JSON object."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.core.text.messages import did_you_mean
+from scriptmode.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SETTINGS_VARIABLE = "SCRIPTMODE_KUBERNETES"
+
+
+@dataclass(frozen=True)
+class KubernetesSettings:
+    """The settings of a job's pods.
+
+    Attributes:
+        namespace: The namespace; "" for that of this pod or of the kubeconfig's context.
+        context: The context of the kubeconfig; "" for the current one, or this pod's service account.
+        image: The image of the hosts of jobs that name none; it has ``train``.
+        agent_image: The image of the hosts' agents, which has this version of scriptmode.
+        agent_python: The interpreter of the agents in that image.
+        address: The address of this machine for the pods; "" for that of its interface towards the API server.
+        node_selector: Labels of the nodes.
+        tolerations: Tolerations of the pods, as the API has them.
+        resources: Requests and limits of the container that trains, as the API has them.
+        queue: The local queue of Kueue; "" for none.
+        patch: A JSON merge patch (RFC 7396) of each pod.
+    """
+
+    namespace: str = ""
+    context: str = ""
+    image: str = ""
+    agent_image: str = ""
+    agent_python: str = "python3"
+    address: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    queue: str = ""
+    patch: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the settings for the job's record."""
+        return {**asdict(self), "tolerations": list(self.tolerations)}
+
+
+_TYPES: dict[str, Any] = {each.name: {"str": str, "tuple": (list, tuple)}.get(str(each.type).partition("[")[0], dict)
+          for each in fields(KubernetesSettings)}  # fmt: skip
+
+
+def parse_settings(given: Mapping[str, object], environ: Mapping[str, str]) -> KubernetesSettings:
+    """Return the settings of arguments, then of the variable; raise `SpecError` naming a wrong one."""
+    text = environ.get(SETTINGS_VARIABLE, "")
+    try:
+        inherited = json.loads(text) if text else {}
+    except ValueError as error:
+        raise SpecError(f"{SETTINGS_VARIABLE} is no JSON: {error}", "give a JSON object of settings") from error
+    if not isinstance(inherited, dict):
+        raise SpecError(f"{SETTINGS_VARIABLE} is {text!r}", "give a JSON object of settings")
+    for owner, layer in ((SETTINGS_VARIABLE, inherited), ("Kubernetes(...)", given)):
+        for name, value in layer.items():
+            _check(owner, name, value)
+    return settings_from_json({**inherited, **given})
+
+
+def settings_from_json(content: Mapping[str, Any]) -> KubernetesSettings:
+    """Return the settings of a job's record, as `KubernetesSettings.to_json` made it."""
+    return KubernetesSettings(**{**content, "tolerations": tuple(content.get("tolerations", ()))})
+
+
+def _check(owner: str, name: str, value: object) -> None:
+    if name not in _TYPES:
+        advice = did_you_mean(name, _TYPES) or f"the settings are {', '.join(_TYPES)}"
+        raise SpecError(f"{owner}: {name} is no setting", advice, argument=name)
+    if not isinstance(value, _TYPES[name]):
+        kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
+        raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
