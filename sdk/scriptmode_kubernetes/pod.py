@@ -1,7 +1,7 @@
 """``python -m scriptmode_kubernetes.pod``: the program of the container ``agent`` of a pod.
 
-It waits until the other container runs, starts the host's agent, and connects that to the relay beside the job's agent,
-whose address is in SCRIPTMODE_AGENT. It ends with the host's agent; the end of that is also the end of the pod.
+It starts the host's agent and, once the other container runs, connects that to the relay beside the job's agent, whose
+address is in SCRIPTMODE_AGENT. It ends with the host's agent; the end of that is also the end of the pod.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ def main() -> int:
     control.mkdir(parents=True, exist_ok=True)
     # The user of the image is unknown.
     control.chmod(0o777)
-    while not (control / "pid").exists():
-        time.sleep(_POLL_SECONDS)
     folder = f"{VOLUME}/jobs/{os.environ['SCRIPTMODE_JOB']}"
     agent = subprocess.Popen(
         (sys.executable, "-m", REMOTE_HOST_MODULE, folder, os.environ["POD_IP"], "--print-log"),
@@ -44,6 +42,9 @@ def main() -> int:
     source, target = os.dup(agent.stdout.fileno()), os.dup(agent.stdin.fileno())
     agent.stdin.close()
     agent.stdout.close()
+    # The agent begins meanwhile, and what it says first waits in the pipe.
+    while not (control / "pid").exists():
+        time.sleep(_POLL_SECONDS)
     try:
         ResumableStream(secret, source, target).connect((host, int(port)))
     except LostError as error:

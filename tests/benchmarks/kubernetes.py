@@ -74,6 +74,7 @@ def calls_of_job(cluster: Cluster, folder: str) -> float:
     job = estimator(folder, "waits.py").fit(wait=False)
     until(lambda: any(event.message == "up" for event in job.logs()))
     before, began = calls(cluster), time.monotonic()
+    assert before, "the calls are not counted"
     time.sleep(FOLLOWED_SECONDS / 2)
     counted = (calls(cluster) - before) * 60 / (time.monotonic() - began)
     job.wait()
