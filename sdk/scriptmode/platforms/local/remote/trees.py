@@ -114,25 +114,26 @@ class TreeReceiver:
 
     def receive(self, frame: Frame) -> None:
         """Write what a frame of one of `KINDS` says; raise ``OSError``, also for a path outside of the roots."""
-        path = str(frame.fields["path"])
+        path = beneath.checked(str(frame.fields["path"]))
         if not any(path == root or path.startswith(f"{root}/") for root in self._roots):
             raise PermissionError(f"{path!r} is none of {', '.join(self._roots)}")
-        if frame.kind == "file":
+        if frame.kind == "remove":
+            # It may be a directory, and what was above it may be a file or a link by now.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._directory.remove_tree(path)
+        elif frame.kind == "file":
             self._receive_file(path, frame)
-            return
-        self._create_parents(path)
-        with self._directory.at(path, links=False) as at:
-            if frame.kind == "append":
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-                with os.fdopen(os.open(at.name, flags, 0o644, dir_fd=at.dir_fd), "ab") as file:
-                    file.write(frame.content)
-            elif frame.kind == "directory":
-                with suppress(FileExistsError):
-                    os.mkdir(at.name, dir_fd=at.dir_fd)
-            else:
-                with suppress(FileNotFoundError):
-                    os.unlink(at.name, dir_fd=at.dir_fd)
-                if frame.kind == "link":
+        elif frame.kind == "directory":
+            self._create_directories(path)
+        else:
+            self._create_directories(path.rpartition("/")[0])
+            with self._directory.at(path, links=False) as at:
+                if frame.kind == "append":
+                    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                    with os.fdopen(os.open(at.name, flags, 0o644, dir_fd=at.dir_fd), "ab") as file:
+                        file.write(frame.content)
+                else:
+                    self._directory.remove_tree(path)
                     os.symlink(frame.fields["target"], at.name, dir_fd=at.dir_fd)
 
     def _receive_file(self, path: str, frame: Frame) -> None:
@@ -146,15 +147,25 @@ class TreeReceiver:
             self._draft = None
             draft.chmod(frame.fields["mode"] & 0o777)
             os.utime(draft, ns=(frame.fields["mtime"], frame.fields["mtime"]))
-            self._create_parents(path)
+            self._create_directories(path.rpartition("/")[0])
             with self._directory.at(path, links=False) as at:
-                os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
+                try:
+                    os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
+                except IsADirectoryError:
+                    self._directory.remove_tree(path)
+                    os.replace(draft, at.name, dst_dir_fd=at.dir_fd)
 
-    def _create_parents(self, path: str) -> None:
-        parts = beneath.components(path)[:-1]
+    def _create_directories(self, path: str) -> None:
+        """Create a directory with those above it, in the place of files and links."""
+        parts = path.split("/") if path else []
         for position in range(1, len(parts) + 1):
-            with self._directory.at("/".join(parts[:position]), links=False) as at, suppress(FileExistsError):
-                os.mkdir(at.name, dir_fd=at.dir_fd)
+            with self._directory.at("/".join(parts[:position]), links=False) as at:
+                try:
+                    os.mkdir(at.name, dir_fd=at.dir_fd)
+                except FileExistsError:
+                    if not stat.S_ISDIR(os.lstat(at.name, dir_fd=at.dir_fd).st_mode):
+                        os.unlink(at.name, dir_fd=at.dir_fd)
+                        os.mkdir(at.name, dir_fd=at.dir_fd)
 
 
 def send_all(folder: Path, paths: Iterable[str], send: Send) -> None:
