@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,9 @@ CREDENTIALS = (
     "AWS_ENDPOINT_URL_S3",
 )
 
+#: Seconds in which a node that works has deleted a pod, and between two looks.
+_DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
+
 
 def open_api(settings: KubernetesSettings) -> Api:
     """Return the API of the settings' cluster and namespace; raise `ConfigError` without a cluster."""
@@ -86,12 +90,16 @@ class KubernetesAgent(LocalAgent):
         return None
 
 
-def record_termination(api: Api, folder: JobFolder, job: Job) -> None:
-    """Record why the cluster ended a pod of a job, if it did, before the pods are deleted; raise `ApiError`."""
+def record_termination(api: Api, folder: JobFolder, job: Job) -> bool:
+    """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did.
+
+    Raises `ApiError`.
+    """
     found = _find_termination(api, folder, job)
     with suppress(OSError):
         content = [found.reason.value, found.text] if found else []
         _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
+    return found is not None
 
 
 def _termination_file(folder: JobFolder) -> Path:
@@ -219,8 +227,17 @@ class KubernetesEngine(KubernetesAgent, Engine):
         remove_objects(open_api(settings_from_json(folder.read_job().engine)), folder)
 
 
-def remove_objects(api: Api, folder: JobFolder) -> None:
-    """Delete the Secret of a job, and with it what it owns; raise `ApiError`."""
+def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
+    """Delete the Secret of a job, and with it what it owns; raise `ApiError`.
+
+    With ``waits`` no pod is left: one on a lost node would stay until the node is back, and is deleted by force.
+    """
     names = names_of(folder)
     api.delete("secrets", names.name, propagationPolicy="Background")
     api.delete_all("pods", names.selector, gracePeriodSeconds=1)
+    deadline = time.monotonic() + _DELETION_SECONDS
+    while waits and api.list("pods", labelSelector=names.selector)["items"]:
+        if time.monotonic() > deadline:
+            api.delete_all("pods", names.selector, gracePeriodSeconds=0)
+            return
+        time.sleep(_POLL_SECONDS)

@@ -84,7 +84,8 @@ class KubernetesFleet(Fleet):
             self._tasks.keep_private(self._listeners[host].fileno())
         api = open_api(self._settings)
         try:
-            remove_objects(api, self._folder)
+            # A pod of an earlier run has the same name.
+            remove_objects(api, self._folder, waits=True)
             owner = api.create("secrets", pods.secret(names, self._connection, variables))
             api.create("services", pods.service(names, owner))
             for host, listener in self._listeners.items():
@@ -152,18 +153,18 @@ class KubernetesFleet(Fleet):
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):
-            replace_file(self._pods_file, json.dumps(found).encode())
+            replace_file(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}).encode())
 
     @property
     def _pods_file(self) -> Path:
         return self._folder.channels / "pods.json"
 
-    def read_pod(self, host: str) -> Any:
-        """Return the last status of a host's pod; None where there is none yet, or any more."""
+    def read_pods(self) -> dict[str, Any]:
+        """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
         try:
-            return json.loads(self._pods_file.read_text(encoding="utf-8")).get(host)
+            return dict(json.loads(self._pods_file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
-            return None
+            return {}
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
@@ -198,8 +199,8 @@ class KubernetesFleet(Fleet):
         """Record why the cluster ended a pod, if it did, and delete the job's objects."""
         try:
             api = open_api(self._settings)
-            record_termination(api, self._folder, self._job)
-            remove_objects(api, self._folder)
+            was_ended = record_termination(api, self._folder, self._job)
+            remove_objects(api, self._folder, waits=was_ended)
         except PlatformError as error:
             return [f"the objects of the job are not deleted: {error}"]
         return []
@@ -214,11 +215,17 @@ class _PodHooks(RemoteHooks):
 
     def waits_for(self) -> str:
         """Return what the pod waits for; raise `PlatformError` for one that never runs."""
-        return status.describe_wait(self._host, self._fleet.read_pod(self._host))
+        found = self._fleet.read_pods().get(self._host)
+        return status.describe_wait(self._host, found) if found else f"the pod of {self._host}"
 
     def prepare(self, address: str, folder: str) -> bool:  # noqa: ARG002 - the pod has /opt/ml
         """Write the sandbox once every pod has an address."""
         return self._fleet.write_sandbox(self._host, address)
+
+    def describe_loss(self) -> str:
+        """Return how the cluster ended the pod; "" where it did not, or nothing is known."""
+        found = self._fleet.read_pods()
+        return status.describe_loss(self._host, found[self._host]) if found else ""
 
     def explain_end(self, code: int) -> str:
         """Return that the container ran out of memory; the kubelet tells its end after some moments."""
@@ -226,7 +233,7 @@ class _PodHooks(RemoteHooks):
             return ""
         deadline = time.monotonic() + _STATUS_SECONDS
         while time.monotonic() < deadline:
-            explained = status.describe_out_of_memory(self._fleet.read_pod(self._host))
+            explained = status.describe_out_of_memory(self._fleet.read_pods().get(self._host))
             if explained is not None:
                 return explained
             time.sleep(0.1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.engines import StopReason, Termination
 from scriptmode.errors import PlatformError
-from scriptmode_kubernetes.pods import TRAIN
+from scriptmode_kubernetes.pods import AGENT, TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,10 +47,8 @@ _REASONS = {
 _OWN_FAULT = ("exceeds the limit", "exceeds the total limit", "exceeded its local ephemeral storage limit")
 
 
-def describe_wait(host: str, found: Pod | None) -> str:
+def describe_wait(host: str, found: Pod) -> str:
     """Return what a host waits for whose agent has not said hello; raise `PlatformError` for one that never will."""
-    if found is None:
-        return f"the pod of {host}"
     status = found.get("status", {})
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
@@ -71,9 +69,19 @@ def describe_wait(host: str, found: Pod | None) -> str:
                 f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
                 advice=f"see: kubectl logs {found['metadata']['name']} --all-containers",
             )
-    if termination := find_termination({host: found}):
-        raise PlatformError(termination.text)
     return f"the containers of {host}"
+
+
+def describe_loss(host: str, found: Pod | None) -> str:
+    """Return how the pod of a host has ended that does not answer; "" for one that may answer again."""
+    if termination := find_termination({host: found}):
+        return termination.text
+    for container in (found or {}).get("status", {}).get("containerStatuses", ()):
+        ended = container.get("state", {}).get("terminated")
+        if container["name"] == AGENT and ended:
+            what = f"the container {AGENT!r} of its pod ended with exit code {ended.get('exitCode')}"
+            return f"{what}, {ended.get('reason', '')}"
+    return ""
 
 
 def describe_out_of_memory(found: Pod | None) -> str | None:

@@ -71,6 +71,9 @@ class _Hooks:
         Path(folder, "channels", "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")
         return True
 
+    def describe_loss(self):
+        return ""
+
     def explain_end(self, code):
         return ""
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 #: Seconds without a frame after which the host is lost; its connection may be away for as long.
 SILENT_SECONDS = 120.0
+#: The same where its machine is known to have ended: a host sends a sign of life every `host_messages.ALIVE_SECONDS`.
+_GONE_SECONDS = host_messages.ALIVE_SECONDS + 1
 
 
 class RemoteHooks(Protocol):
@@ -45,6 +47,9 @@ class RemoteHooks(Protocol):
 
     def prepare(self, address: str, folder: str) -> bool:
         """Write the host's sandbox, once it is known where all hosts are; return whether it is there."""
+
+    def describe_loss(self) -> str:
+        """Return how a host's machine ended that does not answer; "" while it may answer again."""
 
     def explain_end(self, code: int) -> str:
         """Return the failure of the machine with which a host ended; "" without one."""
@@ -77,12 +82,27 @@ class Relay:
         try:
             while not self._is_finished:
                 self._turn()
-                if self._frames.is_closed or time.monotonic() - self._heard > SILENT_SECONDS:
-                    return 1
-        except (BrokenPipeError, StreamError, OSError) as error:
-            os.write(2, f"{self._host}: {type(error).__name__}: {error}\n".encode())
+                if not self._is_finished and (loss := self._find_loss()):
+                    return self._lose(loss)
+        except BrokenPipeError:
             return 1
+        except (StreamError, OSError) as error:
+            return self._lose(f"what it sends cannot be received: {error}")
         return 0
+
+    def _find_loss(self) -> str:
+        """Return how the host was lost; "" for one that is there."""
+        silence = time.monotonic() - self._heard
+        if (self._hello is None or silence > _GONE_SECONDS) and (loss := self._hooks.describe_loss()):
+            return loss
+        if self._frames.is_closed or silence > SILENT_SECONDS:
+            return "its machine, or the network to it, does not answer"
+        return ""
+
+    def _lose(self, loss: str) -> int:
+        failure = Failure(f"{self._host} is lost: {loss}", host=self._host)
+        self._send_event("failed", kind="InternalServerError", failure=asdict(failure))
+        return 1
 
     def _turn(self) -> None:
         ready, _, _ = select.select([self._frames.descriptor, self._commands], [], [], _POLL_SECONDS)
@@ -91,7 +111,7 @@ class Relay:
         for frame in self._frames.read():
             self._heard = time.monotonic()
             self._receive(frame)
-        if not self._is_started and not self._has_failed:
+        if not self._is_started and not self._has_failed and not self._find_loss():
             self._try_to_start()
         if time.monotonic() - self._beaten > host_messages.ALIVE_SECONDS:
             self._send_event("alive")

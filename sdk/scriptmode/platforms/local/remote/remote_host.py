@@ -52,7 +52,7 @@ class RemoteHost:
         self._agent: subprocess.Popen[bytes] | None = None
         self._events = b""
         self._synced = 0.0
-        self._is_signalled = False
+        self._is_signalled = self._was_signalled = False
         self._prints_log = prints_log
 
     def send(self, kind: str, content: bytes = b"", **fields: object) -> None:
@@ -73,7 +73,7 @@ class RemoteHost:
         return agent.wait()
 
     def _on_signal(self, _number: int, _frame: object) -> None:
-        self._is_signalled = True
+        self._is_signalled = self._was_signalled = True
 
     def _receive(self) -> None:
         for frame in self._reader.read():
@@ -131,11 +131,15 @@ class RemoteHost:
 
     def _pass_on(self, line: bytes) -> None:
         """Send an event of the agent, after the files to which it is the end."""
-        event = json.loads(line)["event"]
+        content = json.loads(line)
+        event = content["event"]
         if event in ("ended", "finished"):
             self._send_growth()
             # The end of a host is told before its model is sent, which may be large.
             self._send_outputs(at_rest=False, with_model=event == "finished")
+        if event == "ended" and self._was_signalled and content["code"] == 0:
+            # A script that saves its state and exits because its machine goes down has not completed.
+            line = json.dumps({**content, "code": -signal.SIGTERM}).encode()
         self.send("message", line + b"\n")
 
     def _send_growth(self) -> None:

@@ -235,7 +235,7 @@ class ResumableStream:
         self._kept_from = position
 
     def _turn(self, listener: socket.socket | None) -> None:
-        """Wait for one of the descriptors, and relay what is there."""
+        """Wait for one of the descriptors, and relay what has arrived."""
         self._fill()
         polled = self._socket
         ready = dict(self._poller(listener).poll(1000))
@@ -268,7 +268,7 @@ class ResumableStream:
         return poller
 
     def _fill(self) -> None:
-        """Put the next records into the bytes that the socket takes."""
+        """Add the next records to the bytes that the socket takes."""
         if self._outgoing or not self._socket:
             return
         now = time.monotonic()

@@ -1,0 +1,129 @@
+"""Every end of a job in pods is told truly, and leaves nothing in the namespace."""
+
+import time
+
+import pytest
+from fakes.processes import until
+from kubernetes.kubernetes_jobs import KubernetesJobs
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+#: Counts ten steps, each once: a run goes on from the checkpoint of the one before.
+COUNTS = """
+    import pathlib, signal, sys, time
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    saved = pathlib.Path("/opt/ml/checkpoints/step")
+    first = int(saved.read_text()) if saved.exists() else 0
+    print("from", first, flush=True)
+    for step in range(first, 10):
+        print("step", step, flush=True)
+        saved.write_text(str(step + 1))
+        time.sleep(0.2 if first else 4)
+"""
+
+
+@pytest.fixture
+def jobs(idle_cluster, tmp_path, monkeypatch):
+    found = KubernetesJobs(tmp_path, idle_cluster)
+    found.use(monkeypatch)
+    yield found
+    found.close()
+
+
+def seconds_until(jobs, name, fault):
+    """Cause a fault and wait for the failure; return its reason, and the seconds until it was told."""
+    fault()
+    started = time.monotonic()
+    jobs.wait(name)
+    seconds = time.monotonic() - started
+    print(f"told after {seconds:.1f} s")
+    return jobs.failed(name), seconds
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; print('so', file=sys.stderr); sys.exit(3)", "exit code 3"),
+        ("raise ValueError('wrong number')", "ValueError: wrong number"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    ],
+    ids=["exit code", "traceback", "signal"],
+)
+def test_a_script_that_fails_by_itself_is_the_reason(jobs, script, said):
+    reason = jobs.failed(jobs.start(script))
+    assert said in reason
+    assert "algo-1" in reason
+
+
+@pytest.mark.parametrize("words", [(), ("--force", "--grace-period=0")], ids=["gracefully", "by force"])
+def test_a_deleted_pod_is_the_reason(jobs, words):
+    name = jobs.start(SLEEPS)
+    jobs.until_up(name)
+    pod = jobs.pod(name)
+    reason, seconds = seconds_until(
+        jobs, name, lambda: jobs.cluster.kubectl("delete", "pod", pod, "--wait=false", *words)
+    )
+    assert "the pod of algo-1 was deleted" in reason
+    assert "max_retry_attempts" in reason
+    assert seconds < 60
+
+
+def test_a_job_whose_pod_was_evicted_goes_on_from_its_checkpoint_with_each_step_once(jobs, tmp_path):
+    more = {
+        "CheckpointConfig": {"S3Uri": f"file://{tmp_path}/checkpoints", "LocalPath": "/opt/ml/checkpoints"},
+        "RetryStrategy": {"MaximumRetryAttempts": 1},
+    }
+    name = jobs.start(COUNTS, more=more)
+    jobs.until_line(name, "step 1")
+    jobs.cluster.evict(jobs.pod(name))
+    jobs.completed(name)
+    lines = [line.partition(": ")[2] for line in jobs.lines(name)]
+    assert sorted(line for line in lines if line.startswith("step ")) == [f"step {number}" for number in range(10)]
+    assert "Interrupted" in jobs.statuses(name)
+    until(lambda: not jobs.remains(name))
+
+
+def test_out_of_memory_is_told_with_the_limit(jobs, monkeypatch):
+    jobs.use(monkeypatch, resources={"limits": {"memory": "200Mi"}})
+    reason = jobs.failed(jobs.start("x = b'x' * (1 << 30)"))
+    assert "ran out of its memory, 200Mi" in reason
+
+
+def test_an_exceeded_quota_is_told(jobs):
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "0"}}}
+    jobs.cluster.apply(quota)
+    try:
+        until(lambda: jobs.cluster.get("resourcequota", "few").get("status", {}).get("hard"))
+        reason = jobs.failed(jobs.start(SLEEPS))
+    finally:
+        jobs.cluster.kubectl("delete", "resourcequota", "few")
+    assert "exceeded quota: few" in reason
+    assert "raise the ResourceQuota" in reason
+    assert "Traceback" not in reason
+
+
+def test_a_job_without_a_node_says_so_and_stops(jobs, monkeypatch):
+    jobs.use(monkeypatch, node_selector={"none": "has"})
+    name = jobs.start(SLEEPS)
+
+    def message():
+        return jobs.platform.describe(name).response["SecondaryStatusTransitions"][-1]["StatusMessage"]
+
+    until(lambda: "waiting for a node for algo-1: 0/2 nodes are available" in message())
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    until(lambda: not jobs.remains(name))
+
+
+def test_a_lost_node_is_the_reason(jobs):
+    name = jobs.start(SLEEPS)
+    jobs.until_up(name)
+    node = jobs.cluster.pod(jobs.pod(name))["spec"]["nodeName"]
+    try:
+        reason, seconds = seconds_until(jobs, name, lambda: jobs.cluster.lose_node(node))
+    finally:
+        jobs.cluster.restore_node(node)
+    assert node in reason
+    assert "algo-1" in reason
+    assert seconds < 120

@@ -1,0 +1,101 @@
+"""What the statuses of pods say, as the API documents them."""
+
+import pytest
+
+from scriptmode.engines import StopReason
+from scriptmode.errors import PlatformError
+from scriptmode_kubernetes import status
+
+
+def pod(*, containers=(), metadata=None, spec=None, **fields):
+    """A pod on node1 with the fields of its status."""
+    fields = {"containerStatuses": list(containers), **fields}
+    metadata = {"name": "sm-job-algo-1", **(metadata or {})}
+    train = {"name": "train", "resources": {"limits": {"memory": "2Gi"}}}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": "node1", "containers": [train], **(spec or {})},
+        "status": fields,
+    }
+
+
+def container(name="train", **state):
+    return {"name": name, "image": "image:1", "state": state}
+
+
+def disrupted(reason, message="", value="True"):
+    """The condition of Kubernetes 1.26 and later."""
+    return {"type": "DisruptionTarget", "status": value, "reason": reason, "message": message}
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "text"),
+    [
+        (None, StopReason.PREEMPTED, "was deleted"),
+        (pod(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), StopReason.PREEMPTED, "deleted from node node1"),
+        (pod(conditions=[disrupted("PreemptionByScheduler", "for a pod")]), StopReason.PREEMPTED, "for a pod"),
+        (
+            pod(conditions=[disrupted("EvictionByEvictionAPI")]),
+            StopReason.PREEMPTED,
+            "node node1: EvictionByEvictionAPI",
+        ),
+        (pod(conditions=[disrupted("DeletionByTaintManager")]), StopReason.NODE_LOST, "node1: DeletionByTaintManager"),
+        (pod(conditions=[disrupted("DeletionByPodGC")]), StopReason.NODE_LOST, "node1: DeletionByPodGC"),
+        (pod(conditions=[disrupted("TerminationByKubelet")]), StopReason.NODE_LOST, "node1: TerminationByKubelet"),
+        (pod(phase="Failed", reason="NodeShutdown", message="shuts down"), StopReason.NODE_LOST, "NodeShutdown, shuts"),
+        (pod(phase="Failed", reason="Evicted", message="low on resource: memory"), StopReason.PREEMPTED, "low on"),
+        (
+            pod(phase="Failed", reason="Evicted", message='Usage of EmptyDir volume "x" exceeds the limit "1Mi".'),
+            StopReason.OUT_OF_MEMORY,
+            "give it more disk",
+        ),
+        (pod(phase="Failed", reason="DeadlineExceeded"), StopReason.TIME_LIMIT, "DeadlineExceeded"),
+        (pod(conditions=[disrupted("EvictionByEvictionAPI", value="False")], phase="Running"), None, ""),
+        (pod(phase="Failed", containers=[container(terminated={"exitCode": 3})]), None, ""),
+    ],
+)
+def test_why_a_pod_ended(found, reason, text):
+    termination = status.find_termination({"algo-1": found})
+    assert (termination and termination.reason) == reason
+    if termination:
+        assert termination.text.startswith("the pod of algo-1 ")
+        assert text in termination.text
+        assert status.describe_loss("algo-1", found) == termination.text
+
+
+def test_a_container_of_the_agent_that_ended_is_a_loss():
+    found = pod(phase="Running", containers=[container("agent", terminated={"exitCode": 137, "reason": "OOMKilled"})])
+    assert "'agent' of its pod ended with exit code 137, OOMKilled" in status.describe_loss("algo-1", found)
+    assert status.describe_loss("algo-1", pod(containers=[container(terminated={"exitCode": 1})])) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "advice"),
+    [
+        ("InvalidImageName", "x", "correct the name of the image"),
+        ("ErrImageNeverPull", "x", "load the image on the nodes"),
+        ("ImagePullBackOff", "docker.io/x:1: not found", "correct the image, or its pull secret"),
+        ("ErrImagePull", "unauthorized", "correct the image, or its pull secret"),
+        ("CreateContainerConfigError", "secret not found", "patch"),
+    ],
+)
+def test_what_never_starts_is_an_error_with_the_next_step(reason, message, advice):
+    found = pod(containers=[container(waiting={"reason": reason, "message": message})])
+    with pytest.raises(PlatformError) as raised:
+        status.describe_wait("algo-1", found)
+    assert advice in str(raised.value)
+    assert message in str(raised.value)
+
+
+def test_what_may_start_is_waited_for():
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    assert status.describe_wait("algo-1", pod(conditions=[unscheduled])).startswith("a node for algo-1: 0/2 nodes")
+    pulling = pod(containers=[container(waiting={"reason": "ErrImagePull", "message": "i/o timeout"})])
+    assert status.describe_wait("algo-1", pulling) == "the image 'image:1' of algo-1: i/o timeout"
+
+
+def test_out_of_memory_names_the_limit():
+    ended = container(terminated={"exitCode": 137, "reason": "OOMKilled"})
+    assert "ran out of its memory, 2Gi" in status.describe_out_of_memory(pod(containers=[ended]))
+    assert status.describe_out_of_memory(pod(containers=[container(running={})])) is None
+    assert status.describe_out_of_memory(pod(containers=[container(terminated={"reason": "Error"})])) == ""
