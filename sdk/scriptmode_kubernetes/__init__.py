@@ -7,7 +7,16 @@
 - `pod`, `pod_host`: what runs in a pod: the other end of the job's agent, and the host there
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from scriptmode.engines import HostKind
+
+if TYPE_CHECKING:
+    from scriptmode_kubernetes.platform import Kubernetes
+
+__all__ = ["KUBERNETES", "Kubernetes"]
 
 #: The instance type is the name of the entry point.
 KUBERNETES = HostKind(
@@ -17,4 +26,14 @@ KUBERNETES = HostKind(
     agent="scriptmode_kubernetes.engine:KubernetesAgent",
     runs_images=True,
     runs_scripts=False,
+    takes_gpus=True,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """Return `Kubernetes`, which imports the local platform."""
+    if name != "Kubernetes":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from scriptmode_kubernetes import platform
+
+    return platform.Kubernetes

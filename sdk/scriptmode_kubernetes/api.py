@@ -44,32 +44,18 @@ class ApiError(PlatformError):
 
 @dataclass(frozen=True)
 class Access:
-    """How the API is reached: the server's address, PEM texts for TLS, and what gives the bearer token; "" for none."""
+    """How the API is reached: the server's address, PEM texts, and what returns the bearer token ("" for none)."""
 
     server: str
     namespace: str
     authority: str = ""
-    certificate: str = ""
-    key: str = ""
+    #: That of the client, and its key.
+    certificate: tuple[str, str] = ("", "")
     token: str = ""
     token_file: str = ""
     command: tuple[str, ...] = ()
     command_environment: tuple[tuple[str, str], ...] = ()
     is_verified: bool = True
-
-    def context(self) -> ssl.SSLContext:
-        """Return the settings of TLS."""
-        made = ssl.create_default_context(cadata=self.authority or None)
-        if not self.is_verified:
-            made.check_hostname, made.verify_mode = False, ssl.CERT_NONE
-        if self.certificate:
-            # OpenSSL reads files only.
-            with tempfile.TemporaryDirectory(prefix="scriptmode-kubernetes-") as folder:
-                files = {"certificate": self.certificate, "key": self.key}
-                for name, content in files.items():
-                    Path(folder, name).write_text(content, encoding="ascii")
-                made.load_cert_chain(Path(folder, "certificate"), Path(folder, "key"))
-        return made
 
     def find_token(self) -> str:
         """Return the token, which a file or a command may renew; raise `PlatformError`."""
@@ -99,7 +85,7 @@ def find_access(context: str = "") -> Access:
         return Access(
             f"https://{address}:{os.environ.get('KUBERNETES_SERVICE_PORT', '443')}",
             (_POD_FILES / "namespace").read_text(encoding="utf-8").strip(),
-            authority=(_POD_FILES / "ca.crt").read_text(encoding="ascii"),
+            authority=(_POD_FILES / "ca.crt").read_text(encoding="utf-8"),
             token_file=str(_POD_FILES / "token"),
         )
     path = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0] or Path.home() / ".kube" / "config")
@@ -125,9 +111,8 @@ def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> 
     return Access(
         cluster["server"].rstrip("/"),
         context.get("namespace", "default"),
-        authority=_text(cluster, "certificate-authority", folder),
-        certificate=_text(user, "client-certificate", folder),
-        key=_text(user, "client-key", folder),
+        authority=_read(cluster, "certificate-authority", folder),
+        certificate=(_read(user, "client-certificate", folder), _read(user, "client-key", folder)),
         token=user.get("token", ""),
         token_file=user.get("tokenFile", ""),
         command=(command["command"], *(command.get("args") or ())) if command else (),
@@ -136,11 +121,25 @@ def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> 
     )
 
 
-def _text(entry: Mapping[str, Any], key: str, folder: Path) -> str:
-    """Return the content of a file that the kubeconfig names, or has itself; "" without one."""
+def _read(entry: Mapping[str, Any], key: str, folder: Path) -> str:
+    """Return the text that the kubeconfig has, or the file that it names; "" for none."""
     if content := entry.get(f"{key}-data"):
-        return base64.b64decode(content).decode("ascii")
-    return (folder / entry[key]).read_text(encoding="ascii") if entry.get(key) else ""
+        return base64.b64decode(content).decode()
+    return (folder / entry[key]).read_text(encoding="utf-8") if entry.get(key) else ""
+
+
+def _tls_context(access: Access) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=access.authority or None)
+    if all(access.certificate):
+        # OpenSSL reads files only. The directory is of this process's user alone.
+        with tempfile.TemporaryDirectory(prefix="scriptmode-kubernetes-") as folder:
+            paths = Path(folder, "certificate"), Path(folder, "key")
+            for path, text in zip(paths, access.certificate):
+                path.write_text(text, encoding="utf-8")
+            context.load_cert_chain(*paths)
+    if not access.is_verified:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class Api:
@@ -149,7 +148,7 @@ class Api:
     def __init__(self, access: Access, namespace: str = "") -> None:
         self.namespace = namespace or access.namespace
         self._access = access
-        self._pool = urllib3.PoolManager(ssl_context=access.context(), retries=False)
+        self._pool = urllib3.PoolManager(ssl_context=_tls_context(access), retries=False)
 
     def create(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create an object of a kind such as ``pods``; return it."""
@@ -233,8 +232,6 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         401: "see that kubectl get pods works with the same kubeconfig",
         403: "give the service account the rights of: scriptmode kubernetes manifests",
     }.get(response.status, "")
-    if "exceeded quota" in text:
-        advice = "ask for fewer hosts or Kubernetes(resources=...) with less, or raise the ResourceQuota"
     return ApiError(
         f"the API server refuses {method} {path}: {text} ({response.status})", response.status, advice=advice
     )

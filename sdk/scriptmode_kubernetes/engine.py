@@ -146,7 +146,11 @@ class KubernetesEngine(KubernetesAgent, Engine):
         return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
-        """Yield a missing image, a file system and a missing network."""
+        """Yield a wrong instance type, a missing image, a file system and a missing network."""
+        for each in job.resources.types:
+            if pods.gpu_count(each) is None:
+                advice = f"use '{pods.INSTANCE_TYPE}' or '{pods.INSTANCE_TYPE}:gpu=N', with N GPUs for each host"
+                yield Problem(f"InstanceType is {each!r}", advice, "instance_type")
         if job.algorithm.image_uri is None:
             missing = "AlgorithmSpecification.TrainingImage is missing"
             yield Problem(missing, "give the image of the hosts, which are pods", "image_uri")
@@ -165,7 +169,8 @@ class KubernetesEngine(KubernetesAgent, Engine):
         """Return the settings of `Kubernetes` and of the variable; those of another job where none are given."""
         if given.recorded and not given.options:
             return settings_from_json(given.recorded).to_json()
-        return parse_settings(given.options, os.environ).to_json()
+        found = parse_settings(given.options, os.environ)
+        return replace(found, namespace=found.namespace or find_access(found.context).namespace).to_json()
 
     def plan_script(self, job: Job, store: JobStore) -> str:
         """Return the manifests of the objects that a job creates, as YAML, without the values of variables."""

@@ -42,6 +42,15 @@ exit $code
 """
 
 
+INSTANCE_TYPE = "kubernetes"
+
+
+def gpu_count(instance_type: str) -> int | None:
+    """Return the GPUs of each host for ``kubernetes`` or ``kubernetes:gpu=N``; None for another instance type."""
+    found = re.fullmatch(f"{INSTANCE_TYPE}(?::gpu=([0-9]+))?", instance_type)
+    return int(found[1] or 0) if found else None
+
+
 class Names(NamedTuple):
     """The names of a job's objects, unique also where data directories have jobs of the same name."""
 
@@ -106,13 +115,15 @@ def pod(
     algorithm = job.request.algorithm
     command = (*algorithm.container_entry_point, *algorithm.container_arguments) or ("train",)
     base = f"jobs/{job.request.name}/hosts/{host}"
+    own = next(each.instance_type for each in job.request.resources.host_groups if host in each.hosts)
+    gpus = gpu_count(own)
     train = {
         "name": TRAIN,
         "image": algorithm.image_uri,
         # Kubernetes would replace $(NAME), and $$ by $.
         "command": [each.replace("$", "$$") for each in ("/bin/sh", "-c", _WAIT, CONTROL, *command)],
         "env": [_from_secret(each, name) for each in variables],
-        "resources": settings.resources,
+        "resources": merge(settings.resources, {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}),
         "volumeMounts": [
             {"name": "scriptmode", "mountPath": contract.DEFAULT_BASE_DIR, "subPath": base},
             {"name": "scriptmode", "mountPath": CONTROL, "subPath": "control"},

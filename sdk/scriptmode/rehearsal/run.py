@@ -73,8 +73,9 @@ class RehearsalRun:
         self._start_job = start
         self._tell = tell
         settings = platform.arguments if isinstance(platform, LocalPlatform) else {}
-        # Of a Slurm cluster, what is for this machine, too.
-        self._settings: Any = {**{name: each for name, each in settings.items() if name != "slurm"}, "queue": None}
+        # Of a cluster, what is for this machine, too.
+        own = {name: each for name, each in settings.items() if name not in ("platform", "options")}
+        self._settings: Any = {**own, "queue": None}
         self._data_dir = Path(str(LocalPlatform(**self._settings).arguments["data_dir"]))
         path = Path(spec.script.source_dir or "", spec.script.entry_point) if spec.script else Path("the script")
         text = path.read_text("utf-8", "replace") if path.suffix == ".py" and path.is_file() else ""

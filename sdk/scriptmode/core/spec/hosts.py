@@ -33,6 +33,7 @@ CLIENT_REGION: ContextVar[str] = ContextVar("CLIENT_REGION", default="")
 
 
 _HOSTS = "scriptmode.platforms.local.hosts"
+_THIS_MACHINE = "this machine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +53,28 @@ class HostKind:
             engines of other packages.
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
+        takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
     """
 
     title: str
-    place: str = "this machine"
+    place: str = _THIS_MACHINE
     engine: str = f"{_HOSTS}.process_engine:ProcessEngine"
     agent: str = f"{_HOSTS}.local_agent:LocalAgent"
     is_local: bool = True
     is_scheduled: bool = False
     runs_images: bool = False
     runs_scripts: bool = True
+    takes_gpus: bool = False
 
     PROCESS: ClassVar[HostKind]
     CONTAINER: ClassVar[HostKind]
     SLURM: ClassVar[HostKind]
     CLOUD: ClassVar[HostKind]
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the hosts have this machine's processors and memory."""
+        return self.place == _THIS_MACHINE
 
 
 HostKind.PROCESS = HostKind("processes of this machine")

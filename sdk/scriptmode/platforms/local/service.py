@@ -144,8 +144,8 @@ class LocalPlatform(StoredJobs):
     def with_settings_of(self, name: str) -> Self:
         """Return this platform with the settings of one of its jobs, over which those that are given prevail.
 
-        A job that a server created keeps its Region and waits as it did. The other settings are those of Slurm, with
-        the interpreter and the grace period.
+        A job that a server created keeps its Region and waits as it did. The other settings are those of a cluster,
+        with the interpreter and the grace period.
 
         Raises:
             JobNotFoundError: There is no such job.
@@ -157,7 +157,7 @@ class LocalPlatform(StoredJobs):
         if any(key.startswith(SERVER_TAGS) for key, _ in job.request.tags):
             queue = AUTOMATIC if job.queue == FITTING else job.queue or None
             vars(made).update(_region=job.region, _queue=self._queue or queue)
-        if not job.request.resources.host_kind.is_scheduled:
+        if job.request.resources.host_kind.is_here:
             return made
         python = self._settings.python or (job.python if os.access(job.python, os.X_OK) else None)
         grace = job.stop_grace if self.stop_grace == DEFAULT_STOP_GRACE else self.stop_grace
@@ -325,6 +325,7 @@ class LocalPlatform(StoredJobs):
 
     def _job(self, request: JobRequest) -> Job:
         """Return the part of a job that does not change after its creation."""
+        fits = FITTING if request.resources.host_kind.is_here else 0
         return Job(
             request,
             f"arn:aws:sagemaker:{self.region}:{LOCAL_ACCOUNT}:training-job/{request.name}",
@@ -333,5 +334,5 @@ class LocalPlatform(StoredJobs):
             self.stop_grace,
             self._file_systems,
             find_engine(request.resources.host_kind).settings(replace(self._settings, region=self.region)),
-            FITTING if self._queue == AUTOMATIC else int(self._queue or 0),
+            fits if self._queue == AUTOMATIC else int(self._queue or 0),
         )

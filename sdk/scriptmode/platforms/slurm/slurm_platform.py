@@ -110,9 +110,9 @@ class Slurm(LocalPlatform):
 
     @property
     def arguments(self) -> dict[str, object]:
-        """The arguments with which another process creates this platform, as JSON has them; ``slurm`` has the rest."""
+        """The arguments with which another process creates this platform, as JSON has them."""
         own = {name: value for name, value in super().arguments.items() if name not in _OF_THIS_MACHINE}
-        return {**own, "slurm": dict(self._settings.options)}
+        return {**own, "platform": f"{__name__}:Slurm", "options": dict(self._settings.options)}
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in what `LocalPlatform.complete` does, after the cluster was asked for the job's partitions.

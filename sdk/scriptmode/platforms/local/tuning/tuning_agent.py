@@ -21,6 +21,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.clock import SYSTEM
@@ -379,12 +380,10 @@ def main(arguments: list[str]) -> None:
 
 def _create_platform(arguments: Mapping[str, Any]) -> LocalPlatform:
     """Return the platform of the training jobs from what its ``arguments`` returned."""
-    if "slurm" not in arguments:
-        return LocalPlatform(**arguments)
-    from scriptmode.platforms.slurm.slurm_platform import Slurm
-
     others = dict(arguments)
-    return Slurm(**others.pop("slurm"), **others)
+    create = resolve_name(others.pop("platform")) if "platform" in others else LocalPlatform
+    platform: LocalPlatform = create(**others.pop("options", {}), **others)
+    return platform
 
 
 def record_internal_error(folder: TuningFolder, error: Exception) -> None:

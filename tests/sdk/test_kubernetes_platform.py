@@ -1,0 +1,251 @@
+"""`Kubernetes`: its settings, the objects of its jobs and the forms of kubeconfig files, without a cluster."""
+
+import base64
+import json
+import sys
+
+import pytest
+import yaml
+
+from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
+from scriptmode.errors import ConfigError, PlatformError
+from scriptmode.platforms.local.tuning import tuning_agent
+from scriptmode_kubernetes import Kubernetes, api, pods
+from scriptmode_kubernetes.settings import parse_settings
+
+CLUSTER = {"name": "c", "cluster": {"server": "https://10.0.0.1:6443/"}}
+
+
+def kubeconfig(folder, user, cluster=CLUSTER, **context):
+    """Write a kubeconfig file with one context; return its path."""
+    path = folder / "kubeconfig"
+    contexts = [{"name": "here", "context": {"cluster": "c", "user": "u", **context}}]
+    content = {"clusters": [cluster], "users": [{"name": "u", "user": user}], "contexts": contexts}
+    path.write_text(yaml.safe_dump({**content, "current-context": "here"}))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def outside(tmp_path, monkeypatch):
+    """A process outside of a cluster, with a kubeconfig file."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    for name in ("SCRIPTMODE_KUBERNETES", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"}, namespace="ml")))
+    (tmp_path / "train.py").write_text("print('hello')\n")
+
+
+@pytest.fixture
+def objects(tmp_path):
+    """Return the objects of a job's plan by their kinds and names, with settings and arguments of the estimator."""
+
+    def plan(settings=None, **arguments):
+        arguments = {"instance_type": "kubernetes", "image_uri": "image:1", **arguments}
+        platform = Kubernetes(**(settings or {}))
+        made = Estimator(entry_point=str(tmp_path / "train.py"), platform=platform, **arguments).plan()
+        found = list(yaml.safe_load_all(made.script))
+        return [each["spec"] | {"metadata": each["metadata"]} for each in found if each["kind"] == "Pod"]
+
+    return plan
+
+
+def container(pod, name):
+    return next(each for each in pod["containers"] if each["name"] == name)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"namespce": "ml"}, ["namespce is no setting", "did you mean 'namespace'"]),
+        ({"image": 5}, ["image is 5", "give text"]),
+        ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
+        ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
+        ({"queue": 2}, ["queue is 2", "give text"]),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_name_its_value_and_the_next_step(settings, words, monkeypatch):
+    with pytest.raises(SpecError) as caught:
+        Kubernetes(**settings)
+    assert all(word in str(caught.value) for word in ("Kubernetes(...)", *words))
+    monkeypatch.setenv("SCRIPTMODE_KUBERNETES", json.dumps(settings))
+    with pytest.raises(SpecError) as caught:
+        Kubernetes()
+    assert all(word in str(caught.value) for word in ("SCRIPTMODE_KUBERNETES", *words))
+
+
+@pytest.mark.parametrize("text", ["namespace=ml", "[]", '"ml"'])
+def test_a_variable_without_a_json_object_is_refused(text, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_KUBERNETES", text)
+    with pytest.raises(SpecError, match="give a JSON object"):
+        Kubernetes()
+
+
+def test_arguments_replace_what_the_variable_has():
+    environ = {"SCRIPTMODE_KUBERNETES": json.dumps({"namespace": "a", "image": "one"})}
+    found = parse_settings({"namespace": "b"}, environ)
+    assert (found.namespace, found.image, found.agent_python) == ("b", "one", "python3")
+
+
+@pytest.mark.parametrize("instance_type", ["local_process", "kubernetes:gpus=2", "kubernetes:4"])
+def test_other_instance_types_are_refused(objects, instance_type):
+    with pytest.raises((SpecError, RequestError), match="use 'kubernetes' or 'kubernetes:gpu=N'"):
+        objects(instance_type=instance_type)
+
+
+def test_a_job_without_an_image_and_one_without_a_cluster_are_refused(objects, monkeypatch):
+    with pytest.raises(SpecError, match=r"give the image .* or Kubernetes\(image=\.\.\.\)"):
+        objects(image_uri=None)
+    monkeypatch.setenv("KUBECONFIG", "/missing")
+    with pytest.raises(ConfigError, match="there is no Kubernetes cluster"):
+        objects()
+
+
+def test_a_job_records_the_namespace_by_which_its_hosts_have_names(objects):
+    (pod,) = objects()
+    assert pod["dnsConfig"]["searches"] == [f"{pod['subdomain']}.ml.svc.cluster.local"]
+
+
+def test_another_process_creates_the_same_platform():
+    platform = Kubernetes(image="image:1", namespace="ml", stop_grace=7)
+    arguments = json.loads(json.dumps(platform.arguments))
+    made = tuning_agent._create_platform(arguments)
+    assert type(made) is Kubernetes
+    assert made.arguments == platform.arguments
+
+
+def test_a_pod_has_two_containers_that_share_a_volume_and_see_each_others_processes(objects):
+    (pod,) = objects()
+    assert pod["shareProcessNamespace"] is True
+    assert pod["restartPolicy"] == "Never"
+    assert pod["automountServiceAccountToken"] is False
+    train = container(pod, "train")
+    shared = {each["mountPath"]: each.get("subPath") for each in train["volumeMounts"]}
+    assert shared["/opt/ml"].endswith("/hosts/algo-1")
+    assert shared["/scriptmode-control"] == "control"
+    assert container(pod, "agent")["image"] == train["image"] == "image:1"
+    # More than the script's own grace period.
+    assert pod["terminationGracePeriodSeconds"] > 30
+
+
+def test_settings_are_in_the_pods(objects):
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    (pod,) = objects(
+        {
+            "agent_image": "agent:2",
+            "agent_python": "/opt/python",
+            "node_selector": {"pool": "gpu"},
+            "tolerations": tolerations,
+            "resources": {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi"}},
+        },
+        instance_type="kubernetes:gpu=2",
+    )
+    assert pod["nodeSelector"] == {"pool": "gpu"}
+    assert pod["tolerations"] == tolerations
+    assert container(pod, "agent")["image"] == "agent:2"
+    assert container(pod, "agent")["command"][0] == "/opt/python"
+    expected = {"requests": {"cpu": "4"}, "limits": {"memory": "8Gi", "nvidia.com/gpu": "2"}}
+    assert container(pod, "train")["resources"] == expected
+
+
+def test_each_host_has_the_gpus_of_its_group(objects):
+    groups = [InstanceGroup("a", "kubernetes", 1), InstanceGroup("b", "kubernetes:gpu=8", 1)]
+    first, second = objects(instance_type=None, instance_groups=groups)
+    assert "limits" not in container(first, "train")["resources"]
+    assert container(second, "train")["resources"]["limits"] == {"nvidia.com/gpu": "8"}
+
+
+def test_the_pods_of_a_job_are_a_group_of_kueue(objects):
+    found = objects({"queue": "team"}, instance_count=2)
+    groups = {each["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] for each in found}
+    assert len(groups) == 1
+    assert {each["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for each in found} == {"team"}
+    assert {each["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] for each in found} == {"2"}
+
+
+def test_a_patch_changes_adds_and_removes_and_lists_of_names_are_changed_by_name(objects):
+    patch = {
+        "metadata": {"labels": {"team": "vision"}},
+        "spec": {
+            "shareProcessNamespace": None,
+            "priorityClassName": "low",
+            "containers": [{"name": "train", "imagePullPolicy": "Always"}],
+        },
+    }
+    (pod,) = objects({"patch": patch})
+    assert "shareProcessNamespace" not in pod
+    assert pod["priorityClassName"] == "low"
+    assert pod["metadata"]["labels"]["team"] == "vision"
+    assert container(pod, "train")["imagePullPolicy"] == "Always"
+    assert container(pod, "train")["image"] == "image:1"
+    assert container(pod, "agent")["command"]
+
+
+def test_a_dollar_sign_in_the_command_is_the_programs_own(objects):
+    (pod,) = objects(container_entry_point=["run", "$(HOME)", "a$$b"])
+    # Kubernetes replaces $(NAME) by a variable, and $$ by $.
+    assert container(pod, "train")["command"][-3:] == ["run", "$$(HOME)", "a$$$$b"]
+
+
+def test_a_plan_names_no_value_of_a_variable(objects, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden-value")
+    (pod,) = objects(environment={"TOKEN": "hidden-too"})
+    assert "hidden" not in json.dumps(pod)
+    names = [each["name"] for each in container(pod, "train")["env"]]
+    assert {"AWS_SECRET_ACCESS_KEY", "TOKEN"} <= {*names}
+
+
+def test_names_are_unique_by_directory_and_short_enough():
+    one, other = (pods.names_of(folder, "J" * 80) for folder in ("/a/jobs/x", "/b/jobs/x"))
+    assert one != other
+    # A label of DNS has 63 characters, and a host's name is added.
+    assert len(f"{one.name}-algo-1000") <= 63
+
+
+def test_a_kubeconfig_has_a_token_or_a_file_of_one(tmp_path, monkeypatch):
+    found = api.find_access()
+    assert (found.server, found.namespace, found.find_token()) == ("https://10.0.0.1:6443", "ml", "secret")
+    (tmp_path / "token").write_text("renewed\n")
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"tokenFile": str(tmp_path / "token")})))
+    assert api.find_access().find_token() == "renewed"
+    assert api.find_access().namespace == "default"
+
+
+def test_a_kubeconfig_has_certificates_as_data_or_as_files(tmp_path, monkeypatch):
+    data = {key: base64.b64encode(key.encode()).decode() for key in ("client-certificate-data", "client-key-data")}
+    (tmp_path / "ca.crt").write_text("authority")
+    cluster = {"name": "c", "cluster": {**CLUSTER["cluster"], "certificate-authority": "ca.crt"}}
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, data, cluster)))
+    found = api.find_access()
+    assert found.certificate == ("client-certificate-data", "client-key-data")
+    assert found.authority == "authority"
+
+
+def test_a_command_of_a_kubeconfig_gives_the_token(tmp_path, monkeypatch):
+    program = "import json, os; print(json.dumps({'status': {'token': os.environ['WORD']}}))"
+    user = {"exec": {"command": sys.executable, "args": ["-c", program], "env": [{"name": "WORD", "value": "given"}]}}
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, user)))
+    assert api.find_access().find_token() == "given"
+    user["exec"]["args"] = ["-c", "print('no JSON')"]
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, user)))
+    with pytest.raises(PlatformError, match="see that kubectl get pods works"):
+        api.find_access().find_token()
+
+
+def test_a_pod_has_the_access_of_its_service_account(tmp_path, monkeypatch):
+    for name, text in (("token", "mounted"), ("namespace", "team"), ("ca.crt", "")):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(api, "_POD_FILES", tmp_path)
+    monkeypatch.delenv("KUBECONFIG")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    found = api.find_access()
+    assert (found.server, found.namespace, found.find_token()) == ("https://[fd00::1]:6443", "team", "mounted")
+
+
+@pytest.mark.parametrize("content", ["[", "{}", "clusters: 5\ncurrent-context: x"])
+def test_a_damaged_kubeconfig_is_named(tmp_path, monkeypatch, content):
+    path = tmp_path / "broken"
+    path.write_text(content)
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    with pytest.raises(ConfigError, match="broken is no kubeconfig file that can be used"):
+        api.find_access()
