@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scriptmode.engines import (
     Engine,
@@ -52,6 +53,7 @@ CREDENTIALS = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
 )
+_OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
 
 #: Seconds in which a node that works has deleted a pod, and between two looks.
 _DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
@@ -66,6 +68,17 @@ def host_variables(job: Job, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of every host: the credentials among the inherited ones, the request's and the job's."""
     own = {name: inherited[name] for name in CREDENTIALS if name in inherited}
     return with_job_variables({**own, **job.request.environment}, job)
+
+
+def with_address(variables: Mapping[str, str], address: str) -> dict[str, str]:
+    """Return variables in which servers of this machine have the address that pods reach."""
+    found = dict(variables)
+    for name in (each for each in CREDENTIALS if each in found):
+        parts = urlsplit(found[name])
+        if parts.hostname in _OF_THIS_MACHINE:
+            host = f"[{address}]" if ":" in address else address
+            found[name] = parts._replace(netloc=f"{host}:{parts.port}").geturl()
+    return found
 
 
 def names_of(folder: JobFolder) -> pods.Names:

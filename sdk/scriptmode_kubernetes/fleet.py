@@ -36,6 +36,7 @@ from scriptmode_kubernetes.engine import (
     open_api,
     record_termination,
     remove_objects,
+    with_address,
 )
 from scriptmode_kubernetes.settings import settings_from_json
 from scriptmode_runtime import contract
@@ -77,7 +78,7 @@ class KubernetesFleet(Fleet):
         access = find_access(self._settings.context)
         address = self._settings.address or _own_address(access.server)
         names = names_of(self._folder)
-        variables = host_variables(self._job, self._inherited)
+        variables = with_address(host_variables(self._job, self._inherited), address)
         for host, sandbox in self.sandboxes.items():
             sandbox.base.mkdir(parents=True, exist_ok=True)
             self._listeners[host] = socket.create_server(("", 0), backlog=4)

@@ -83,7 +83,9 @@ SDK = {
     "serve": (
         "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",
         "platforms.slurm.slurm_platform", "core.request", "core.spec",
+        "planning.assumptions",  # the GPUs of an instance type
     ),
+    "planning.assumptions": ("core.aws", "core.platforms.base", "core.spec"),
     "testing": (
         "core.aws", "estimator", "job", "platforms.local", "core.platforms.registry", "core.request", "results", "core.spec",
         "serve",  # the operations on logs and metrics, which the fake of the service has, too

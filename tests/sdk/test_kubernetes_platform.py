@@ -2,7 +2,9 @@
 
 import base64
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,7 +12,9 @@ import yaml
 from scriptmode import Estimator, InstanceGroup, RequestError, SpecError
 from scriptmode.errors import ConfigError, PlatformError
 from scriptmode.platforms.local.tuning import tuning_agent
-from scriptmode_kubernetes import Kubernetes, api, pods
+from scriptmode.serve.aws_json import ApiError
+from scriptmode.serve.request_mapping import HostTable
+from scriptmode_kubernetes import Kubernetes, api, engine, fleet, manifests, pods
 from scriptmode_kubernetes.settings import parse_settings
 
 CLUSTER = {"name": "c", "cluster": {"server": "https://10.0.0.1:6443/"}}
@@ -249,3 +253,29 @@ def test_a_damaged_kubeconfig_is_named(tmp_path, monkeypatch, content):
     monkeypatch.setenv("KUBECONFIG", str(path))
     with pytest.raises(ConfigError, match="broken is no kubeconfig file that can be used"):
         api.find_access()
+
+
+def test_a_server_asks_for_the_gpus_of_an_instance_type():
+    table = HostTable("kubernetes", {"ml.new.*": "kubernetes:gpu=16"})
+    types = ("ml.c5.xlarge", "ml.p3.8xlarge", "ml.new.large", "kubernetes")
+    expected = ["kubernetes", "kubernetes:gpu=4", "kubernetes:gpu=16", "kubernetes"]
+    assert list(map(table.hosts_for, types)) == expected
+    with pytest.raises(ApiError, match=r"ml\.g99\.large' is not known; add it to \[instance_types\]"):
+        table.hosts_for("ml.g99.large")
+    assert HostTable("slurm").hosts_for("ml.p3.8xlarge") == "slurm"
+
+
+def test_the_service_account_has_the_rights_that_the_engine_uses_and_no_others():
+    verbs = {"delete_all": "deletecollection"}
+    found = {}
+    for module in (engine, fleet):
+        for verb, kind in re.findall(r'\bapi\.(\w+)\(\s*"(\w+)"', Path(module.__file__).read_text()):
+            found.setdefault(kind, set()).add(verbs.get(verb, verb))
+    assert found == {kind: set(each) for kind, each in manifests.RIGHTS.items()}
+    rules = next(each["rules"] for each in manifests.manifests("ml", "image", "1Gi") if each["kind"] == "Role")
+    assert {each["resources"][0]: set(each["verbs"]) for each in rules} == found
+
+
+def test_hosts_reach_the_servers_of_this_machine_by_its_address():
+    given = {"AWS_ENDPOINT_URL": "http://0.0.0.0:4580", "AWS_ENDPOINT_URL_S3": "https://s3.example.com", "A": "::1"}
+    assert engine.with_address(given, "fd00::5") == {**given, "AWS_ENDPOINT_URL": "http://[fd00::5]:4580"}

@@ -49,6 +49,7 @@ SECTIONS = {
         "doctor": "Check whether training jobs can run, and print how to fix problems.",
         "image": "Build the training image, and push it to a registry.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
+        "kubernetes": "Print the manifests with which scriptmode serve runs in a Kubernetes cluster.",
         "completion": "Print the completion script of a shell.",
     },
     "From other tools": {

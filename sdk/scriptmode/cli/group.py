@@ -19,7 +19,12 @@ from scriptmode.core.text.messages import did_you_mean, suggest_similar
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
 #: Modules of verbs that do not have the verb's name.
-_MODULES = {"exec": "commands.exec_command", "jobs": "cloud_ml_engine.jobs", "list": "commands.list_jobs"}
+_MODULES = {
+    "exec": "scriptmode.cli.commands.exec_command",
+    "jobs": "scriptmode.cli.cloud_ml_engine.jobs",
+    "kubernetes": "scriptmode_kubernetes.kubernetes_command",
+    "list": "scriptmode.cli.commands.list_jobs",
+}
 
 
 class Group(click.Group):
@@ -101,8 +106,8 @@ class MainGroup(Group):
         """Import a verb, and return its command."""
         if cmd_name not in self.verbs:
             return None
-        module = _MODULES.get(cmd_name, f"commands.{cmd_name}")
-        found: click.Command = getattr(import_module(f"scriptmode.cli.{module}"), module.rpartition(".")[2])
+        module = _MODULES.get(cmd_name, f"scriptmode.cli.commands.{cmd_name}")
+        found: click.Command = getattr(import_module(module), module.rpartition(".")[2])
         return found
 
     def main(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
-from scriptmode.core.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, SLURM, HostKind, instance_kind
+from scriptmode.core.spec.hosts import LOCAL_PROCESS, SLURM, HostKind, instance_kind, local_instance_types
 from scriptmode.core.spec.training_job import RESERVED_TAGS, SERVER_TAGS
 from scriptmode.core.text.messages import suggest_similar
 from scriptmode.data import file_uris
@@ -24,8 +24,8 @@ from scriptmode.serve.aws_json import validation_error
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: Instance types of the local platform; ``slurm:gpu`` names a partition, too.
-HOSTS = (LOCAL_PROCESS, *LOCAL_CONTAINER, SLURM)
+#: Instance types of the local platform, the default first; ``slurm:gpu`` names a partition, too.
+HOSTS = local_instance_types()
 _TYPES, _IMAGE = f"{SERVER_TAGS}instance-types", f"{SERVER_TAGS}training-image"
 #: The fields of a description that have what was asked for.
 _MAPPED = ("ResourceConfig", tuning.RESOURCES, "AlgorithmSpecification")
@@ -58,10 +58,27 @@ class HostTable:
     images: Mapping[str, str] = field(default_factory=dict)
 
     def hosts_for(self, instance_type: str) -> str:
-        """Return the hosts for an instance type; those of this machine stand for themselves."""
+        """Return the hosts for an instance type, with its GPUs where they take them; hosts stand for themselves.
+
+        Raises `ApiError` for a type whose number of GPUs is not known.
+        """
         if instance_kind(instance_type).is_local:
             return instance_type
-        return next(_matching(self.instance_types, instance_type), self.hosts)
+        hosts = next(_matching(self.instance_types, instance_type), self.hosts)
+        if ":" in hosts or not instance_kind(hosts).takes_gpus:
+            return hosts
+        from scriptmode.planning.assumptions import gpu_count
+
+        gpus = gpu_count(instance_type)
+        if gpus is None:
+            advice = f"add it to [instance_types] of the server's --config, such as '{hosts}:gpu=8'"
+            raise validation_error(f"The number of GPUs of '{instance_type}' is not known; {advice}.")
+        return f"{hosts}:gpu={gpus}" if gpus else hosts
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether hosts are on other machines."""
+        return not all(instance_kind(each).is_here for each in (self.hosts, *self.instance_types.values()))
 
     def image_for(self, image: str) -> str | None:
         """Return the image that stands for another; None for one that the table does not have."""
@@ -70,7 +87,7 @@ class HostTable:
 
 def require_hosts(hosts: object, name: str) -> None:
     """Raise `SpecError` for a value of a setting that is not the name of hosts."""
-    if not isinstance(hosts, str) or (hosts not in HOSTS and not instance_kind(hosts).is_scheduled):
+    if not isinstance(hosts, str) or not instance_kind(hosts).is_local:
         raise invalid(name, f"is {hosts!r}", f"give one of {', '.join(HOSTS)}, {SLURM}:PARTITION")
 
 

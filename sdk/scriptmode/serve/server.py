@@ -130,6 +130,8 @@ class Server:
         self._lock = _lock(data_dir)
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
+        # Hosts on other machines do not reach a server of this machine's loopback interface.
+        self._passes_s3_on = settings.s3 == "memory" or (self._objects and settings.table.is_elsewhere)
         jobs = self._training_jobs(settings)
         is_s3_checked = settings.s3 not in ("disk", "memory")
         self._guard = Guard(settings.host, rate=settings.rate, keys=self._accepted_keys, is_s3_checked=is_s3_checked)
@@ -260,7 +262,7 @@ class Server:
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
         yield "AWS_ENDPOINT_URL", self._inner_url
-        yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._s3_url == "memory" else self._s3_url
+        yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._passes_s3_on else self._s3_url
         if self._objects:
             # It accepts no other key.
             for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):

@@ -1,0 +1,139 @@
+"""``scriptmode serve`` in the cluster, by its own manifests and with no other rights, used by boto3 from outside."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import textwrap
+import time
+from base64 import b64decode
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import boto3
+import pytest
+import yaml
+from fakes.archives import packed
+from fakes.local_jobs import ENDED, request_for
+from fakes.processes import until
+from kubernetes.configuration import MACHINE_IMAGE
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
+NAMESPACE = "ml"
+SCRIPT = """
+    import os, socket
+    from pathlib import Path
+    hosts = os.environ["SM_HOSTS"]
+    print("read", Path(os.environ["SM_CHANNEL_TRAIN"], "words").read_text(), "on", os.environ["SM_CURRENT_HOST"])
+    socket.gethostbyname("algo-2")
+    Path(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]).write_text("weights")
+"""
+
+
+@pytest.fixture(scope="module")
+def service(cluster, tmp_path_factory):
+    """The server of the printed manifests; its image is that of this machine, and its volume that of a pod."""
+    command = [sys.executable, "-m", "scriptmode", "kubernetes", "manifests", f"--namespace={NAMESPACE}"]
+    folder = tmp_path_factory.mktemp("manifests")
+    subprocess.run([*command, f"--image={MACHINE_IMAGE}", f"--kustomize={folder}"], check=True)
+    assert yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"] == ["scriptmode.yaml"]
+    objects = list(yaml.safe_load_all((folder / "scriptmode.yaml").read_text()))
+    stateful_set = next(each["spec"] for each in objects if each["kind"] == "StatefulSet")
+    # The cluster has no storage class.
+    del stateful_set["volumeClaimTemplates"]
+    stateful_set["template"]["spec"]["volumes"].append({"name": "data", "emptyDir": {}})
+    cluster.apply(*objects)
+    try:
+        cluster.kubectl("rollout", "status", "statefulset/scriptmode", f"--namespace={NAMESPACE}", "--timeout=300s")
+        with forwarded(cluster) as url:
+            secret = cluster.get("secret", "scriptmode", f"--namespace={NAMESPACE}")
+            key = next(iter(json.loads(b64decode(secret["data"]["keys.json"])).items()))
+            session = boto3.Session(*key, region_name="us-east-1")
+            s3 = session.client("s3", endpoint_url=url)
+            s3.create_bucket(Bucket="bucket")
+            s3.put_object(Bucket="bucket", Key="data/words", Body=b"from S3")
+            s3.put_object(Bucket="bucket", Key="source.tar.gz", Body=packed({"train.py": textwrap.dedent(SCRIPT)}))
+            yield partial(session.client, endpoint_url=url)
+    finally:
+        sys.stderr.write(cluster.kubectl("logs", "scriptmode-0", f"--namespace={NAMESPACE}", check=False).stdout)
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+
+@contextmanager
+def forwarded(cluster):
+    """Yield the URL at which this machine reaches the Service."""
+    command = ["kubectl", "port-forward", f"--namespace={NAMESPACE}", "service/scriptmode", ":4580"]
+    with subprocess.Popen(command, env=cluster.environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield f"http://127.0.0.1:{re.search(r'127.0.0.1:([0-9]+)', process.stdout.readline())[1]}"
+        finally:
+            process.terminate()
+
+
+def in_cluster(instance_type, hosts=1):
+    """Return a request for hosts of the cluster."""
+    name = f"in-cluster-{time.time_ns()}"
+    request = request_for(name, hosts=hosts, source="s3://bucket/source.tar.gz", output="s3://bucket/out")
+    request["AlgorithmSpecification"]["TrainingImage"] = MACHINE_IMAGE
+    request["ResourceConfig"]["InstanceType"] = instance_type
+    return request
+
+
+def test_boto3_trains_on_pods_by_the_service_with_the_least_rights(service, cluster):
+    sagemaker, s3, logs = (service(name) for name in ("sagemaker", "s3", "logs"))
+    request = in_cluster("ml.c5.xlarge", hosts=2)
+    name = request["TrainingJobName"]
+    source = {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/data/", "S3DataDistributionType": "FullyReplicated"}
+    request["InputDataConfig"] = [{"ChannelName": "train", "DataSource": {"S3DataSource": source}}]
+    sagemaker.create_training_job(**request)
+
+    def ended():
+        found = sagemaker.describe_training_job(TrainingJobName=name)
+        return found["TrainingJobStatus"] in ENDED and found
+
+    found = until(ended, 300)
+    assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
+    assert found["ResourceConfig"]["InstanceType"] == "ml.c5.xlarge"
+    streams = logs.describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=f"{name}/")
+    assert len(streams["logStreams"]) == 2
+    for host in ("algo-1", "algo-2"):
+        stream = next(each["logStreamName"] for each in streams["logStreams"] if host in each["logStreamName"])
+        events = logs.get_log_events(logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream)["events"]
+        assert f"read from S3 on {host}" in [each["message"] for each in events]
+    model = found["ModelArtifacts"]["S3ModelArtifacts"].partition("bucket/")[2]
+    archive = s3.get_object(Bucket="bucket", Key=model)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
+        assert {Path(each).name for each in opened.getnames()} >= {"algo-1", "algo-2"}
+    # Nothing is left of the job, and no right was missing.
+    kinds = ("pods,services,secrets", "--selector=scriptmode/job", f"--namespace={NAMESPACE}")
+    until(lambda: not cluster.get(*kinds)["items"])
+
+
+@pytest.mark.parametrize(
+    "verb", ["get secrets", "list secrets", "delete services", "create pods --subresource=exec", "list nodes"]
+)
+def test_the_service_may_do_nothing_else(service, cluster, verb):
+    who = f"--as=system:serviceaccount:{NAMESPACE}:scriptmode"
+    done = cluster.kubectl("auth", "can-i", *verb.split(), who, f"--namespace={NAMESPACE}", check=False)
+    assert done.stdout.strip() == "no"
+
+
+def test_an_instance_type_with_gpus_asks_for_gpus(service, cluster):
+    sagemaker = service("sagemaker")
+    request = in_cluster("ml.p3.8xlarge")
+    name = request["TrainingJobName"]
+    sagemaker.create_training_job(**request)
+    selector = ("pods", "--selector=scriptmode/job", f"--namespace={NAMESPACE}")
+    pod = until(lambda: next(iter(cluster.get(*selector)["items"]), None), 60)
+    train = next(each for each in pod["spec"]["containers"] if each["name"] == "train")
+    assert train["resources"]["limits"]["nvidia.com/gpu"] == "4"
+
+    def transitions():
+        found = sagemaker.describe_training_job(TrainingJobName=name)["SecondaryStatusTransitions"]
+        return next((each for each in found if "Insufficient nvidia.com/gpu" in each["StatusMessage"]), None)
+
+    assert until(transitions, 60)
+    sagemaker.stop_training_job(TrainingJobName=name)
