@@ -189,6 +189,17 @@ class Api:
         finally:
             response.close()
 
+    def version(self) -> str:
+        """Return the version of the API server."""
+        return str(self._call("GET", "/version")["gitVersion"])
+
+    def may(self, verb: str, kind: str) -> bool:
+        """Return whether this user may do something with objects of a kind in the namespace."""
+        asked = {"namespace": self.namespace, "verb": verb, "resource": kind}
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        return bool(self._call("POST", path, {**body, "spec": {"resourceAttributes": asked}})["status"]["allowed"])
+
     def _path(self, kind: str) -> str:
         group = "/api/v1"
         return f"{group}/namespaces/{self.namespace}/{kind}"

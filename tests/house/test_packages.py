@@ -61,7 +61,7 @@ SDK = {
         "core.spec", "core.text", "data",
     ),
     "results": ("core.aws", "core.platforms.base", "core.request", "core.spec"),
-    "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "core.request", "core.source", "core.spec"),
+    "planning": ("core.aws", "platforms", "core.platforms.base", "core.platforms.registry", "planning.assumptions", "core.request", "core.source", "core.spec"),
     "display": ("core.handle", "planning", "core.platforms.base", "core.request", "results", "core.source", "core.spec"),
     "sagemaker_session": ("core.handle", "core.aws", "display", "core.platforms.base", "core.platforms.registry", "results", "core.spec"),
     "job": (
@@ -78,7 +78,7 @@ SDK = {
         "core.handle", "core.aws", "display", "estimator", "job", "planning", "platforms", "core.platforms.base", "core.platforms.registry", "core.request",
         "results", "sagemaker_session", "core.spec",
     ),
-    "doctor": ("core.aws", "containers", "data", "platforms.local.hosts", "platforms.local.store",
+    "doctor": ("core.aws", "core.spec", "containers", "data", "platforms.local.hosts", "platforms.local.store",
                "platforms.local.system", "platforms.slurm"),
     "serve": (
         "core.aws", "data", "core.platforms.base", "platforms.local", "platforms.local.tuning",

@@ -170,5 +170,5 @@ def test_the_report_is_in_columns_with_the_advice_below_and_says_what_can_run():
 
 
 def test_an_unknown_platform_is_refused_by_name():
-    with pytest.raises(SpecError, match="platform is 'cloud'; give 'local', 'sagemaker' or 'slurm'"):
+    with pytest.raises(SpecError, match="platform is 'cloud'; give one of 'local', 'sagemaker', 'slurm', 'kubernetes'"):
         examine(platform="cloud")

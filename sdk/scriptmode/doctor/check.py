@@ -14,6 +14,7 @@ _USES = {
     "instance_type='local_process'": ("Python", "scriptmode", "disk", "ports"),
     "instance_type='local'": ("Python", "disk", "ports", "Docker"),
     "instance_type='slurm'": ("Python", "scriptmode", "disk", "Slurm", "shared files"),
+    "instance_type='kubernetes'": ("Python", "disk", "cluster", "rights", "pod image", "trial pod"),
     "'ml.*' on Amazon SageMaker": ("credentials", "Region", "clock"),
     "TensorFlow": ("TensorFlow",),
     "ParameterServer()": ("TensorFlow",),
@@ -90,7 +91,7 @@ def summary(checks: Iterable[Check]) -> str:
     obstacles = {check.name for check in listed if check.prevents}
     known = {check.name for check in listed}
     # Slurm is checked only on demand, and the rest of what it needs always.
-    asked = {use: needs for use, needs in _USES.items() if known & ({*needs} & {"Slurm"} or {*needs})}
+    asked = {use: needs for use, needs in _USES.items() if known & ({*needs} & {"Slurm", "cluster"} or {*needs})}
     uses = {use: [name for name in needs if name in obstacles] for use, needs in asked.items()}
     if can := [use for use, missing in uses.items() if not missing]:
         lines.append(f"You can run: {', '.join(can)}")

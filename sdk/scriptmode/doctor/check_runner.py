@@ -9,22 +9,24 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Callable
 
+from scriptmode.core.spec.hosts import instance_kind, local_instance_types
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, ok, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
 
 #: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0
 LOCAL, SAGEMAKER, SLURM = "local", "sagemaker", "slurm"
 #: Checks of this machine that jobs elsewhere need, too.
-_NEEDED = {SLURM: ("scriptmode", "Python", "disk", "jobs")}
+_NEEDED = dict.fromkeys((SLURM, "kubernetes"), ("scriptmode", "Python", "disk", "jobs"))
 _ACCOUNT = ("credentials", "Region", "clock")
 #: Modules that several checks import: imported before the threads start, which could deadlock in import locks.
 _PRELOADED = ("scriptmode.core.aws.session", "scriptmode.containers.docker_client")
@@ -105,6 +107,8 @@ def _table(platform: str) -> list[_Row]:
 
         # Steps of srun, which Ctrl-C ends.
         local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
+    elif checks := instance_kind(platform).checks:
+        local.insert(0, _engine_row(platform, checks))
     return [
         python,
         _Row(LOCAL, ("scriptmode", "ssh", "MPI"), program_checks.runtime, in_thread=False),
@@ -113,13 +117,31 @@ def _table(platform: str) -> list[_Row]:
     ]
 
 
+def _engine_row(platform: str, checks: str) -> _Row:
+    """Return the checks of another package's engine."""
+    by_name: Mapping[str, Callable[[], tuple[str, str]]] = resolve_name(checks)
+
+    def look() -> Iterator[Check]:
+        for each in by_name.values():
+            found, advice = each()
+            yield problem(found, advice) if advice else ok(found)
+
+    return _Row(platform, tuple(by_name), look, in_thread=False)
+
+
+def platforms() -> tuple[str, ...]:
+    """Return the platforms that have checks."""
+    return LOCAL, SAGEMAKER, SLURM, *(each for each in local_instance_types() if instance_kind(each).checks)
+
+
 def examine(*, platform: str | None = None) -> list[Check]:
     """Examine this machine for training jobs. Changes nothing.
 
     Args:
-        platform: ``"local"``, the default, ``"sagemaker"`` or ``"slurm"``: its checks come first, and only what it
-            requires is a problem. Amazon SageMaker is called only for ``"sagemaker"``, a step of each partition runs
-            only for ``"slurm"``, and AWS STS is called whenever there are credentials.
+        platform: ``"local"``, the default, ``"sagemaker"``, ``"slurm"`` or ``"kubernetes"``: its checks come first,
+            and only what it requires is a problem. Amazon SageMaker is called only for ``"sagemaker"``, a step of each
+            partition runs only for ``"slurm"``, a pod only for ``"kubernetes"``, and AWS STS is called whenever there
+            are credentials.
 
     Returns:
         The checks in the order of a report; `text` renders them.
@@ -145,8 +167,8 @@ def examine_each(
     Raises:
         SpecError: ``platform`` has another value.
     """
-    if platform not in (None, LOCAL, SAGEMAKER, SLURM):
-        raise invalid("platform", f"is {platform!r}", f"give {LOCAL!r}, {SAGEMAKER!r} or {SLURM!r}")
+    if platform not in (None, *platforms()):
+        raise invalid("platform", f"is {platform!r}", f"give one of {', '.join(map(repr, platforms()))}")
     platform = platform or LOCAL
     python, *rows = _table(platform)
     yield from python.checks(platform, 0.0)

@@ -14,7 +14,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 @click.command()
 @click.option(
     "--platform",
-    type=click.Choice(("local", "sagemaker", "slurm")),
+    type=click.Choice(("local", "sagemaker", "slurm", "kubernetes")),
     help="Platform on which jobs are to run. [default: local]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
@@ -24,7 +24,7 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
     Problems prevent every job from starting, or are damaged files of a job. Warnings are about requirements of some
     jobs only, such as Docker. Each check is printed as soon as it is done; the import of TensorFlow comes last.
     With --platform slurm a step runs on a free node of each partition, and tests whether it shares files with this
-    machine.
+    machine. With --platform kubernetes a pod runs a job of ten steps.
 
     Exit code: 0 if there are no problems; 1 if there is one.
 
@@ -33,6 +33,7 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
       scriptmode doctor
       scriptmode doctor --platform sagemaker
       scriptmode doctor --platform slurm
+      scriptmode doctor --platform kubernetes
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if as_json:
         checks = examine(platform=platform)

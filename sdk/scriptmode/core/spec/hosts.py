@@ -54,6 +54,8 @@ class HostKind:
         runs_images: Whether they can run an image.
         runs_scripts: Whether they can run a script without an image, by an interpreter of this machine.
         takes_gpus: Whether ``NAME:gpu=N`` is the instance type of hosts with N GPUs each.
+        checks: What ``scriptmode doctor --platform NAME`` runs, as ``module:mapping``: functions by the names of their
+            checks, which return what was found, and the next step or "".
     """
 
     title: str
@@ -65,6 +67,7 @@ class HostKind:
     runs_images: bool = False
     runs_scripts: bool = True
     takes_gpus: bool = False
+    checks: str = ""
 
     PROCESS: ClassVar[HostKind]
     CONTAINER: ClassVar[HostKind]

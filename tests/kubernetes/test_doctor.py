@@ -1,0 +1,52 @@
+"""``scriptmode doctor --platform kubernetes`` with a cluster."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from kubernetes.configuration import MACHINE_IMAGE
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
+
+
+def examine(cluster, folder, kubeconfig=None, **settings):
+    """Return the checks of the cluster by their names."""
+    variables = {
+        "KUBECONFIG": str(kubeconfig or cluster.kubeconfig),
+        "PATH": cluster.path,
+        "SCRIPTMODE_DATA_DIR": str(folder / "data"),
+        "SCRIPTMODE_KUBERNETES": json.dumps({"address": cluster.address, **settings}),
+    }
+    command = [sys.executable, "-m", "scriptmode", "doctor", "--platform", "kubernetes", "--json"]
+    done = subprocess.run(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True, check=False)
+    return {each["name"]: each for each in json.loads(done.stdout)}
+
+
+def test_it_runs_a_job_in_a_pod_and_says_how_long_it_took(idle_cluster, tmp_path):
+    found = examine(idle_cluster, tmp_path, image=MACHINE_IMAGE)
+    assert [found[name]["outcome"] for name in ("cluster", "rights", "pod image", "trial pod")] == ["ok"] * 4, found
+    assert found["cluster"]["found"].startswith("Kubernetes v")
+    assert found["trial pod"]["found"].startswith("a pod ran the script ")
+
+
+def test_missing_rights_a_missing_image_and_a_job_that_fails_are_problems(cluster, tmp_path):
+    # A node may list pods, and create none for others.
+    found = examine(cluster, tmp_path, cluster.folder / "kube-proxy.kubeconfig")
+    assert "it may not create pods" in found["rights"]["found"]
+    assert found["rights"]["advice"] == "give it the Role of: scriptmode kubernetes manifests"
+    assert found["pod image"]["found"] == "no image is given"
+    assert found["trial pod"]["outcome"] == "problem"
+
+
+def test_a_cluster_that_does_not_answer_is_a_problem(cluster, tmp_path):
+    path = tmp_path / "kubeconfig"
+    text = cluster.kubeconfig.read_text()
+    address = f"{cluster.address.rpartition('.')[0]}.254:6443"
+    assert address in text
+    path.write_text(text.replace(address, "127.0.0.1:9"))
+    found = examine(cluster, tmp_path, path, image=MACHINE_IMAGE)
+    assert found["cluster"]["outcome"] == "problem"
+    assert "does not answer" in found["cluster"]["found"]
+    assert found["trial pod"]["found"] == "not checked"
