@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,25 @@ from scriptmode_kubernetes.manifests import NAME, PORT, manifests
 
 @click.group()
 def kubernetes_command() -> None:
-    """Print the manifests with which scriptmode serve runs in a Kubernetes cluster."""
+    """Print the manifests with which scriptmode serve runs in a Kubernetes cluster.
+
+    \b
+    Example:
+      scriptmode kubernetes manifests --image registry.example.com/training:1
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 @kubernetes_command.command("manifests")
 @click.option("--namespace", metavar="NAME", default="ml", show_default=True, help="Namespace of all objects.")
-@click.option("--image", required=True, metavar="IMAGE", help="Image with this version of scriptmode, such as the "
-              "training image that scriptmode image built and pushed. Jobs may name others.")  # fmt: skip
+@click.option("--image", required=True, metavar="IMAGE", help="Image with this version of scriptmode and its extra "
+              "serve, also of jobs that name none.")  # fmt: skip
 @click.option(
     "--storage", metavar="SIZE", default="100Gi", show_default=True, help="Size of the volume of jobs and S3."
 )
 @click.option("--kustomize", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Write the objects and a "
               "kustomization.yaml into this directory instead of printing them.")  # fmt: skip
-def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the objects as one list in JSON.")
+def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | None, *, as_json: bool) -> None:
     """Print the objects of a server in the cluster as YAML, with a new access key in its Secret.
 
     The server has its jobs, and their objects of S3, on one volume. Its service account may do what the jobs need, in
@@ -33,14 +40,15 @@ def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | 
 
     \b
     Example:
-      scriptmode kubernetes manifests --image registry.example.com/scriptmode/tensorflow:2.15.1 > serve.yaml
+      scriptmode kubernetes manifests --image registry.example.com/training:1 > serve.yaml
       kubectl apply -f serve.yaml
       kubectl -n ml port-forward service/scriptmode 4580
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     made = manifests(namespace, image, storage)
     text = yaml.safe_dump_all(made, sort_keys=False, width=1000)
     if kustomize is None:
-        click.echo(text, nl=False)
+        listed = {"apiVersion": "v1", "kind": "List", "items": made}
+        click.echo(json.dumps(listed, indent=2) + "\n" if as_json else text, nl=False)
         return
     kustomize.mkdir(parents=True, exist_ok=True)
     content: dict[str, Any] = {
