@@ -11,6 +11,7 @@ import os
 import ssl
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 30.0
 #: Seconds after which a watch ends; the server may end it earlier.
 WATCH_SECONDS = 300
 _LONGEST_TEXT = 300
+_DELETION_SECONDS = 60.0
 #: What `ApiError.code` is where no server answered.
 UNREACHABLE = 0
 
@@ -151,8 +153,15 @@ class Api:
         self._pool = urllib3.PoolManager(ssl_context=_tls_context(access), retries=False)
 
     def create(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object of a kind such as ``pods``; return it."""
-        return self._call("POST", self._path(kind), body)
+        """Create an object of a kind such as ``pods``, once an old one of its name is deleted; return it."""
+        deadline = time.monotonic() + _DELETION_SECONDS
+        while True:
+            try:
+                return self._call("POST", self._path(kind), body)
+            except ApiError as error:
+                if error.code != 409 or time.monotonic() > deadline:  # noqa: PLR2004 - conflict
+                    raise
+            time.sleep(0.2)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return an object."""

@@ -67,7 +67,7 @@ def _policy(namespace: str, name: str, selector: object, ingress: Sequence[objec
 
 
 def _stateful_set(namespace: str, image: str, storage: str) -> dict[str, Any]:
-    """Return the one pod of the service, whose jobs are on the volume and go on after a restart of it."""
+    """Return the one pod of the service, with the jobs on its volume."""
     variables = {
         "SCRIPTMODE_DATA_DIR": DATA,
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -88,7 +88,7 @@ def _stateful_set(namespace: str, image: str, storage: str) -> dict[str, Any]:
     }
     pod = {
         "serviceAccountName": NAME,
-        # It stops no job, and tells its S3 server to write what it has.
+        # For the S3 server. Jobs end with the pod; those that may be retried start again in the next one.
         "terminationGracePeriodSeconds": 30,
         "containers": [container],
         "volumes": [{"name": "keys", "secret": {"secretName": NAME}}],
