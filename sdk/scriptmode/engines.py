@@ -12,7 +12,7 @@ from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.core.spec.training_job import TrainingJobSpec
-from scriptmode.core.text.messages import Problem
+from scriptmode.core.text.messages import Problem, did_you_mean
 from scriptmode.data.durable import replace_file
 from scriptmode.data.staging import StagingArea
 from scriptmode.platforms.local import LocalPlatform
@@ -41,6 +41,6 @@ __all__ = [
     "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform", "LostError",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream", "Sandbox",
     "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
-    "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",
+    "did_you_mean", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",
     "with_job_variables",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.text.messages import did_you_mean
+from scriptmode.engines import did_you_mean
 from scriptmode.errors import SpecError
 
 if TYPE_CHECKING:

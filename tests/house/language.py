@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 #: Checked if no path is given.
-DEFAULT_PATHS = (sources.SDK, sources.RUNTIME, "tests")
+DEFAULT_PATHS = (sources.SDK, sources.RUNTIME, *sources.ENGINES, "tests")
 #: Imperatives that Python's, AWS's and POSIX's own documentation uses. Add a verb that readers would look for.
 VERBS = frozenset(Path(__file__).with_name("verbs.txt").read_text(encoding="utf-8").split())
 #: Verbs that are imperatives only with their particle.

@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SDK = "sdk/scriptmode"
 RUNTIME = "entrypoints/scriptmode_runtime"
+#: Engines that are packages of their own.
+ENGINES = ("sdk/scriptmode_kubernetes",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ def product(root: Path = ROOT) -> tuple[Source, ...]:
 def lines_by_package(root: Path = ROOT) -> dict[str, int]:
     """Return the lines of the product's sources in Python, C and C++, by package: the first three levels of a path."""
     found: Counter[str] = Counter()
-    for folder in (SDK, RUNTIME):
+    for folder in (SDK, RUNTIME, *ENGINES):
         for path in (root / folder).rglob("*"):
             if path.suffix in (".py", ".cc", ".h"):
                 parts = path.relative_to(root).parts[:-1]

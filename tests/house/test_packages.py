@@ -191,3 +191,18 @@ def test_every_entry_of_a_table_is_a_package_or_module():
 def test_no_modules_import_one_another_in_a_circle():
     arrows_of = imports.graph(sources.product(), when=EVERY_TIME)
     expect_none((" -> ".join(circle) for circle in imports.circles(arrows_of)), "move what they share below them")
+
+
+def test_engines_that_are_packages_import_nothing_but_the_published_protocol():
+    """What another project's engine cannot use, ours does not use either."""
+    public = ("scriptmode", "scriptmode.engines", "scriptmode.errors", "scriptmode_runtime.contract")
+    offenders = [
+        f"{source.path}:{item.line}: {item.dotted}"
+        for folder in sources.ENGINES
+        for source in sources.read(sources.ROOT, folder)
+        for item in imports.imported(source)
+        if item.module.startswith("scriptmode") and item.module not in public
+        and not item.module.startswith(folder.rpartition("/")[2])
+        and f"{item.module}.{item.dotted.rpartition('.')[2]}" not in public
+    ]  # fmt: skip
+    expect_none(offenders, "export the name from scriptmode.engines")
