@@ -294,6 +294,7 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
         ),
         ({"hosts": 0}, "hosts is 0; give a whole number"),
         ({"price_as": "p3.2xlarge"}, "price_as is 'p3.2xlarge', but prices are missing"),
+        ({"price_as": 3}, "price_as is 3, but prices are missing"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_a_job_starts(folder, arguments, message):

@@ -80,8 +80,9 @@ class ScalingOptions:
         if self.prices is None:
             if self.price_as is None:
                 return None
-            if not name.startswith("ml."):
-                raise invalid("price_as", f"is {name!r}, but prices are missing", "give prices by instance type")
+            if not str(name).startswith("ml."):
+                step = "give prices by instance type, or name a type of SageMaker, such as 'ml.m5.xlarge'"
+                raise invalid("price_as", f"is {name!r}, but prices are missing", step)
             return find_training_price(name, "price_as")
         if not isinstance(self.prices, Mapping) or name not in self.prices:
             what = f"has no price of {name!r}"
@@ -142,7 +143,7 @@ class Scaling:
     Attributes:
         limitation: What the rates do not show.
         rows: One for each job, in the order of the measurement.
-        price: Price of a host an hour; ``None`` without a price table.
+        price: Price of a host an hour, in US dollars if it is AWS's; ``None`` without one.
         priced_type: The instance type of that price.
     """
 
