@@ -261,13 +261,16 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
     estimator = Estimator(
         entry_point="train.py", instance_type="local_process", instance_count=3, distribution=MPI(processes_per_host=2),
         output_path=place.as_uri(), checkpoint_s3_uri=(folder / "checkpoints").as_uri(),
+        max_retry_attempts=2, use_spot_instances=True, max_run=3600, max_wait=7200,
     )  # fmt: skip
     found = estimator.scale(hosts=[1], steps=20)
     (row,) = found.rows
     assert (row.layout, found.fastest, found.cheapest) == ("mpi", row, None)
     assert row.batches_per_second == pytest.approx(2 * row.steps_per_second)
     assert (estimator.instance_count, estimator.output_path, place.exists()) == (3, place.as_uri(), False)
-    assert TrainingJob.attach(row.job).describe().get("CheckpointConfig") is None
+    described = TrainingJob.attach(row.job).describe()
+    assert not {"CheckpointConfig", "RetryStrategy"} & described.keys()
+    assert described["EnableManagedSpotTraining"] is False
     assert str(found).splitlines()[0] == found.limitation
     assert len(found.plot().axes) == 1
 
