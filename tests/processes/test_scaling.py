@@ -16,6 +16,7 @@ from fakes.command_line import PROGRAM, program
 from fakes.processes import until
 
 from scriptmode import MPI, DataError, Estimator, InstanceGroup, SpecError, TrainingJob
+from scriptmode.cli import output
 from scriptmode.results.scaling import Scaling, ScalingRow
 
 pytestmark = pytest.mark.slow
@@ -345,10 +346,21 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_a_job_starts(folder):
     words = (sys.executable, "-c", without, "scale", "train.py", "--plot", "rates.svg")
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     assert "plot() needs Matplotlib, which is not installed: pip install matplotlib" in done.stderr
-    there = program("scale", "train.py", "--plot", "missing/rates.svg")
-    assert "--plot 'missing/rates.svg' cannot be written: its directory does not exist" in there.stderr
-    assert (done.returncode, there.returncode) == (1, 1)
-    assert " started" not in done.stderr + there.stderr
+    assert done.returncode == 1
+    (folder / "directory.svg").mkdir()
+    (folder / "kept.svg").write_text("before")
+    for path, why in (
+        ("missing/rates.svg", "No such file or directory"),
+        ("directory.svg", "Is a directory"),
+        (f"{'a' * 300}.svg", "File name too long"),
+    ):
+        refused = program("scale", "train.py", "--plot", path)
+        assert f"--plot {path!r} cannot be written: {why}" in refused.stderr
+        assert refused.returncode == 1
+        assert " started" not in done.stderr + refused.stderr
+    for path in ("kept.svg", "new.svg"):
+        output.check_figure_path("--plot", path)
+    assert (Path("kept.svg").read_text(), Path("new.svg").exists()) == ("before", False)
 
 
 @pytest.mark.tf
