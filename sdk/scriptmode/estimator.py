@@ -420,7 +420,8 @@ class Estimator:
         """Measure the speed of the script by layout and number of hosts, with a real job for each, one after another.
 
         The steps are those that the log names (``step 7``), or the values of a metric ``step``. The first fifth of them
-        is the warm-up, which is not measured. The jobs neither resume from checkpoints nor write to ``output_path``.
+        is the warm-up, which is not measured. The jobs neither resume from checkpoints nor write to ``output_path``,
+        and do not start again after an interruption.
 
         Args:
             inputs: The inputs, as `fit` takes them.

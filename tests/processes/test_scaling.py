@@ -16,6 +16,7 @@ from fakes.command_line import PROGRAM, program
 from fakes.processes import until
 
 from scriptmode import MPI, DataError, Estimator, InstanceGroup, SpecError, TrainingJob
+from scriptmode.cli import output
 from scriptmode.results.scaling import Scaling, ScalingRow
 
 pytestmark = pytest.mark.slow
@@ -261,13 +262,16 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
     estimator = Estimator(
         entry_point="train.py", instance_type="local_process", instance_count=3, distribution=MPI(processes_per_host=2),
         output_path=place.as_uri(), checkpoint_s3_uri=(folder / "checkpoints").as_uri(),
+        max_retry_attempts=2, use_spot_instances=True, max_run=3600, max_wait=7200,
     )  # fmt: skip
     found = estimator.scale(hosts=[1], steps=20)
     (row,) = found.rows
     assert (row.layout, found.fastest, found.cheapest) == ("mpi", row, None)
     assert row.batches_per_second == pytest.approx(2 * row.steps_per_second)
     assert (estimator.instance_count, estimator.output_path, place.exists()) == (3, place.as_uri(), False)
-    assert TrainingJob.attach(row.job).describe().get("CheckpointConfig") is None
+    described = TrainingJob.attach(row.job).describe()
+    assert not {"CheckpointConfig", "RetryStrategy"} & described.keys()
+    assert described["EnableManagedSpotTraining"] is False
     assert str(found).splitlines()[0] == found.limitation
     assert len(found.plot().axes) == 1
 
@@ -294,6 +298,7 @@ def test_an_estimator_keeps_its_own_settings_and_writes_no_results(folder):
         ),
         ({"hosts": 0}, "hosts is 0; give a whole number"),
         ({"price_as": "p3.2xlarge"}, "price_as is 'p3.2xlarge', but prices are missing"),
+        ({"price_as": 3}, "price_as is 3, but prices are missing"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_a_job_starts(folder, arguments, message):
@@ -341,10 +346,21 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_a_job_starts(folder):
     words = (sys.executable, "-c", without, "scale", "train.py", "--plot", "rates.svg")
     done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
     assert "plot() needs Matplotlib, which is not installed: pip install matplotlib" in done.stderr
-    there = program("scale", "train.py", "--plot", "missing/rates.svg")
-    assert "--plot 'missing/rates.svg' cannot be written: its directory does not exist" in there.stderr
-    assert (done.returncode, there.returncode) == (1, 1)
-    assert " started" not in done.stderr + there.stderr
+    assert done.returncode == 1
+    (folder / "directory.svg").mkdir()
+    (folder / "kept.svg").write_text("before")
+    for path, why in (
+        ("missing/rates.svg", "No such file or directory"),
+        ("directory.svg", "Is a directory"),
+        (f"{'a' * 300}.svg", "File name too long"),
+    ):
+        refused = program("scale", "train.py", "--plot", path)
+        assert f"--plot {path!r} cannot be written: {why}" in refused.stderr
+        assert refused.returncode == 1
+        assert " started" not in done.stderr + refused.stderr
+    for path in ("kept.svg", "new.svg"):
+        output.check_figure_path("--plot", path)
+    assert (Path("kept.svg").read_text(), Path("new.svg").exists()) == ("before", False)
 
 
 @pytest.mark.tf

@@ -369,6 +369,18 @@ def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
 
 
 @pytest.mark.parametrize(
+    ("name", "note"),
+    [("", ""), ("missing", " (does not exist)"), ("file/inside", " (does not exist)"), ("a" * 300, "")],
+)
+def test_the_summary_of_a_job_says_which_checkpoints_do_not_exist(tmp_path, name, note):
+    (tmp_path / "file").touch()
+    # A name of 300 characters stands for every path whose existence this user cannot find out.
+    uri = f"{tmp_path.as_uri()}/{name}"
+    lines = rendered({**DESCRIPTION, "CheckpointConfig": {"S3Uri": uri}}).splitlines()
+    assert f"checkpoints      {uri}{note}" in lines
+
+
+@pytest.mark.parametrize(
     ("statuses", "left"),
     [
         (["Starting"], "3 of 3 left"),

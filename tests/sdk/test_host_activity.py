@@ -66,16 +66,22 @@ def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
     assert (second.gpu_percent, second.gpu_memory_bytes) == (None, None)
 
 
-def test_the_wait_for_input_is_the_part_of_the_time_in_which_a_fifo_was_empty(sleeping):
-    empty = {}
+def test_the_wait_for_input_is_that_of_the_channel_whose_fifo_was_empty_for_longest(sleeping):
     hosts = [host("algo-1", sleeping.pid), host("algo-2", sleeping.pid)]
-    samples = UsageSampler(hosts, path=None, history=None, empty_seconds=lambda: dict(empty))
-    assert samples.sample(0.0)["algo-1"].input_wait_percent is None
-    empty["algo-1"] = 1.0
-    assert samples.sample(2.0)["algo-1"].input_wait_percent is None
-    empty["algo-1"] = 2.5
-    found = samples.sample(4.0)
-    assert (found["algo-1"].input_wait_percent, found["algo-2"].input_wait_percent) == (75.0, None)
+    moments = [
+        ({}, None),
+        ({"train": 1.0}, None),
+        ({"train": 2.5}, 75.0),
+        # The second channel is opened when the first one has waited for longer.
+        ({"train": 2.5, "test": 0.0}, 0.0),
+        ({"train": 2.5, "test": 1.0}, 50.0),
+        ({"train": 2.5, "test": 3.1}, 100.0),
+    ]
+    taken = iter(moments)
+    samples = UsageSampler(hosts, path=None, history=None, empty_seconds=lambda: {"algo-1": next(taken)[0]})
+    found = [samples.sample(2.0 * number) for number in range(len(moments))]
+    assert [each["algo-1"].input_wait_percent for each in found] == [percent for _, percent in moments]
+    assert {each["algo-2"].input_wait_percent for each in found} == {None}
 
 
 def test_the_bytes_that_a_host_received_are_those_of_its_own_interface(sleeping):

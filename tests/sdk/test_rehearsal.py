@@ -349,6 +349,14 @@ def test_a_script_that_loses_everything_is_told_what_to_change(estimator, script
 
 
 @pytest.mark.slow
+def test_a_fault_at_an_epoch_is_told_as_one(estimator, capsys):
+    script = RECOVERS.replace('"resumed at step", step', '"resumed"').replace('"step", step', 'f"Epoch {step}/60"')
+    (verdict,) = estimator(script).rehearse(faults=Kill(at=35)).verdicts
+    assert (verdict.fault, verdict.unit) == ("Kill at epoch 35", "epoch")
+    assert f"Kill at epoch 35: training job {verdict.job} started" in capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.slow
 def test_the_host_that_began_again_is_named(estimator):
     only_first = RECOVERS.replace("if step % 10 == 0 or stop:", "if os.environ['SM_CURRENT_HOST'] == 'algo-1':")
     (verdict,) = estimator(only_first, instance_count=2).rehearse(faults=Kill("algo-1", at=35)).verdicts

@@ -75,13 +75,26 @@ def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
         rerun_request(description, {}, RerunChanges(instance_count=2))
 
 
+#: A TF_CONFIG.
+OF_ONE_HOST = '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": 0}}'
+
+
 @pytest.mark.parametrize(
-    ("distribution", "is_refused"), [(RING, True), ({"mpi": {"enabled": True}}, False), (None, False)]
+    ("distribution", "tf_config", "is_refused"),
+    [
+        (RING, OF_ONE_HOST, True),
+        (RING, " ", False),
+        ({"mpi": {"enabled": True}}, OF_ONE_HOST, False),
+        (None, OF_ONE_HOST, False),
+    ],
 )
-def test_a_tf_config_of_one_host_is_not_that_of_several(code, distribution, is_refused):
-    of_one_host = {"TF_CONFIG": '{"cluster": {"worker": ["localhost:1"]}, "task": {"type": "worker", "index": 0}}'}
+def test_a_tf_config_of_one_host_is_not_that_of_several(code, distribution, tf_config, is_refused):
     fake, job = started(
-        Life.completed(), entry_point="train.py", source_dir=code, distribution=distribution, environment=of_one_host
+        Life.completed(),
+        entry_point="train.py",
+        source_dir=code,
+        distribution=distribution,
+        environment={"TF_CONFIG": tf_config},
     )
     job.rerun(job_name="job-2", instance_count=1)
     if is_refused:

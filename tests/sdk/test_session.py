@@ -535,3 +535,18 @@ def test_the_price_of_training_is_the_one_of_an_hour_in_aws_s_price_list(prices,
         else:
             assert find_training_price("ml.m5.xlarge", "price_as", session) == 0.23
         responses.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    ("region", "error", "message"),
+    [
+        ("cn-north-1", SpecError, "AWS's price list in US dollars does not answer credentials of cn-north-1"),
+        ("us-gov-west-1", SpecError, "price_as is 'ml.m5.xlarge', but AWS's price list"),
+        ("nowhere", PlatformError, "Unknown region: 'nowhere'"),
+    ],
+)
+def test_the_price_in_another_partition_is_not_asked_for(region, error, message):
+    session = boto3.Session("key", "secret", region_name=region)
+    session.client = None
+    with pytest.raises(error, match=message):
+        find_training_price("ml.m5.xlarge", "price_as", session)

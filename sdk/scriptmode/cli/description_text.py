@@ -14,7 +14,7 @@ from scriptmode.core.spec.job_request import JobRequest
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import escape_unprintable
-from scriptmode.data.file_uris import file_path
+from scriptmode.data.file_uris import file_path, is_file
 from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode_runtime import contract
 
@@ -102,8 +102,15 @@ def _status(description: JobDescription) -> str:
 def _checkpoints(description: JobDescription) -> str:
     """Return the URI of the checkpoints; a directory of this machine may have been removed after the job."""
     uri = description.job.output.checkpoint_uri or ""
-    is_missing = description.has_ended and uri.startswith("file:") and not file_path(uri).is_dir()
-    return f"{uri} (does not exist)" if is_missing else uri
+    try:
+        if description.has_ended and is_file(uri):
+            file_path(uri).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"{uri} (does not exist)"
+    except OSError:
+        # This user may not search the directory above it, for example.
+        pass
+    return uri
 
 
 def _retries(description: JobDescription) -> str:

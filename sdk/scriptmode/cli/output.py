@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -107,12 +108,18 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
 
 
 def check_figure_path(option: str, path: str) -> None:
-    """Raise what `save_figure` would raise later, and `MissingPackageError` without Matplotlib."""
+    """Raise what `save_figure` would raise later, and `MissingPackageError` without Matplotlib; change no file."""
     from scriptmode.results.metric_plot import create_figure
 
-    if not Path(path).parent.is_dir():
-        raise DataError(f"{option} {path!r} cannot be written: its directory does not exist", advice="create it first")
     save_figure(option, path, create_figure(1), into=io.BytesIO())
+    file, is_new = Path(path), not os.path.lexists(path)
+    try:
+        with file.open("ab"):
+            pass
+    except OSError as error:
+        raise _unwritable(option, path, error) from error
+    if is_new:
+        file.unlink()
 
 
 def save_figure(option: str, path: str, figure: Any, into: io.BytesIO | None = None) -> None:
@@ -126,7 +133,9 @@ def save_figure(option: str, path: str, figure: Any, into: io.BytesIO | None = N
             advice="end its name in .png, .svg or .pdf, such as metrics.png",
         ) from error
     except OSError as error:
-        raise DataError(
-            f"{option} {path!r} cannot be written: {error.strerror or error}",
-            advice="name another file, such as metrics.png",
-        ) from error
+        raise _unwritable(option, path, error) from error
+
+
+def _unwritable(option: str, path: str, error: OSError) -> DataError:
+    what = f"{option} {path!r} cannot be written: {error.strerror or error}"
+    return DataError(what, advice="name another file, such as metrics.png")

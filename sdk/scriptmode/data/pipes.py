@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 PIPE_BYTES = 1024 * 1024
 #: fcntl(2); Python 3.9 has no name for it.
 _SET_PIPE_SIZE = 1031
-#: Seconds between two looks at whether a FIFO is empty.
-_LOOK_SECONDS = 0.01
+#: Seconds between two samples of whether a FIFO is empty.
+_SAMPLE_SECONDS = 0.01
 
 
 class PipeCounters:
@@ -66,18 +66,18 @@ class PipeCounters:
 
     @contextmanager
     def count_empty_time(self, pipe: int) -> Iterator[None]:
-        """Count the time in which a FIFO is empty, by a thread that looks every `_LOOK_SECONDS`."""
+        """Count the time in which a FIFO is empty, by a thread that samples it every `_SAMPLE_SECONDS`."""
         ended = Event()
 
-        def look() -> None:
+        def sample() -> None:
             last = time.monotonic()
-            while not ended.wait(_LOOK_SECONDS):
+            while not ended.wait(_SAMPLE_SECONDS):
                 now = time.monotonic()
                 if not struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]:
                     self._numbers[2] += int((now - last) * 1e6)
                 last = now
 
-        thread = Thread(target=look, daemon=True)
+        thread = Thread(target=sample, daemon=True)
         thread.start()
         try:
             yield

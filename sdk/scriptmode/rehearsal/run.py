@@ -91,7 +91,7 @@ class RehearsalRun:
             with self._checkpoints() as uri:
                 trial = Trial(each, baseline, self._data_dir, self._findings)
                 job = self._start(uri, each.name, trial.bound * _SILENT_PART, getattr(each, "notice", None))
-                self._tell(f"{each}: training job {job.name} started")
+                self._tell(f"{trial.title}: training job {job.name} started")
                 verdict = trial.run(job, lambda job: job.rerun())
             self._tell("  ".join(filter(None, verdict.cells())))
             rehearsal = replace(rehearsal, verdicts=(*rehearsal.verdicts, verdict))

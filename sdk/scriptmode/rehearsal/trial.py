@@ -64,6 +64,8 @@ class Trial:
 
     def __init__(self, fault: Fault, baseline: Baseline, data_dir: Path, findings: ScriptFindings) -> None:
         self.fault = fault
+        #: The fault as text, with what the script counts.
+        self.title = str(fault).replace("at step", f"at {baseline.count.unit}")
         self._moment = Moment.parse(fault.at)
         self._baseline = baseline
         self._data_dir = data_dir
@@ -140,8 +142,7 @@ class Trial:
 
     def _first_verdict(self, job: FollowedJob) -> Verdict:
         """Return what followed the fault: the first status after it, when, and why; or why it did not happen."""
-        unit = self._baseline.count.unit
-        verdict = Verdict(str(self.fault).replace("at step", f"at {unit}"), job.job.name, unit=unit)
+        verdict = Verdict(self.title, job.job.name, unit=self._baseline.count.unit)
         if self._happened is None:
             note = self._obstacle or "the job ended before"
             if self._moment.unit == "step" and not self._baseline.count.total:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.distribution import Distribution
     from scriptmode.core.spec.service_values import HostActivity, LogEvent
 
+    _Point = tuple[float, HostActivity]
+
 #: The layout without a distribution: each host runs the script by itself.
 SINGLE = "single"
 LAYOUTS = (SINGLE, "parameter-server", "multi-worker-mirrored", "mpi")
@@ -80,8 +82,9 @@ class ScalingOptions:
         if self.prices is None:
             if self.price_as is None:
                 return None
-            if not name.startswith("ml."):
-                raise invalid("price_as", f"is {name!r}, but prices are missing", "give prices by instance type")
+            if not str(name).startswith("ml."):
+                step = "give prices by instance type, or name a type of SageMaker, such as 'ml.m5.xlarge'"
+                raise invalid("price_as", f"is {name!r}, but prices are missing", step)
             return find_training_price(name, "price_as")
         if not isinstance(self.prices, Mapping) or name not in self.prices:
             what = f"has no price of {name!r}"
@@ -142,7 +145,7 @@ class Scaling:
     Attributes:
         limitation: What the rates do not show.
         rows: One for each job, in the order of the measurement.
-        price: Price of a host an hour; ``None`` without a price table.
+        price: Price of a host an hour, in US dollars if it is AWS's; ``None`` without one.
         priced_type: The instance type of that price.
     """
 
@@ -342,8 +345,12 @@ def _layout_of(distribution: Distribution | None) -> str:
 
 
 def _resize(estimator: Any, change: Callable[..., Any], size: ScalingRow) -> Any:
-    """Return a copy of an estimator with another size, whose jobs neither resume from checkpoints nor store models."""
+    """Return a copy of an estimator with another size, whose jobs store no models and never start again.
+
+    Another run would begin at the first step: its rate, and counters of another container or node, would be wrong.
+    """
     changes: Any = dict.fromkeys(("checkpoint_local_path", "checkpoint_s3_uri", "output_path", "sagemaker_session"))
+    changes.update(max_retry_attempts=None, use_spot_instances=False, max_wait=None)
     if size.layout != _layout_of(estimator.spec.distribution):
         changes["distribution"] = None if size.layout == SINGLE else {NAMES[size.layout]: {"enabled": True}}
     platform = copy.copy(estimator.platform)
@@ -373,8 +380,7 @@ def _measure_job(
     rate = count / (end - begin)
     batches = rate * _trainers(row, estimator.spec.distribution)
     size = options.batch_size or steps.batch_size
-    points = {host: [each for each in found if begin <= each[0] <= end] for host, found in usage.items()}
-    measured = {host: [each for _, each in found] for host, found in points.items()}
+    measured = {host: [each for each in points if begin <= each[0] <= end] for host, points in usage.items()}
     memory = {host: max((each.memory_bytes or 0 for _, each in points), default=0) for host, points in usage.items()}
     return replace(
         row,
@@ -387,11 +393,11 @@ def _measure_job(
         cpu_percent=_mean_by_host(measured, "cpu_percent"),
         memory_bytes={host: most for host, most in memory.items() if most},
         input_wait_percent=_mean_by_host(measured, "input_wait_percent"),
-        received_bytes={host: received / rate for host, received in _receive_rates(points).items()},
+        received_bytes={host: received / rate for host, received in _receive_rates(measured).items()},
     )
 
 
-def _receive_rates(usage: Mapping[str, Sequence[tuple[float, HostActivity]]]) -> dict[str, float]:
+def _receive_rates(usage: Mapping[str, Sequence[_Point]]) -> dict[str, float]:
     """Return the bytes a second that each host received from its first to its last point, where it has two."""
     found = {}
     for host, points in usage.items():
@@ -401,8 +407,8 @@ def _receive_rates(usage: Mapping[str, Sequence[tuple[float, HostActivity]]]) ->
     return found
 
 
-def _mean_by_host(usage: Mapping[str, Sequence[HostActivity]], name: str) -> dict[str, float]:
-    found = {host: [getattr(each, name) for each in samples] for host, samples in usage.items()}
+def _mean_by_host(usage: Mapping[str, Sequence[_Point]], name: str) -> dict[str, float]:
+    found = {host: [getattr(each, name) for _, each in points] for host, points in usage.items()}
     known = {host: [each for each in values if each is not None] for host, values in found.items()}
     return {host: fmean(values) for host, values in known.items() if values}
 

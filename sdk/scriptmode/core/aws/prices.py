@@ -7,8 +7,8 @@ import json
 from scriptmode.core.aws.session import Connection
 from scriptmode.errors import invalid
 
-#: A Region whose endpoint knows the prices of all Regions.
-_ENDPOINT_REGION = "us-east-1"
+#: A Region whose endpoint knows the prices of all Regions of its partition.
+_ENDPOINT_REGION, _PARTITION = "us-east-1", "aws"
 
 
 def find_training_price(instance_type: str, argument: str, session: object = None) -> float:
@@ -17,7 +17,11 @@ def find_training_price(instance_type: str, argument: str, session: object = Non
     ``argument`` is what an error names. Needs the permission ``pricing:GetProducts``; raises `PlatformError`, and
     `SpecError` where the list does not have exactly one price.
     """
-    region = Connection(session).region
+    own = Connection(session)
+    region = own.region
+    if own.call(f"the Region {region}", lambda: own.boto_session.get_partition_for_region(region)) != _PARTITION:
+        what = f"is {instance_type!r}, but AWS's price list in US dollars does not answer credentials of {region}"
+        raise invalid(argument, what, "give prices by instance type")
     wanted = {"regionCode": region, "instanceName": instance_type, "component": "Training"}
     arguments = {
         "ServiceCode": "AmazonSageMaker",
@@ -31,5 +35,5 @@ def find_training_price(instance_type: str, argument: str, session: object = Non
     if len(found) != 1:
         known = "no price" if not found else f"{len(found)} prices"
         what = f"is {instance_type!r}, of which AWS's price list has {known} for training in {region}"
-        raise invalid(argument, what, "see its name and the Region, or give prices by instance type")
+        raise invalid(argument, what, "check its name and the Region, or give prices by instance type")
     return found.pop()

@@ -82,9 +82,9 @@ def _resources(job: JobRequest, count: object) -> Resources:
     if count is None:
         return job.resources
     count = whole_number("instance_count", count, 1)
-    if count > 1 and "TF_CONFIG" in job.environment and any(map(job.parameter, _TF_CONFIG_SWITCHES)):
+    if count > 1 and job.environment.get("TF_CONFIG", "").strip() and any(map(job.parameter, _TF_CONFIG_SWITCHES)):
         what = f"is {count}, but environment['TF_CONFIG'] of training job {job.name} gives all hosts one task"
-        raise invalid("instance_count", what, f"leave TF_CONFIG out: Estimator.attach({job.name!r}), and fit it")
+        raise invalid("instance_count", what, f"remove it from Estimator.attach({job.name!r}).environment and fit that")
     if job.resources.instance_groups:
         what = f"is {count}, but training job {job.name} has instance groups"
         raise invalid("instance_count", what, f"set the instance_groups of Estimator.attach({job.name!r}) and fit it")

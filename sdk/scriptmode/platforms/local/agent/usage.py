@@ -39,7 +39,7 @@ class UsageHistory:
     The first points are those of earlier runs.
 
     A point stands for one sample at first, and for twice as many whenever there are too many points: it has the mean
-    of the percentages and the most memory.
+    of the percentages and the largest number of bytes.
     """
 
     def __init__(self, points: Sequence[_Point] = ()) -> None:
@@ -81,8 +81,8 @@ class UsageSampler:
     """Sampler of the hosts' processes and GPUs; ``path`` is the record, ``history`` that of all runs.
 
     The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
-    their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host for
-    how long its FIFOs were empty so far, and ``interfaces`` has the network interface of each host.
+    their resident memory, in which pages that processes share count for each. ``empty_seconds`` returns by host
+    and channel for how long the FIFOs were empty so far; ``interfaces`` has the network interface of each host.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class UsageSampler:
         path: Path,
         history: Path,
         find_gpus: Callable[[], Gpus | None] = open_gpus,
-        empty_seconds: Callable[[], Mapping[str, float]] = dict,
+        empty_seconds: Callable[[], Mapping[str, Mapping[str, float]]] = dict,
         interfaces: Mapping[str, str] | None = None,
     ) -> None:
         self._hosts = hosts
@@ -100,7 +100,7 @@ class UsageSampler:
         self._find_gpus = find_gpus
         self._empty_seconds = empty_seconds
         self._interfaces = interfaces or {}
-        self._last_empty: Mapping[str, float] = {}
+        self._last_empty: Mapping[str, Mapping[str, float]] = {}
         self._gpus: Gpus | None = None
         #: The first process of each host, once it is known.
         self._processes: dict[str, ProcessIdentity] = {}
@@ -134,7 +134,7 @@ class UsageSampler:
                 memory_bytes=tree.memory,
                 gpu_percent=gpu.percent if gpu else None,
                 gpu_memory_bytes=gpu.memory if gpu else None,
-                input_wait_percent=_percent(self._last_empty.get(host), empty.get(host), seconds),
+                input_wait_percent=_input_wait_percent(self._last_empty.get(host, {}), empty.get(host, {}), seconds),
                 received_bytes=_received_bytes(roots[host], self._interfaces.get(host, LOOPBACK_INTERFACE)),
             )
         self._last, self._last_empty, self._sampled = trees, empty, now
@@ -151,11 +151,18 @@ class UsageSampler:
         return identity if process_tree.is_running(identity) else None
 
 
+def _input_wait_percent(before: Mapping[str, float], now: Mapping[str, float], seconds: float) -> float | None:
+    """Return the share of the channel whose FIFO was empty for longest; None until one was open at two samples."""
+    found = [part for name, each in now.items() if (part := _percent(before.get(name), each, seconds)) is not None]
+    # The two clocks are not read at the same moment.
+    return min(100.0, max(found)) if found else None
+
+
 def _percent(before: float | None, now: float | None, seconds: float) -> float | None:
-    """Return which part of some seconds was added to a sum of seconds."""
+    """Return by how much a number of seconds grew, as a percentage of the seconds that passed."""
     if before is None or now is None or seconds <= 0:
         return None
-    # An orphan that another process reaped is missing in the sum.
+    # The CPU seconds of an orphan that another process reaped are missing.
     return round(100 * max(0.0, now - before) / seconds, 1)
 
 

@@ -81,12 +81,12 @@ class PipeProducers:
             if counters.opened
         ]
 
-    def empty_seconds(self) -> dict[str, float]:
-        """Return by host for how long a FIFO that it opened was empty; of its channels the longest time."""
-        found: dict[str, float] = {}
+    def empty_seconds(self) -> dict[str, dict[str, float]]:
+        """Return by host and channel for how many seconds its open FIFOs were empty; of opened channels only."""
+        found: dict[str, dict[str, float]] = {}
         for stream, counters in self._streams.items():
             if counters.opened:
-                found[stream.host] = max(found.get(stream.host, 0.0), counters.empty_seconds)
+                found.setdefault(stream.host, {})[stream.source.name] = counters.empty_seconds
         return found
 
     def _feed(self, stream: HostChannel, counters: pipes.PipeCounters) -> None:
