@@ -224,7 +224,8 @@ class HostLinks:
     @property
     def waits_for(self) -> str:
         """What the first host waits for that cannot be prepared yet; "" for none."""
-        return next((link.waits_for for link in self._links if link.waits_for), "")
+        waits = [link.waits_for for link in self._links if link.waits_for]
+        return next((each for each in waits if each != host_messages.OTHER_HOSTS), waits[0] if waits else "")
 
     @property
     def is_staged(self) -> bool:

@@ -63,6 +63,8 @@ _EVENTS: Mapping[str, object] = {
     "ended": {"host!": str, "code!": int, "machine_failure!": str, "overdue": bool},
     "finished": {"problems!": [str], "misplaced!": str},
 }
+#: The message of ``waiting`` of a host that could be prepared if the others were there.
+OTHER_HOSTS = "the other hosts"
 #: Interval of the event ``alive``.
 ALIVE_SECONDS = 5.0
 #: The bytes of one turn, about: more than a pipe holds, so that all that an agent wrote before its end is read, and few
@@ -90,7 +92,6 @@ class MessageReader:
         #: Whether the last turn had more messages than one that works, or only waits, writes meanwhile.
         self.is_flooded = False
         self._key = key
-        self._shapes = _COMMANDS if key == "do" else _EVENTS
         self._rest = b""
         os.set_blocking(descriptor, False)
 
@@ -109,16 +110,18 @@ class MessageReader:
         self.is_flooded = left <= 0 or len(lines) > _FLOOD
         if len(self._rest) > _LONGEST:
             raise UnreadableMessageError(f"{shortened_repr(self._rest[:100])} does not end")
-        return [self._parse(line) for line in lines]
+        return [parse(line, self._key) for line in lines]
 
-    def _parse(self, line: bytes) -> Any:
-        try:
-            message = json.loads(line)
-            validate_shape(message, {f"{self._key}!": str}, "")
-            validate_shape(message, self._shapes[message[self._key]], "")
-        except (LookupError, ValueError, RecursionError) as error:
-            raise UnreadableMessageError(f"{shortened_repr(line)}: {error}") from error
-        return message
+
+def parse(line: bytes, key: str) -> Any:
+    """Return the message of a line; ``key`` is ``"do"`` or ``"event"``. Raises `UnreadableMessageError`."""
+    try:
+        message = json.loads(line)
+        validate_shape(message, {f"{key}!": str}, "")
+        validate_shape(message, (_COMMANDS if key == "do" else _EVENTS)[message[key]], "")
+    except (LookupError, ValueError, RecursionError) as error:
+        raise UnreadableMessageError(f"{shortened_repr(line)}: {error}") from error
+    return message
 
 
 def send(descriptor: int, **message: object) -> None:

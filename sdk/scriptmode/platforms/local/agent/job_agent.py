@@ -335,9 +335,9 @@ class Agent:
             explained = interruption.explain_end(
                 self._folder, self._request, self._state, outcome, was_signalled=was_signalled
             )
-        said = explained.message or explained.reason
-        if outcome.reason and explained is not outcome and said not in outcome.reason:
-            self._log(f"{said}; the failure before that: {outcome.reason}")
+        text = explained.message or explained.reason
+        if outcome.reason and explained is not outcome and text not in outcome.reason:
+            self._log(f"{text}; the failure before that: {outcome.reason}")
         return explained
 
     def _enter_stopping(self, message: str) -> None:

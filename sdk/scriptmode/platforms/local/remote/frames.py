@@ -18,17 +18,20 @@ from __future__ import annotations
 
 import json
 import os
+import select
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from scriptmode.platforms.local.store.shapes import validate_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 #: Bytes of a file in one frame: other frames do not wait for a large file.
 CHUNK = 256 << 10
 _LONGEST_LINE = 64 << 10
+#: A time of modification is less: 292 years in ns.
+_LATEST = 1 << 63
 _SHAPES: Mapping[str, Mapping[str, object]] = {
     "hello": {"address!": str, "folder!": str},
     "file": {"path!": str, "last!": bool, "mode!": int, "mtime!": int},
@@ -53,12 +56,36 @@ class Frame(NamedTuple):
     content: bytes
 
 
-def send_frame(descriptor: int, kind: str, content: bytes = b"", **fields: object) -> None:
-    """Write a frame; block until all is written. Raises ``OSError``, ``BrokenPipeError`` where nothing reads it."""
+def send_frame(
+    descriptor: int,
+    kind: str,
+    content: bytes = b"",
+    *,
+    wait: Callable[[int], object] = lambda _: None,
+    **fields: object,
+) -> None:
+    """Write a frame; raise ``OSError``, ``BrokenPipeError`` where nothing reads it.
+
+    ``wait`` is called before each write of a non-blocking descriptor: it returns when that may be written, and reads
+    what arrives meanwhile. Otherwise two ends that send large files would wait for each other for ever.
+    """
     line = json.dumps({"kind": kind, "size": len(content), **fields}).encode() + b"\n"
     left = memoryview(line + content)
     while left:
-        left = left[os.write(descriptor, left) :]
+        wait(descriptor)
+        with suppress(BlockingIOError):
+            left = left[os.write(descriptor, left) :]
+
+
+def wait_for(readable: Collection[int], writable: int = -1, *, seconds: float) -> list[int]:
+    """Return the descriptors that can be read or written, or are closed; none after the given seconds."""
+    # select(2) refuses descriptors above 1023.
+    poller = select.poll()
+    for each in readable:
+        poller.register(each, select.POLLIN)
+    if writable >= 0:
+        poller.register(writable, select.POLLOUT)
+    return [descriptor for descriptor, _ in poller.poll(seconds * 1000)]
 
 
 class FrameReader:
@@ -94,8 +121,18 @@ def _parse(line: bytes) -> dict[str, Any]:
         header: dict[str, Any] = json.loads(line)
         validate_shape(header, {"kind!": str, "size!": int}, "")
         validate_shape(header, _SHAPES[header["kind"]], "")
+        _check_values(header)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise StreamError(f"{line[:100]!r} is not a frame: {error}") from error
     if not 0 <= header["size"] <= CHUNK:
         raise StreamError(f"{line[:100]!r} is not a frame: its size is more than {CHUNK}")
     return header
+
+
+def _check_values(header: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for a value that the operating system does not take."""
+    for name in ("path", "target"):
+        if b"\0" in os.fsencode(header.get(name, "")):
+            raise ValueError(f"{name} has a NUL")
+    if abs(header.get("mtime", 0)) >= _LATEST:
+        raise ValueError(f"mtime is {header['mtime']}")

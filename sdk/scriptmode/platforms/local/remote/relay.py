@@ -1,15 +1,18 @@
 """The relay beside the job's agent: the other end of the stream to a `remote_host`, one process for each host.
 
 For the job's agent it is the host's agent, with the messages of `host_messages`. It sends the host's configuration, its
-source and the checkpoints, and writes what comes back to the job's directory, before the event that follows it.
+source and the checkpoints, and writes what comes back to the job's directory, before the event that follows it. It
+reads while it sends. A host may run any code: what comes from there is checked before it is written or passed on.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
+import signal
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,9 +21,11 @@ from scriptmode.core.spec.job_failure import Failure
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local.agent import host_messages
-from scriptmode.platforms.local.remote.frames import CHUNK, FrameReader, StreamError, send_frame
+from scriptmode.platforms.local.remote.frames import CHUNK, FrameReader, StreamError, send_frame, wait_for
 from scriptmode.platforms.local.remote.trees import KINDS, TreeReceiver, send_all
 from scriptmode.platforms.opt_ml import checkpoints_path
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +42,17 @@ _POLL_SECONDS = 0.2
 SILENT_SECONDS = 120.0
 #: The same where its machine is known to have ended: a host sends a sign of life every `host_messages.ALIVE_SECONDS`.
 _GONE_SECONDS = host_messages.ALIVE_SECONDS + 1
+_NO_ANSWER = "its machine, or the network to it, does not answer"
+#: Commands that make the rest of files needless.
+_ENDS = ("terminate", "kill", "end")
+
+
+class _LostError(Exception):
+    """Error for a host that is lost, and how."""
+
+
+class _InterruptedError(Exception):
+    """Error for files that are not needed any more: the host ends."""
 
 
 class RemoteHooks(Protocol):
@@ -66,15 +82,20 @@ class Relay:
         self._outgoing = stream[1]
         self._commands, self._events = pipes
         self._hooks = hooks
-        outputs = (f"hosts/{host}", str(folder.log(host).relative_to(folder.path)))
-        usage = str(folder.usage_file("").parent.relative_to(folder.path))
-        self._receiver = TreeReceiver(folder.path, folder.channels / f"incoming-{host}", (*outputs, usage))
+        os.set_blocking(self._outgoing, False)
+        #: What the host may write in the job's directory: trees, the growing log, and the usage.
+        self._trees = [f"hosts/{host}/{each}" for each in _returned(job[1])]
+        self._log = str(folder.log(host).relative_to(folder.path))
+        records = folder.usage_file(host), folder.usage_history(host)
+        self._usage = [str(each.relative_to(folder.path)) for each in records]
+        roots = (*self._trees, self._log, *self._usage)
+        self._receiver = TreeReceiver(folder.path, folder.channels / f"incoming-{host}", roots)
         self._hello: Frame | None = None
         self._is_started = self._has_failed = self._is_finished = False
-        #: Commands that came before the host was started.
-        self._early: list[bytes] = []
+        #: Commands that were not passed on: they wait for the start of the host, and for files.
+        self._pending: deque[bytes] = deque()
         self._partial = b""
-        self._message = ""
+        self._message: str | None = None
         self._heard = self._beaten = time.monotonic()
 
     def run(self) -> int:
@@ -86,6 +107,8 @@ class Relay:
                     return self._lose(loss)
         except BrokenPipeError:
             return 1
+        except _LostError as lost:
+            return self._lose(str(lost))
         except (StreamError, OSError) as error:
             return self._lose(f"what it sends cannot be received: {error}")
         return 0
@@ -96,23 +119,33 @@ class Relay:
         if (self._hello is None or silence > _GONE_SECONDS) and (loss := self._hooks.describe_loss()):
             return loss
         if self._frames.is_closed or silence > SILENT_SECONDS:
-            return "its machine, or the network to it, does not answer"
+            return _NO_ANSWER
         return ""
 
     def _lose(self, loss: str) -> int:
         failure = Failure(f"{self._host} is lost: {loss}", host=self._host)
-        self._send_event("failed", kind="InternalServerError", failure=asdict(failure))
+        with suppress(BrokenPipeError):
+            self._send_event("failed", kind="InternalServerError", failure=asdict(failure))
         return 1
 
     def _turn(self) -> None:
-        ready, _, _ = select.select([self._frames.descriptor, self._commands], [], [], _POLL_SECONDS)
+        self._wait()
+        self._run_commands()
+        if not (self._is_started or self._has_failed or self._is_finished or self._find_loss()):
+            self._try_to_start()
+
+    def _wait(self, writable: int = -1) -> None:
+        """Wait until something has arrived or can be written, read commands and frames, and give a sign of life."""
+        readable = [self._commands, *([] if self._frames.is_closed else [self._frames.descriptor])]
+        ready = wait_for(readable, writable, seconds=_POLL_SECONDS)
         if self._commands in ready:
             self._read_commands()
-        for frame in self._frames.read():
+        if self._frames.descriptor in ready:
+            for frame in self._frames.read():
+                self._heard = time.monotonic()
+                self._receive(frame)
+        if writable in ready:
             self._heard = time.monotonic()
-            self._receive(frame)
-        if not self._is_started and not self._has_failed and not self._find_loss():
-            self._try_to_start()
         if time.monotonic() - self._beaten > host_messages.ALIVE_SECONDS:
             self._send_event("alive")
 
@@ -120,27 +153,32 @@ class Relay:
         try:
             if self._hello is None:
                 self._heard = time.monotonic()
-                if (message := self._hooks.waits_for()) != self._message:
-                    self._message = message
-                    self._send_event("waiting", message=message)
+                self._send_waiting(self._hooks.waits_for())
             elif self._hooks.prepare(self._hello.fields["address"], self._hello.fields["folder"]):
                 self._start(self._hello.fields["folder"])
+            else:
+                self._send_waiting(host_messages.OTHER_HOSTS)
+        except _InterruptedError:
+            return
         except (PlatformError, DataError, OSError) as error:
             self._has_failed = True
             failure = Failure(f"{self._host} cannot be prepared: {error}", host=self._host)
             self._send_event("failed", kind="ClientError", failure=asdict(failure))
+
+    def _send_waiting(self, message: str) -> None:
+        if message != self._message:
+            self._message = message
+            self._send_event("waiting", message=message)
 
     def _start(self, folder: str) -> None:
         """Send the host its part of the job's directory, and what it was told until now."""
         channels = [self._send_channel(channel, folder) for channel in self._job.request.channels]
         job = replace(self._job, request=replace(self._job.request, channels=tuple(channels)), fields=None)
         self._send("file", json.dumps(job.to_json()).encode(), path="job.json", last=True, mode=0o600, mtime=0)
-        send_all(self._folder.path, [f"hosts/{self._host}"], self._send)
+        send_all(self._folder.path, [f"hosts/{self._host}"], self._send_file)
         self._send("start", host=self._host)
         self._is_started = True
-        self._send_event("waiting", message="")
-        for line in self._early:
-            self._pass_on(line)
+        self._send_waiting("")
 
     def _send_channel(self, channel: Channel, folder: str) -> Channel:
         """Send the files of a channel that are on this machine; return the channel with their place on the host's."""
@@ -150,13 +188,14 @@ class Relay:
         path, place = file_uris.file_path(uri), f"inputs/{channel.name}"
         if self._host in self._job.request.channel_hosts(channel):
             # The URI is the beginning of names, as in S3.
-            self._send_renamed(path.parent, [each.name for each in path.parent.glob(f"{path.name}*")], place)
+            names = [each.name for each in path.parent.iterdir() if each.name.startswith(path.name)]
+            self._send_renamed(path.parent, [path.name] if uri.endswith("/") else names, place)
         there = f"{file_uris.SCHEME}{folder}/{place}/{path.name}" + ("/" if uri.endswith("/") else "")
         return replace(channel, source=changed(channel.source, s3_data=there))
 
     def _send_renamed(self, folder: Path, names: list[str], place: str) -> None:
         def send(kind: str, content: bytes = b"", **fields: Any) -> None:
-            self._send(kind, content, **{**fields, "path": f"{place}/{fields['path']}"})
+            self._send_file(kind, content, **{**fields, "path": f"{place}/{fields['path']}"})
 
         send_all(folder, names, send)
 
@@ -165,43 +204,84 @@ class Relay:
         if not received:
             raise BrokenPipeError("the job's agent is gone")
         *lines, self._partial = (self._partial + received).split(b"\n")
-        for line in lines:
-            if self._is_started:
-                self._pass_on(line)
-            elif json.loads(line)["do"] == "end":
-                self._send_event("finished", problems=[], misplaced="")
-                self._is_finished = True
-            else:
-                self._early.append(line)
+        self._pending += lines
+
+    def _run_commands(self) -> None:
+        """Pass on the commands that have arrived, once the host is started; it may be told to end before."""
+        while self._pending and self._is_started:
+            self._pass_on(self._pending.popleft())
+        if any(json.loads(line)["do"] == "end" for line in self._pending):
+            self._send_event("finished", problems=[], misplaced="")
+            self._is_finished = True
 
     def _pass_on(self, line: bytes) -> None:
         if json.loads(line)["do"] == "train":
             own = f"hosts/{self._host}/{checkpoints_path(self._job.request.output)}"
-            if (self._folder.path / own).is_dir():
-                send_all(self._folder.path, [own], self._send)
+            try:
+                if (self._folder.path / own).is_dir():
+                    send_all(self._folder.path, [own], self._send_file)
+            except _InterruptedError:
+                self._send_event("ended", host=self._host, code=-signal.SIGTERM, machine_failure="")
+                return
         self._send("message", line + b"\n")
 
     def _receive(self, frame: Frame) -> None:
         if frame.kind == "hello":
-            self._hello = frame
+            self._hello = self._hello or frame
         elif frame.kind in KINDS:
-            self._receiver.receive(frame)
+            self._receive_file(frame)
             # A large file is a sign of life, too.
             if time.monotonic() - self._beaten > 1:
                 self._send_event("alive")
         elif frame.kind == "message":
-            event = json.loads(frame.content)
-            if event["event"] == "started":
-                # Their numbers are those of the host's machine.
-                event["processes"] = {}
-            elif event["event"] == "ended" and event["code"]:
-                event["machine_failure"] = event["machine_failure"] or self._hooks.explain_end(event["code"])
-            self._is_finished = event["event"] == "finished"
-            self._send_event(**event)
+            try:
+                self._receive_event(host_messages.parse(frame.content, "event"))
+            except (host_messages.UnreadableMessageError, TypeError) as error:
+                raise StreamError(f"a message is not an event: {error}") from error
+
+    def _receive_file(self, frame: Frame) -> None:
+        """Write what a frame says; raise `StreamError` for a link in the place of what is not in a tree."""
+        path = beneath.checked(frame.fields["path"])
+        if path in (self._log, *self._trees) or not path.startswith("hosts/"):
+            kinds = ("append",) if path == self._log else ("directory", "file", "remove")
+            if frame.kind not in kinds:
+                raise StreamError(f"{path!r} is not changed by a frame of the kind {frame.kind!r}")
+            if path.startswith("usage/") and path not in self._usage:
+                # The draft of a record.
+                return
+        self._receiver.receive(frame)
+
+    def _receive_event(self, event: Any) -> None:
+        if event["event"] == "started":
+            # Their numbers are those of the host's machine.
+            event["processes"] = {}
+        elif event["event"] == "ended" and event["code"]:
+            event["machine_failure"] = event["machine_failure"] or self._hooks.explain_end(event["code"])
+        self._is_finished = self._is_finished or event["event"] == "finished"
+        self._send_event(**event)
+
+    def _send_file(self, kind: str, content: bytes = b"", **fields: object) -> None:
+        """Send a frame of a tree; raise `_InterruptedError` once the host was told to end, or has ended."""
+        if self._is_finished or any(json.loads(line)["do"] in _ENDS for line in self._pending):
+            raise _InterruptedError
+        self._send(kind, content, **fields)
 
     def _send(self, kind: str, content: bytes = b"", **fields: object) -> None:
-        send_frame(self._outgoing, kind, content, **fields)
+        try:
+            send_frame(self._outgoing, kind, content, wait=self._wait_to_write, **fields)
+        except BrokenPipeError as error:
+            raise _LostError(_NO_ANSWER) from error
+
+    def _wait_to_write(self, descriptor: int) -> None:
+        self._wait(descriptor)
+        if not self._is_finished and (loss := self._find_loss()):
+            raise _LostError(loss)
 
     def _send_event(self, event: str, **fields: object) -> None:
         self._beaten = time.monotonic()
         host_messages.send(self._events, event=event, **fields)
+
+
+def _returned(job: Job) -> tuple[str, ...]:
+    """Return the directories of ``/opt/ml`` that a host sends back."""
+    return contract.OUTPUT_DIR, contract.MODEL_DIR, checkpoints_path(job.request.output)
