@@ -11,7 +11,6 @@ import os
 import ssl
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +30,10 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 30.0
 #: Seconds after which a watch ends; the server may end it earlier.
 WATCH_SECONDS = 300
 _LONGEST_TEXT = 300
-_DELETION_SECONDS = 60.0
 #: What `ApiError.code` is where no server answered.
 UNREACHABLE = 0
+#: The status of an object whose name another one has.
+CONFLICT = 409
 
 
 class ApiError(PlatformError):
@@ -62,7 +62,11 @@ class Access:
     def find_token(self) -> str:
         """Return the token, which a file or a command may renew; raise `PlatformError`."""
         if self.token_file:
-            return Path(self.token_file).read_text(encoding="utf-8").strip()
+            try:
+                return Path(self.token_file).read_text(encoding="utf-8").strip()
+            except (OSError, ValueError) as error:
+                what = f"the token file {self.token_file} of the service account cannot be read: {error}"
+                raise PlatformError(what, advice="see that kubectl get pods works as the same user") from error
         if not self.command:
             return self.token
         environment = {**os.environ, **dict(self.command_environment)}
@@ -153,15 +157,8 @@ class Api:
         self._pool = urllib3.PoolManager(ssl_context=_tls_context(access), retries=False)
 
     def create(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object of a kind such as ``pods``, once an old one of its name is deleted; return it."""
-        deadline = time.monotonic() + _DELETION_SECONDS
-        while True:
-            try:
-                return self._call("POST", self._path(kind), body)
-            except ApiError as error:
-                if error.code != 409 or time.monotonic() > deadline:  # noqa: PLR2004 - conflict
-                    raise
-            time.sleep(0.2)
+        """Create an object of a kind such as ``pods``; return it."""
+        return self._call("POST", self._path(kind), body)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return an object."""

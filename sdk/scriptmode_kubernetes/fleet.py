@@ -26,7 +26,7 @@ from scriptmode.engines import (
 )
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes import pods, status
-from scriptmode_kubernetes.api import ApiError, find_access
+from scriptmode_kubernetes.api import CONFLICT, ApiError, find_access
 from scriptmode_kubernetes.engine import (
     CREDENTIALS,
     find_events,
@@ -46,10 +46,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.engines import Job, JobFolder, Serve, Tasks
+    from scriptmode_kubernetes.api import Api
 
 _INTERFACE = "eth0"
 #: Seconds between two lists of pods where the watch ended early, and that the end of a container has to be told in.
 _RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
+#: Seconds in which the objects of an earlier run, of the same names, are deleted.
+_CONFLICT_SECONDS = 30.0
 #: Seconds in which the host's machine may have become known to be lost.
 _LOSS_SECONDS = 3.0
 
@@ -75,27 +78,39 @@ class KubernetesFleet(Fleet):
 
     def prepare(self) -> None:
         """Create the sandboxes' directories, and the job's objects, the pods last."""
-        access = find_access(self._settings.context)
-        address = self._settings.address or _own_address(access.server)
+        for sandbox in self.sandboxes.values():
+            sandbox.base.mkdir(parents=True, exist_ok=True)
+        try:
+            api = open_api(self._settings)
+            address = self._settings.address or _own_address(find_access(self._settings.context).server)
+            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            for host in self.sandboxes:
+                self._listeners[host] = socket.create_server(("", 0), family=family, backlog=4)
+                self._tasks.keep_private(self._listeners[host].fileno())
+            deadline = time.monotonic() + _CONFLICT_SECONDS
+            while not self._create_objects(api, address, is_last=time.monotonic() > deadline):
+                remove_objects(api, self._folder, waits=True)
+                time.sleep(_RETRY_SECONDS)
+        except PlatformError as error:
+            raise DataError(error.message, advice=error.advice) from error
+
+    def _create_objects(self, api: Api, address: str, *, is_last: bool) -> bool:
+        """Create the job's objects; return False for one that an earlier run still has, unless it ``is_last``."""
         names = names_of(self._folder)
         variables = with_address(host_variables(self._job, self._inherited), address)
-        for host, sandbox in self.sandboxes.items():
-            sandbox.base.mkdir(parents=True, exist_ok=True)
-            self._listeners[host] = socket.create_server(("", 0), backlog=4)
-            self._tasks.keep_private(self._listeners[host].fileno())
-        api = open_api(self._settings)
+        own = {key: variables[key] for key in CREDENTIALS if key in variables}
+        own["SCRIPTMODE_JOB"] = self._job.request.name
         try:
-            # A pod of an earlier run has the same name.
-            remove_objects(api, self._folder, waits=True)
             owner = api.create("secrets", pods.secret(names, self._connection, variables))
             api.create("services", pods.service(names, owner))
             for host, listener in self._listeners.items():
-                own = {key: variables[key] for key in CREDENTIALS if key in variables}
-                own["SCRIPTMODE_JOB"] = self._job.request.name
                 own["SCRIPTMODE_AGENT"] = f"{address}:{listener.getsockname()[1]}"
                 api.create("pods", pods.pod(self._job, host, names, tuple(variables), own, owner))
-        except PlatformError as error:
-            raise DataError(error.message, advice=error.advice) from error
+        except ApiError as error:
+            if error.code != CONFLICT or is_last:
+                raise
+            return False
+        return True
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start the watch of the pods, and a relay to each of them."""
@@ -135,22 +150,24 @@ class KubernetesFleet(Fleet):
 
     def _watch(self) -> None:
         """Keep the file of the pods' statuses, for the relays, until this process is killed."""
-        api = open_api(self._settings)
         selector = names_of(self._folder).selector
         while True:
-            with suppress(ApiError):
-                listed = api.list("pods", labelSelector=selector)
-                found = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed["items"]}
-                self._write_pods(found)
-                version = listed["metadata"]["resourceVersion"]
-                for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
-                    if change["type"] == "ERROR":
-                        break
-                    host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
-                    found[host] = None if change["type"] == "DELETED" else change["object"]
-                    self._write_pods(found)
-                continue
+            # What the API does not answer now, or not as it should, it may answer later.
+            with suppress(PlatformError, OSError, LookupError, TypeError):
+                self._watch_once(open_api(self._settings), selector)
             time.sleep(_RETRY_SECONDS)
+
+    def _watch_once(self, api: Api, selector: str) -> None:
+        listed = api.list("pods", labelSelector=selector)
+        found = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed["items"]}
+        self._write_pods(found)
+        version = listed["metadata"]["resourceVersion"]
+        for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
+            if change["type"] == "ERROR":
+                return
+            host = change["object"]["metadata"]["labels"][pods.HOST_LABEL]
+            found[host] = None if change["type"] == "DELETED" else change["object"]
+            self._write_pods(found)
 
     def _write_pods(self, found: Mapping[str, Any]) -> None:
         with suppress(OSError):

@@ -1,7 +1,8 @@
 """``python -m scriptmode_kubernetes.pod``: the program of the container ``agent`` of a pod.
 
 It starts the host's agent and, once the other container runs, connects that to the relay beside the job's agent, whose
-address is in SCRIPTMODE_AGENT. It ends with the host's agent; the end of that is also the end of the pod.
+address is in SCRIPTMODE_AGENT. It ends with the host's agent, or once the job's agent is lost, and ends the other
+container then, whatever became of the host's agent.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from scriptmode.engines import REMOTE_HOST_MODULE, LostError, ResumableStream
+from scriptmode.engines import REMOTE_HOST_MODULE, LostError, ResumableStream, process_tree
 from scriptmode_kubernetes.pods import CONNECTION_KEY, VOLUME
 
 _POLL_SECONDS = 0.02
@@ -45,16 +47,22 @@ def main() -> int:
     # The agent begins meanwhile, and what it says first waits in the pipe.
     while not (control / "pid").exists():
         time.sleep(_POLL_SECONDS)
+    train = int((control / "pid").read_text(encoding="utf-8"))
     try:
         ResumableStream(secret, source, target).connect((host, int(port)))
     except LostError as error:
         sys.stderr.write(f"scriptmode: the job's agent is lost: {error}\n")
-        os.close(target)
+        # The host's agent writes to the one, and reads the other to its end.
+        for each in (source, target):
+            with suppress(OSError):
+                os.close(each)
     try:
         return agent.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
         agent.kill()
         return 1
+    finally:
+        process_tree.kill_tree(train)
 
 
 if __name__ == "__main__":

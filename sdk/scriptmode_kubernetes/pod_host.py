@@ -27,9 +27,10 @@ class PodHost:
 
     machine_failure = ""
 
-    def __init__(self, name: str, control: Path) -> None:
+    def __init__(self, name: str, control: Path, process: int) -> None:
         self.name = name
         self._control = control
+        self._process = process
         self._is_started = False
         self._ended_since: float | None = None
 
@@ -40,10 +41,7 @@ class PodHost:
 
     def find_process(self) -> int:
         """Return the process ID of the container's first process, which both containers see."""
-        try:
-            return int((self._control / "pid").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return 0
+        return self._process
 
     def start(self) -> None:
         """Let the container run the host's program."""
@@ -55,9 +53,10 @@ class PodHost:
         if not self._is_started:
             return None
         with suppress(OSError, ValueError):
-            code = int((self._control / "code").read_text(encoding="utf-8"))
-            return 128 - code if code - 128 in signal.Signals.__members__.values() else code
-        if Path(f"/proc/{self.find_process()}").exists():
+            # The script can write the file, too.
+            code = int((self._control / "code").read_text(encoding="utf-8")) % 256
+            return 128 - code if code - 128 in signal.valid_signals() else code
+        if Path(f"/proc/{self._process}").exists():
             return None
         self._ended_since = self._ended_since or time.monotonic()
         return -signal.SIGKILL if time.monotonic() - self._ended_since > _CODE_SECONDS else None
@@ -68,11 +67,11 @@ class PodHost:
 
     def kill(self) -> None:
         """Kill the program and all its descendants."""
-        for pid in process_tree.children(self.find_process()):
+        for pid in process_tree.children(self._process):
             process_tree.kill_tree(pid)
 
     def _signal(self, number: int) -> None:
-        for pid in process_tree.children(self.find_process()):
+        for pid in process_tree.children(self._process):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
@@ -88,6 +87,8 @@ class PodFleet(HostFleet):
         self.sandboxes = {host: Sandbox(host, folder.host(host), contract.DEFAULT_BASE_DIR)}
         self._host = host
         self._control = Path(VOLUME, "control")
+        # Before the script runs, which may write the file.
+        self._process = int((self._control / "pid").read_text(encoding="utf-8"))
         log = self._control / "log"
         log.touch()
         log.chmod(0o666)
@@ -98,4 +99,8 @@ class PodFleet(HostFleet):
         for sandbox in self.sandboxes.values():
             open_to_all_users(sandbox.base)
             open_to_all_users(sandbox.checkpoints(self._job.request.output), files=True)
-        return [PodHost(self._host, self._control)]
+        return [PodHost(self._host, self._control, self._process)]
+
+    def release_machine(self) -> None:
+        """End the other container: its processes are no descendants of the agent."""
+        process_tree.kill_tree(self._process)

@@ -280,14 +280,4 @@ def test_hosts_reach_the_servers_of_this_machine_by_its_address():
     given = {"AWS_ENDPOINT_URL": "http://0.0.0.0:4580", "AWS_ENDPOINT_URL_S3": "https://s3.example.com", "A": "::1"}
     assert engine.with_address(given, "fd00::5") == {**given, "AWS_ENDPOINT_URL": "http://[fd00::5]:4580"}
 
-
-def test_an_object_is_created_once_the_old_one_of_its_name_is_deleted():
-    answers = [409, 409, 201]
-
-    class Deleting(api.Api):
-        def _call(self, *_):
-            if (code := answers.pop(0)) >= 400:
-                raise api.ApiError("object is being deleted", code)
-            return {"kind": "Pod"}
-
     assert Deleting(api.Access("https://10.0.0.1", "ml")).create("pods", {}) == {"kind": "Pod"}

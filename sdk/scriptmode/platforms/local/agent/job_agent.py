@@ -324,7 +324,9 @@ class Agent:
         return (failure and self._links.is_lost() and self._find_disconnected()) or failure
 
     def _find_disconnected(self) -> Outcome | None:
-        disconnected = self._fleet.find_disconnected()
+        # A scheduler may not answer soon.
+        with self._heartbeat.beating():
+            disconnected = self._fleet.find_disconnected()
         if disconnected is None:
             return None
         return replace(Outcome.failed("InternalServerError", Failure(str(disconnected))), is_machine_lost=True)
