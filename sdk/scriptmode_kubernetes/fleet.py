@@ -71,6 +71,8 @@ class KubernetesFleet(Fleet):
         self._connection = secrets.token_hex(32)
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
+        #: The version of the file of the pods' statuses that was read last, and its content.
+        self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, _INTERFACE)
             for name in job.request.resources.hosts
@@ -179,10 +181,12 @@ class KubernetesFleet(Fleet):
 
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
-        try:
-            return dict(json.loads(self._pods_file.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return {}
+        with suppress(OSError, ValueError):
+            # It is asked for several times a second, and large for many hosts.
+            version = self._pods_file.stat().st_ino, self._pods_file.stat().st_mtime_ns
+            if version != self._pods[0]:
+                self._pods = version, dict(json.loads(self._pods_file.read_text(encoding="utf-8")))
+        return self._pods[1]
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""

@@ -4,13 +4,15 @@ import json
 import os
 import signal
 import threading
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
-from fakes.processes import until
+from fakes.processes import processes_naming, until
 
 from scriptmode import Estimator
 from scriptmode.core.spec.training_job import Output
+from scriptmode.errors import TrainingJobFailed
 from scriptmode.platforms.local.agent.host_messages import MessageReader
 from scriptmode.platforms.local.remote.frames import send_frame
 from scriptmode.platforms.local.remote.relay import Relay
@@ -21,6 +23,13 @@ import os
 from pathlib import Path
 files = list(Path(os.environ["SM_MODEL_DIR"], "../checkpoints").iterdir())
 print("restored", len(files), sum(each.stat().st_size for each in files), flush=True)
+"""
+
+SAVES = """
+import os
+from pathlib import Path
+for number in range(2000):
+    Path(os.environ["SM_MODEL_DIR"], f"part-{number:04}").write_bytes(bytes(100_000))
 """
 
 
@@ -169,3 +178,20 @@ def test_large_checkpoints_are_restored(tmp_path):
     )  # fmt: skip
     job = estimator.fit()
     assert "restored 1500 150150000" in "\n".join(event.message for event in job.logs())
+
+
+@pytest.mark.slow
+def test_a_job_whose_model_did_not_arrive_whole_has_failed(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "jobs"))
+    (tmp_path / "train.py").write_text(SAVES)
+    estimator = Estimator(
+        entry_point=str(tmp_path / "train.py"), instance_type="elsewhere", instance_count=1, max_run=300
+    )
+    job = estimator.fit(wait=False)
+    model = tmp_path / "jobs" / "jobs" / job.name / "hosts" / "algo-1" / "model"
+    until((model / "part-0000").exists)
+    for pid in {*processes_naming(job.name)} & {*processes_naming("remote_host")}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with pytest.raises(TrainingJobFailed, match="algo-1 is lost"):
+        job.wait()

@@ -130,6 +130,8 @@ class Agent:
                 for host, text in pipe_mode.unread_warnings(self._request, list(self._sandboxes.values()), read):
                     self._log_to_host(host, text)
         self._end_processes()
+        if self._hosts and outcome.secondary != "Failed":
+            outcome = self._links.find_incomplete() or outcome
         outcome = self._explain_end(outcome)
         if outcome.secondary == "Interrupted":
             requeued = self._interrupt(outcome.message)
