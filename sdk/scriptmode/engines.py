@@ -20,7 +20,7 @@ from scriptmode.platforms.local.hosts import Host, HostSettings
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
-from scriptmode.platforms.local.hosts.job_variables import with_job_variables
+from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
@@ -37,8 +37,8 @@ from scriptmode_runtime.processes import process_tree
 REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
 
 __all__ = [
-    "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet", "HostKind",
-    "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform", "LostError",
+    "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",
+    "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform", "LostError",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream", "Sandbox",
     "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
     "did_you_mean", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",

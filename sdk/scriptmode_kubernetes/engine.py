@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scriptmode.engines import (
+    CREDENTIALS,
     Engine,
     FileSystemInput,
     LocalAgent,
@@ -44,15 +45,7 @@ if TYPE_CHECKING:
         TrainingJobSpec,
     )
 
-#: What hosts and their agents get of the service's variables: credentials, Region and endpoints of AWS.
-CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_DEFAULT_REGION",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3",
-)
+
 _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
 
 #: Seconds in which a node that works has deleted a pod, and between two looks.

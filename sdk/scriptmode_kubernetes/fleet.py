@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scriptmode.engines import (
+    CREDENTIALS,
     Fleet,
     ForkedProcess,
     Problem,
@@ -28,7 +29,6 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes import pods, status
 from scriptmode_kubernetes.api import CONFLICT, ApiError, find_access
 from scriptmode_kubernetes.engine import (
-    CREDENTIALS,
     find_events,
     find_pods,
     host_variables,

@@ -9,34 +9,34 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_415,
-    "scriptmode/cli": 2_244,
+    "scriptmode": 2_416,
+    "scriptmode/cli": 2_260,
     "scriptmode/cli/cloud_ml_engine": 750,
     "scriptmode/cli/commands": 1_773,
     "scriptmode/containers": 847,
     "scriptmode/core": 12,
-    "scriptmode/core/aws": 2_487,
+    "scriptmode/core/aws": 2_491,
     "scriptmode/core/handle": 481,
     "scriptmode/core/machine": 418,
     "scriptmode/core/platforms": 1_361,
     "scriptmode/core/request": 1_726,
     "scriptmode/core/source": 657,
-    "scriptmode/core/spec": 3_888,
+    "scriptmode/core/spec": 3_890,
     "scriptmode/core/text": 434,
     "scriptmode/data": 3_992,
     "scriptmode/display": 1_977,
     "scriptmode/doctor": 945,
     "scriptmode/planning": 1_603,
     "scriptmode/platforms": 435,
-    "scriptmode/platforms/local": 13_838,
+    "scriptmode/platforms/local": 14_028,
     "scriptmode/platforms/slurm": 2_647,
-    "scriptmode/rehearsal": 1_498,
-    "scriptmode/results": 1_964,
+    "scriptmode/rehearsal": 1_499,
+    "scriptmode/results": 1_970,
     "scriptmode/serve": 5_084,
     "scriptmode/testing": 2_763,
     "scriptmode/tuning": 686,
     "scriptmode/v2": 1_929,
-    "scriptmode_kubernetes": 1_700,
+    "scriptmode_kubernetes": 1_706,
     "scriptmode_runtime": 2_729,
     "scriptmode_runtime/environment": 465,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
@@ -53,9 +53,9 @@ LINES = {
     "scriptmode_runtime/traceable": 36,
 }
 #: Lines of the thin core, held in the same way.
-THIN = 11_574
+THIN = 11_581
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_539, "fit(wait=False)": 15_056, "fit": 15_806}
+LOADED = {"request": 7_540, "fit(wait=False)": 15_059, "fit": 15_809}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,

@@ -279,5 +279,3 @@ def test_the_service_account_has_the_rights_that_the_engine_uses_and_no_others()
 def test_hosts_reach_the_servers_of_this_machine_by_its_address():
     given = {"AWS_ENDPOINT_URL": "http://0.0.0.0:4580", "AWS_ENDPOINT_URL_S3": "https://s3.example.com", "A": "::1"}
     assert engine.with_address(given, "fd00::5") == {**given, "AWS_ENDPOINT_URL": "http://[fd00::5]:4580"}
-
-    assert Deleting(api.Access("https://10.0.0.1", "ml")).create("pods", {}) == {"kind": "Pod"}

@@ -26,7 +26,7 @@ from scriptmode.platforms.local.hosts.container_host import BindMount, Container
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, fork_agent
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
-from scriptmode.platforms.local.hosts.job_variables import with_job_variables
+from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system import file_systems
@@ -45,15 +45,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-#: The user's credentials, Region and endpoints, which containers get; SageMaker gives them those of the role.
-CREDENTIALS = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_DEFAULT_REGION",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3",
-)
 #: Waiting ranks of Open MPI poll without yielding, which takes the cores from the other hosts on this machine. (Open
 #: MPI documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}

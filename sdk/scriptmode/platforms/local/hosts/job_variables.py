@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
 
 
+#: The user's credentials, Region and endpoints, which hosts with an environment of their own get. SageMaker gives its
+#: hosts those of the role.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+
+
 def with_job_variables(variables: Mapping[str, str], job: Job) -> dict[str, str]:
     """Return a host's variables with the Region, the job's name and ARN, and the grace period of a stop."""
     given = dict(variables)
