@@ -38,9 +38,9 @@ REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
 
 __all__ = [
     "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",
-    "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform", "LostError",
-    "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream", "Sandbox",
-    "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
+    "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
+    "LostError", "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream",
+    "Sandbox", "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
     "did_you_mean", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",
     "with_job_variables",
 ]  # fmt: skip

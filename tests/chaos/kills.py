@@ -41,6 +41,8 @@ LAYOUTS = {
 VICTIMS = ("agent", "agent of algo-1", "all")
 ROW = "{:10}{:>6}{:>8}{:>17}{:>6}{:>9}{:>7}{:>11}  {}"
 STEPS, ROWS, KILLS_OF_A_JOB = 40, 320, 2
+#: Seconds of all runs of a job: each imports TensorFlow, on a busy machine for minutes.
+MAX_RUN = 7200
 #: Most steps of a run before it is killed; after 0 it starts, and after the last one of the training it saves the model.
 MOST_STEPS = 30
 ENVIRONMENT = {"TF_DETERMINISTIC_OPS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", "GRPC_FAIL_FAST": "use_caller"}
@@ -98,7 +100,8 @@ class KilledJob:
             "CheckpointConfig": {"S3Uri": (self._folder / "kept").as_uri()},
         }
         channels = [channel(name, f"{self._data.as_uri()}/{name}") for name in ("train", "eval")]
-        self._jobs.start(PROGRAM, hosts=hosts, hyperparameters=parameters, channels=channels, files=files, more=more)
+        fields = {"channels": channels, "files": files, "max_run": MAX_RUN, "more": more}
+        self._jobs.start(PROGRAM, hosts=hosts, hyperparameters=parameters, **fields)
 
     def _described(self):
         return self._jobs.platform.describe(self._name).response
@@ -115,7 +118,7 @@ class KilledJob:
     def _ended(self):
         return self._jobs.ended(self._name)
 
-    def _wait(self, condition, seconds=600.0):
+    def _wait(self, condition, seconds=MAX_RUN):
         return until(lambda: condition() or time.sleep(0.1), seconds, lambda: self._jobs.why(self._name))
 
     def _kill(self, victim):
