@@ -18,6 +18,7 @@ test: packages setup lint
 ## The tests that `make test` leaves out, the cheapest first; start a Docker daemon for them if none answers.
 test-rest: setup
 	.ci/packages all
+	-@.ci/kubernetes >/dev/null
 	.ci/docker run $(PYTEST) -n 2 --tier rest
 
 ## Both.
@@ -26,6 +27,7 @@ test-all: test test-rest
 ## The same with every cell of the matrices: faults, images, users.
 test-thorough: setup lint
 	.ci/packages all
+	-@.ci/kubernetes >/dev/null
 	.ci/docker run $(PYTEST) -n 2 --tier thorough
 
 ## Build the training images, and test them and container hosts.

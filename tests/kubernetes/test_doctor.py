@@ -8,7 +8,7 @@ import sys
 import pytest
 from kubernetes.configuration import MACHINE_IMAGE
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def examine(cluster, folder, kubeconfig=None, **settings):

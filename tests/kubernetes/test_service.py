@@ -21,7 +21,7 @@ from fakes.local_jobs import ENDED, request_for
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMESPACE = "ml"
 SCRIPT = """
     import os, socket
