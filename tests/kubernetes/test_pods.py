@@ -43,7 +43,9 @@ def in_pods(idle_cluster, monkeypatch, tmp_path):
     monkeypatch.setenv("SCRIPTMODE_KUBERNETES", json.dumps(settings))
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "jobs"))
     yield
-    assert idle_cluster.kubectl("get", "secrets,services", "--selector=scriptmode/job", "--output=name").stdout == ""
+    # The cluster deletes what the Secret owned some moments later.
+    words = ("get", "secrets,services", "--selector=scriptmode/job", "--output=name")
+    until(lambda: not idle_cluster.kubectl(*words).stdout)
 
 
 class TestKubernetes(EngineSuite):
