@@ -249,6 +249,8 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         401: "see that kubectl get pods works with the same kubeconfig",
         403: "give the service account the rights of: scriptmode kubernetes manifests",
     }.get(response.status, "")
+    if "exceeded quota" in text:
+        advice = "ask for fewer hosts or Kubernetes(resources=...) with less, or raise the ResourceQuota"
     return ApiError(
         f"the API server refuses {method} {path}: {text} ({response.status})", response.status, advice=advice
     )
