@@ -60,7 +60,7 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     listed = {word[:-1] for word in words if word.endswith(":")}
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
-    assert listed == measuring == {*FAST, *LONG, "containers", "slurm", "training"}
+    assert listed == measuring == {*FAST, *LONG, "containers", "kubernetes", "slurm", "training"}
 
 
 def test_a_benchmark_that_does_not_exist_is_refused_with_a_suggestion():

@@ -228,8 +228,9 @@ def test_a_job_that_is_found_without_agent_long_after_goes_on(agent_here, jobs):
     moved = [replace(each, started=each.started - hour, ended=each.ended and each.ended - hour)
              for each in state.transitions]  # fmt: skip
     folder.write_state(replace(state, modified=state.modified - hour, transitions=tuple(moved)))
-    beat = folder.lock_file.stat().st_mtime - hour
-    os.utime(folder.lock_file, (beat, beat))
+    for file in (folder.lock_file, *(folder.path / "logs").iterdir()):
+        moment = file.stat().st_mtime - hour
+        os.utime(file, (moment, moment))
     description = jobs.platform.describe(name).response
     assert description["SecondaryStatus"] == "Interrupted", description
     # The agent that starts is not silent.

@@ -19,6 +19,7 @@ def elsewhere(tmp_path_factory, monkeypatch):
     (information / "entry_points.txt").write_text("[scriptmode.engines]\nelsewhere = elsewhere:ELSEWHERE\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
     monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("hosts")))
     hosts._entry_points.cache_clear()
     yield
     hosts._entry_points.cache_clear()

@@ -306,7 +306,8 @@ def test_a_job_that_recovers_is_ready(estimator, tmp_path, capsys):
     found = estimator(RECOVERS, instance_count=2, max_retry_attempts=2).rehearse(faults=faults)
     assert found.ok, str(found)
     killed, lost, interrupted, full = found.verdicts
-    assert (found.steps, found.save_steps) == (60, 10)
+    # A save is seen with the step whose line was the last one then.
+    assert (found.steps, found.save_steps) in ((60, 10), (60, 11))
     assert (killed.status, killed.is_cause_named, killed.resumed) == ("Failed", True, 30)
     assert killed.lost in range(5, 10)
     assert (lost.status, lost.again, lost.resumed) == ("Interrupted", "", 30)

@@ -296,7 +296,7 @@ def test_a_site_has_its_own_header(tmp_path):
     script.write_text(HEADER)
     with pytest.warns(UserWarning, match="is left out") as warned:
         cluster = Slurm.from_sbatch(script, data_dir=tmp_path / "data", account="other")
-    assert cluster.arguments["slurm"] == {
+    assert cluster.arguments["options"] == {
         "partition": "gpu", "account": "other", "time": "2:00:00", "cpus_per_task": "8", "comment": "a b",
         "exclusive": True, "nice": "-5",
     }  # fmt: skip
