@@ -117,3 +117,16 @@ def test_a_plan_and_the_errors_know_the_engines(user):
     assert "did you mean 'niced'?" in done.stdout
     assert "'broken', whose engine absent:X fails: ModuleNotFoundError" in done.stdout
     assert "'other', and niced:NicedEngine is not a HostKind" in done.stdout
+
+
+def test_the_doctor_and_the_engine_of_pods_work_beside_broken_engines(user):
+    report = user("scriptmode", "doctor").stdout
+    assert "You can run: instance_type='local_process'" in report
+    assert "instance_type='kubernetes'" not in report
+    refused = user("scriptmode", "doctor", "--platform", "kubernetes")
+    assert "instance_type='kubernetes' (see cluster" in refused.stdout
+    arguments = ("train.py", "--instance-type", "kubernetes", "--image-uri", "image")
+    job = user("scriptmode", "run", *arguments)
+    assert job.returncode != 0
+    assert "scriptmode: there is no Kubernetes cluster: this is no pod, and" in job.stderr
+    assert "; set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests" in job.stderr

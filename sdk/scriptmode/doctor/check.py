@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pkgutil import resolve_name
+from typing import Callable
 
-from scriptmode.errors import ScriptmodeError
+from scriptmode.core.spec.hosts import instance_kind, local_instance_types
+from scriptmode.errors import ScriptmodeError, SpecError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 #: What a job may use, and the checks that it needs.
@@ -14,7 +18,6 @@ _USES = {
     "instance_type='local_process'": ("Python", "scriptmode", "disk", "ports"),
     "instance_type='local'": ("Python", "disk", "ports", "Docker"),
     "instance_type='slurm'": ("Python", "scriptmode", "disk", "Slurm", "shared files"),
-    "instance_type='kubernetes'": ("Python", "disk", "cluster", "rights", "pod image", "trial pod"),
     "'ml.*' on Amazon SageMaker": ("credentials", "Region", "clock"),
     "TensorFlow": ("TensorFlow",),
     "ParameterServer()": ("TensorFlow",),
@@ -46,6 +49,19 @@ class Check:
     def to_dict(self) -> dict[str, str | bool]:
         """Return the fields by their names."""
         return asdict(self)
+
+
+def engine_checks() -> dict[str, Mapping[str, Callable[[], tuple[str, str]]]]:
+    """Return the checks of the engines of other packages that have some, by instance type and name.
+
+    An engine that is broken is told where a job asks for it.
+    """
+    found = {}
+    for name in local_instance_types():
+        with suppress(SpecError):
+            if checks := instance_kind(name).checks:
+                found[name] = resolve_name(checks)
+    return found
 
 
 def ok(found: str) -> Check:
@@ -90,8 +106,11 @@ def summary(checks: Iterable[Check]) -> str:
     lines = [", ".join(f"{count} {each}{'' if each == OK or count == 1 else 's'}" for count, each in shown)]
     obstacles = {check.name for check in listed if check.prevents}
     known = {check.name for check in listed}
-    # Slurm is checked only on demand, and the rest of what it needs always.
-    asked = {use: needs for use, needs in _USES.items() if known & ({*needs} & {"Slurm", "cluster"} or {*needs})}
+    engines = engine_checks()
+    # Clusters are checked only on demand, and the rest of what they need always.
+    on_demand = {"Slurm", *(name for names in engines.values() for name in names)}
+    all_uses = {**_USES, **{f"instance_type={name!r}": ("Python", "disk", *names) for name, names in engines.items()}}
+    asked = {use: needs for use, needs in all_uses.items() if known & ({*needs} & on_demand or {*needs})}
     uses = {use: [name for name in needs if name in obstacles] for use, needs in asked.items()}
     if can := [use for use, missing in uses.items() if not missing]:
         lines.append(f"You can run: {', '.join(can)}")

@@ -14,19 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
-from pkgutil import resolve_name
 from typing import Callable
 
-from scriptmode.core.spec.hosts import instance_kind, local_instance_types
 from scriptmode.doctor import aws_checks, machine_checks, program_checks
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, ok, problem, problem_from_error, warning
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, engine_checks, ok, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, invalid
 
 #: Seconds for a check in a thread: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0
 LOCAL, SAGEMAKER, SLURM = "local", "sagemaker", "slurm"
-#: Checks of this machine that jobs elsewhere need, too.
-_NEEDED = dict.fromkeys((SLURM, "kubernetes"), ("scriptmode", "Python", "disk", "jobs"))
+#: Checks of this machine that jobs need, and those that jobs of a cluster need.
+_NEEDED, _NEEDED_BY_CLUSTERS = ("scriptmode",), ("scriptmode", "Python", "disk", "jobs")
 _ACCOUNT = ("credentials", "Region", "clock")
 #: Modules that several checks import: imported before the threads start, which could deadlock in import locks.
 _PRELOADED = ("scriptmode.core.aws.session", "scriptmode.containers.docker_client")
@@ -67,7 +65,9 @@ class _Row:
         for name in self.names:
             finding = next(findings, None) or replace(missing, advice=missing.advice or f"see {last}")
             last = last if finding.found == "not checked" else name
-            is_needed = self.platform == platform or name in _NEEDED.get(platform, ("scriptmode",))
+            is_needed = self.platform == platform or name in (
+                _NEEDED if platform in (LOCAL, SAGEMAKER) else _NEEDED_BY_CLUSTERS
+            )
             outcome = WARNING if finding.outcome == PROBLEM and not is_needed else finding.outcome
             yield replace(finding, name=name, outcome=outcome)
 
@@ -107,7 +107,7 @@ def _table(platform: str) -> list[_Row]:
 
         # Steps of srun, which Ctrl-C ends.
         local.insert(0, _Row(SLURM, ("Slurm", "shared files"), slurm_checks.cluster, in_thread=False))
-    elif checks := instance_kind(platform).checks:
+    elif checks := engine_checks().get(platform):
         local.insert(0, _engine_row(platform, checks))
     return [
         python,
@@ -117,21 +117,20 @@ def _table(platform: str) -> list[_Row]:
     ]
 
 
-def _engine_row(platform: str, checks: str) -> _Row:
+def _engine_row(platform: str, checks: Mapping[str, Callable[[], tuple[str, str]]]) -> _Row:
     """Return the checks of another package's engine."""
-    by_name: Mapping[str, Callable[[], tuple[str, str]]] = resolve_name(checks)
 
     def look() -> Iterator[Check]:
-        for each in by_name.values():
+        for each in checks.values():
             found, advice = each()
             yield problem(found, advice) if advice else ok(found)
 
-    return _Row(platform, tuple(by_name), look, in_thread=False)
+    return _Row(platform, tuple(checks), look, in_thread=False)
 
 
 def platforms() -> tuple[str, ...]:
     """Return the platforms that have checks."""
-    return LOCAL, SAGEMAKER, SLURM, *(each for each in local_instance_types() if instance_kind(each).checks)
+    return LOCAL, SAGEMAKER, SLURM, *engine_checks()
 
 
 def examine(*, platform: str | None = None) -> list[Check]:
