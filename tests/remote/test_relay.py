@@ -166,7 +166,6 @@ def test_a_host_that_waits_for_others_is_not_lost(ends):
 
 @pytest.mark.slow
 def test_large_checkpoints_are_restored(tmp_path):
-    """They are sent back at the same time, as each host sends its checkpoints."""
     checkpoints = tmp_path / "checkpoints"
     checkpoints.mkdir()
     for number in range(1500):

@@ -149,3 +149,14 @@ def test_a_path_outside_of_the_roots_is_refused(ends, kind, path):
     with pytest.raises(OSError, match=r"is none of out|leads out"):
         ends.send(kind, path=path, **fields.get(kind, {}))
     assert tree(ends.there).keys() == {"job.json"}
+
+
+def test_a_file_that_the_other_end_sent_is_sent_once_it_changes(ends):
+    path = ends.here / "out" / "restored"
+    path.write_bytes(b"1")
+    ends.sender.know("out/restored")
+    ends.sender.know("out/missing")
+    ends.sender.send_tree("out")
+    assert tree(ends.there) == {}
+    path.write_bytes(b"12")
+    assert ends.sync()["out/restored"][1] == b"12"

@@ -106,6 +106,8 @@ class RemoteHost:
         for frame in self._reader.read():
             if frame.kind in KINDS:
                 self._receiver.receive(frame)
+                if frame.kind == "file" and frame.fields["last"]:
+                    self._sender.know(frame.fields["path"])
             elif frame.kind == "start":
                 self._host = frame.fields["host"]
                 self._start()

@@ -84,6 +84,12 @@ class TreeSender:
             if is_last:
                 return
 
+    def know(self, path: str) -> None:
+        """Count a file that the other end has sent as sent, until it changes here."""
+        with suppress(OSError):
+            status = (self._folder / path).lstat()
+            self._sent[path] = (status.st_size, status.st_mtime_ns, status.st_ino)
+
     def send_growth(self, path: str) -> bytes:
         """Send, and return, what was appended to a file since the last call."""
         sent = bytearray()
