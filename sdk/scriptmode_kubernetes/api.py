@@ -102,7 +102,9 @@ def find_access(context: str = "") -> Access:
             f"there is no Kubernetes cluster: this is no pod, and {path} does not exist",
             advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests",
         ) from error
-    except (OSError, LookupError, TypeError, ValueError, AttributeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} is no kubeconfig file that can be used: {error}", advice="correct it") from error
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
         raise ConfigError(f"{path} is no kubeconfig file that can be used: {error!r}", advice="correct it") from error
 
 

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
         TrainingJobSpec,
     )
 
-
+#: Names and addresses by which a machine knows itself alone.
 _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
-
 #: Seconds in which a node that works has deleted a pod, and between two looks.
 _DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
 

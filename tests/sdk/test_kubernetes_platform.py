@@ -1,6 +1,7 @@
 """`Kubernetes`: its settings, the objects of its jobs and the forms of kubeconfig files, without a cluster."""
 
 import base64
+import dataclasses
 import json
 import re
 import sys
@@ -15,8 +16,9 @@ from scriptmode.platforms.local.tuning import tuning_agent
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.request_mapping import HostTable
 from scriptmode_kubernetes import Kubernetes, api, engine, fleet, manifests, pods
-from scriptmode_kubernetes.settings import parse_settings
+from scriptmode_kubernetes.settings import KubernetesSettings, parse_settings
 
+GUIDE = Path(__file__).parents[2] / "sdk" / "docs" / "guides" / "kubernetes.md"
 CLUSTER = {"name": "c", "cluster": {"server": "https://10.0.0.1:6443/"}}
 
 
@@ -251,8 +253,9 @@ def test_a_damaged_kubeconfig_is_named(tmp_path, monkeypatch, content):
     path = tmp_path / "broken"
     path.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(path))
-    with pytest.raises(ConfigError, match="broken is no kubeconfig file that can be used"):
+    with pytest.raises(ConfigError, match="broken is no kubeconfig file that can be used") as raised:
         api.find_access()
+    assert "object at 0x" not in str(raised.value)
 
 
 def test_a_server_asks_for_the_gpus_of_an_instance_type():
@@ -279,3 +282,11 @@ def test_the_service_account_has_the_rights_that_the_engine_uses_and_no_others()
 def test_hosts_reach_the_servers_of_this_machine_by_its_address():
     given = {"AWS_ENDPOINT_URL": "http://0.0.0.0:4580", "AWS_ENDPOINT_URL_S3": "https://s3.example.com", "A": "::1"}
     assert engine.with_address(given, "fd00::5") == {**given, "AWS_ENDPOINT_URL": "http://[fd00::5]:4580"}
+
+
+def test_the_guide_has_all_rights_and_all_settings():
+    rows = re.findall(r"^\| (\S.*?) \| (.*?) \|$", GUIDE.read_text(), re.MULTILINE)
+    rights = {kind: tuple(verbs.split(", ")) for kind, verbs in rows if kind in manifests.RIGHTS}
+    assert rights == manifests.RIGHTS
+    named = {name for first, _ in rows for name in re.findall(r"`(\w+)`", first)}
+    assert named == {each.name for each in dataclasses.fields(KubernetesSettings)}
