@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Callable
 
 from fakes.processes import until
 from faults import processes
@@ -196,13 +196,7 @@ class Machines:
 
     def close(self) -> None:
         """End every process; the kernel takes the rest back."""
-        self._process.stdin.close()
-        try:
-            self._process.wait(600)
-        except subprocess.TimeoutExpired:
-            self._process.kill()  # and the first process with it
-            self._process.wait(600)
-        self._process.stdout.close()
+        processes.end_first(self._process)
         for daemon in self._daemons:
             daemon.wait(600)
         self._lease.close()
@@ -260,3 +254,15 @@ def outermost(*folders: str | os.PathLike[str]) -> list[str]:
     """Return the folders that lie in none of the others, and those that this checkout and the interpreter need."""
     seen = sorted({str(Path(folder).resolve()) for folder in (sys.prefix, sys.base_prefix, _CHECKOUT, *folders)})
     return [path for path in seen if not any(path.startswith(f"{above}/") for above in seen)]
+
+
+def run_with(create: Callable[[Path], Any], why_not: Callable[[], str], command: Sequence[str]) -> int:
+    """Run a command with a cluster of its own, of this directory; return the exit code, 1 where there can be none."""
+    if reason := why_not():
+        print(reason, file=sys.stderr)
+        return 1
+    cluster = create(Path.cwd())
+    try:
+        return subprocess.run(command, env=cluster.environment, check=False).returncode
+    finally:
+        cluster.close()

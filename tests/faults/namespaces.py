@@ -134,13 +134,7 @@ class Namespaces:
 
     def close(self):
         """End every process of every host; the kernel takes the rest back."""
-        self._process.stdin.close()
-        try:
-            self._process.wait(600)
-        except subprocess.TimeoutExpired:
-            self._process.kill()  # and the first process with it
-            self._process.wait(600)
-        self._process.stdout.close()
+        processes.end_first(self._process)
 
     def _enter(self, pid, *kinds):
         user = ("--user", "--preserve-credentials") if self.user else ()

@@ -1,6 +1,7 @@
 """The processes of this machine as ``/proc`` shows them, those in namespaces below this one too."""
 
 import json
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
@@ -76,3 +77,14 @@ def _stat(pid):
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def end_first(first):
+    """End the first process of a process namespace, which ends at the end of its input, and with it all others there."""
+    first.stdin.close()
+    try:
+        first.wait(600)
+    except subprocess.TimeoutExpired:
+        first.kill()
+        first.wait(600)
+    first.stdout.close()

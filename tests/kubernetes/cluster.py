@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 # This directory's parent is on the path of the tests alone.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fakes.machines import CONTROLLER, ENVIRONMENT, Machines
+from fakes.machines import CONTROLLER, ENVIRONMENT, Machines, run_with
 from kubernetes import configuration, images
 from kubernetes.configuration import EVICTION_SECONDS, MACHINE_IMAGE, NODE_TIMEOUT_SECONDS, NODES, PAUSE_IMAGE
 
@@ -439,17 +439,5 @@ class Cluster:
         self.machines.start(machine, program, *options, log=log, PATH=self.path)
 
 
-def main(command: list[str]) -> int:
-    """Run a command with a cluster of its own; return its exit code."""
-    if reason := why_not():
-        print(reason, file=sys.stderr)
-        return 1
-    cluster = Cluster(Path.cwd())
-    try:
-        return subprocess.run(command, env=cluster.environment, check=False).returncode
-    finally:
-        cluster.close()
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_with(Cluster, why_not, sys.argv[1:]))

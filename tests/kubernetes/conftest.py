@@ -3,6 +3,7 @@
 import pytest
 from containers.conftest import base_image, docker_daemon  # noqa: F401
 from kubernetes import cluster as clusters
+from kubernetes.kubernetes_jobs import KubernetesJobs
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +21,12 @@ def idle_cluster(cluster):
     """The same, and nothing is left of a test when the next one begins."""
     yield cluster
     cluster.delete_all()
+
+
+@pytest.fixture
+def jobs(idle_cluster, tmp_path, monkeypatch):
+    """Starts jobs in pods; the variables make every job of this process find the cluster."""
+    found = KubernetesJobs(tmp_path, idle_cluster)
+    found.use(monkeypatch)
+    yield found
+    found.close()

@@ -4,7 +4,6 @@ import time
 
 import pytest
 from fakes.processes import until
-from kubernetes.kubernetes_jobs import KubernetesJobs
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -21,14 +20,6 @@ COUNTS = """
         saved.write_text(str(step + 1))
         time.sleep(0.2 if first else 4)
 """
-
-
-@pytest.fixture
-def jobs(idle_cluster, tmp_path, monkeypatch):
-    found = KubernetesJobs(tmp_path, idle_cluster)
-    found.use(monkeypatch)
-    yield found
-    found.close()
 
 
 def seconds_until(jobs, name, fault):

@@ -2,7 +2,6 @@
 
 import pytest
 from fakes.processes import until
-from kubernetes.kubernetes_jobs import KubernetesJobs
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -12,14 +11,6 @@ for each in /proc/[0-9]*; do
     grep -q host_agent $each/cmdline && ! grep -q remote_host $each/cmdline && kill -9 ${each##*/} && exit
 done
 """
-
-
-@pytest.fixture
-def jobs(idle_cluster, tmp_path, monkeypatch):
-    found = KubernetesJobs(tmp_path, idle_cluster)
-    found.use(monkeypatch)
-    yield found
-    found.close()
 
 
 def test_a_killed_agent_of_a_pod_is_the_reason_and_its_script_ends(jobs):

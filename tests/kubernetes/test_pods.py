@@ -2,12 +2,10 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from fakes.processes import until
-from kubernetes.configuration import MACHINE_IMAGE
 
 from scriptmode import MPI, Estimator, MultiWorkerMirrored, ParameterServer, TrainingInput
 from scriptmode.testing import EngineSuite
@@ -36,11 +34,8 @@ print("read", mode, len(content), sorted(set(content)), flush=True)
 
 
 @pytest.fixture(autouse=True)
-def in_pods(idle_cluster, monkeypatch, tmp_path):
-    """Let jobs of the instance type be pods of the cluster."""
-    idle_cluster.use(monkeypatch)
-    settings = {"image": MACHINE_IMAGE, "agent_python": sys.executable}
-    monkeypatch.setenv("SCRIPTMODE_KUBERNETES", json.dumps(settings))
+def in_pods(jobs, idle_cluster, monkeypatch, tmp_path):
+    """Let jobs of the instance type be pods of the cluster; nothing is left of them."""
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "jobs"))
     yield
     # The cluster deletes what the Secret owned some moments later.
