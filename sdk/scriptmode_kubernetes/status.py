@@ -24,6 +24,8 @@ _NEVER = {
     "CreateContainerError": "correct Kubernetes(patch=...), or the image",
     "RunContainerError": "use an image with /bin/sh and `train`",
 }
+#: Words of a message about what the kubelet tries again: its cache of Secrets, or the container runtime, was slow.
+_AGAIN = ("timed out", "deadline exceeded", "is reserved for")
 _IMAGE_AWAY = ("ErrImagePull", "ImagePullBackOff")
 #: Words of a message about an image that no later attempt brings.
 _REFUSED = ("not found", "not exist", "denied", "unauthorized", "manifest unknown")
@@ -58,6 +60,8 @@ def describe_wait(host: str, found: Pod) -> str:
         waiting, ended = state.get("waiting", {}), state.get("terminated")
         reason, message = waiting.get("reason", ""), waiting.get("message", "")
         what = f"its container {container['name']!r} with the image {container['image']!r}"
+        if reason in _NEVER and any(words in message for words in _AGAIN):
+            return f"the containers of {host}: {message}"
         if reason in _NEVER:
             raise PlatformError(f"{what} is {reason}: {message}", advice=_NEVER[reason])
         if reason in _IMAGE_AWAY:

@@ -92,6 +92,9 @@ def test_what_may_start_is_waited_for():
     assert status.describe_wait("algo-1", pod(conditions=[unscheduled])).startswith("a node for algo-1: 0/2 nodes")
     pulling = pod(containers=[container(waiting={"reason": "ErrImagePull", "message": "i/o timeout"})])
     assert status.describe_wait("algo-1", pulling) == "the image 'image:1' of algo-1: i/o timeout"
+    message = "failed to sync secret cache: timed out waiting for the condition"
+    slow = pod(containers=[container(waiting={"reason": "CreateContainerConfigError", "message": message})])
+    assert status.describe_wait("algo-1", slow) == f"the containers of algo-1: {message}"
 
 
 def test_out_of_memory_names_the_limit():
