@@ -81,7 +81,7 @@ RUNTIME_NAMES = {
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": (
         "sdk/scriptmode/platforms/local/hosts/process_fleet.py",
-        "sdk/scriptmode/platforms/slurm/slurm_fleet.py",  # a host's agent has a directory of the same kind on its node
+        "sdk/scriptmode/platforms/slurm/",  # a host has a directory of the same kind on its node
     ),
     # One rule of what is removed from the text of a failure.
     "scriptmode_runtime.failure.readable": ("sdk/scriptmode/platforms/local/",),
@@ -123,7 +123,7 @@ STARTERS = (
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/core/machine/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/platforms/local/hosts/",
-    "sdk/scriptmode/platforms/local/remote/remote_host.py",  # the agent of a host elsewhere
+    "sdk/scriptmode/platforms/local/remote/",  # the agent of a host elsewhere
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/platforms/slurm/slurm_fleet.py",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job

@@ -1,7 +1,6 @@
 """The batch script of a job on Slurm, and its settings: arguments, SCRIPTMODE_SLURM and the config files."""
 
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 import pytest
 
@@ -15,8 +14,8 @@ from scriptmode.platforms.slurm.environment import cpu_variables
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings, settings_from_json
 from scriptmode_runtime.host import machine
 
-FOLDER = PurePosixPath("/shared/jobs/mnist 1%j")
-AGENT = ("/env/bin/python", "-m", "agent", str(FOLDER))
+LOG = "/shared/jobs/mnist 1%j/agent.log"
+AGENT = ("/env/bin/python", "-m", "agent", "/shared/jobs/mnist 1%j")
 REQUEST = parse_request(
     {
         "TrainingJobName": "mnist-1",
@@ -35,7 +34,7 @@ def job(**changes):
 
 def test_a_script_has_the_jobs_options_the_setup_and_the_agent():
     settings = SlurmSettings({"account": "vision", "gres": "gpu:4", "exclusive": True}, ("module load cuda",))
-    assert render_batch_script(job(), settings, FOLDER, AGENT) == (
+    assert render_batch_script(job(), settings, LOG, AGENT) == (
         "#!/bin/bash\n"
         "#SBATCH --job-name=mnist-1\n"
         '#SBATCH --output="/shared/jobs/mnist 1%%j/agent.log"\n'
@@ -62,7 +61,7 @@ def test_groups_of_several_partitions_are_components_with_options_of_their_own()
         ("gpu", ("algo-1",)),
         ("cpu", ("algo-2", "algo-3", "algo-4", "algo-5", "algo-6")),
     ]
-    first, second = render_batch_script(job(resources=resources), settings, FOLDER, AGENT).split("#SBATCH hetjob\n")
+    first, second = render_batch_script(job(resources=resources), settings, LOG, AGENT).split("#SBATCH hetjob\n")
     assert "--gres=gpu:4" in first
     assert "--mem=8G" in first
     assert second.startswith("#SBATCH --partition=cpu\n#SBATCH --nodes=5\n")
@@ -75,14 +74,14 @@ def test_groups_of_several_partitions_are_components_with_options_of_their_own()
     ("least", "line"), [(1, "--nodes=1-4\n"), (4, "--nodes=4\n"), (9, "--nodes=4\n")], ids=["fewer", "all", "more"]
 )
 def test_a_job_that_may_have_fewer_nodes_has_no_number_of_tasks(least, line):
-    script = render_batch_script(job(), SlurmSettings(min_nodes=least), FOLDER, AGENT)
+    script = render_batch_script(job(), SlurmSettings(min_nodes=least), LOG, AGENT)
     assert line in script
     assert ("--ntasks" in script) == (least > 1)
 
 
 def test_the_partition_of_the_settings_is_that_of_hosts_that_name_none():
     settings = SlurmSettings({"partition": "long"}, partitions={"long": {"mem": "8G"}})
-    script = render_batch_script(job(resources=Resources(1, "slurm")), settings, FOLDER, AGENT)
+    script = render_batch_script(job(resources=Resources(1, "slurm")), settings, LOG, AGENT)
     assert script.count("--partition") == 1
     assert "--partition=long\n" in script
     assert "--mem=8G\n" in script
@@ -105,13 +104,13 @@ def test_a_time_limit_is_set_where_max_run_or_time_was_given(max_run, options, m
 
 
 def test_a_job_with_retries_is_requeued():
-    script = render_batch_script(job(limits=Limits(max_retry_attempts=2)), SlurmSettings(), FOLDER, AGENT)
+    script = render_batch_script(job(limits=Limits(max_retry_attempts=2)), SlurmSettings(), LOG, AGENT)
     assert "#SBATCH --requeue\n" in script
 
 
 def test_spot_training_is_requeued():
     script = render_batch_script(
-        job(limits=Limits(3600, 7200, use_spot_instances=True)), SlurmSettings({"signal": "B:USR1@300"}), FOLDER, AGENT
+        job(limits=Limits(3600, 7200, use_spot_instances=True)), SlurmSettings({"signal": "B:USR1@300"}), LOG, AGENT
     )
     assert "#SBATCH --requeue\n" in script
     assert "#SBATCH --signal=B:USR1@300\n" in script
@@ -130,13 +129,13 @@ def test_spot_training_is_requeued():
     ],
 )
 def test_the_notice_takes_a_tenth_of_the_time_limit_at_most(max_run, options, maximum, default, notice):
-    script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), FOLDER, AGENT, maximum, default)
+    script = render_batch_script(job(limits=Limits(max_run)), SlurmSettings(options), LOG, AGENT, maximum, default)
     assert f"#SBATCH --signal=B:USR1@{notice}\n" in script
 
 
 def test_a_value_is_quoted_where_sbatch_would_split_it():
     options = {"comment": "a \"b\" 'c' \\d $HOME #x", "constraint": "[a*2&b*4]", "mail_user": "a@b.c"}
-    script = render_batch_script(job(), SlurmSettings(options), FOLDER, AGENT)
+    script = render_batch_script(job(), SlurmSettings(options), LOG, AGENT)
     assert '--comment="a \\"b\\" \'c\' \\\\d $HOME #x"\n' in script
     assert "--constraint=[a*2&b*4]\n" in script
     assert "--mail-user=a@b.c\n" in script
@@ -271,7 +270,7 @@ def test_every_option_goes_to_sbatch_as_it_is(value):
     given = {"lustre_quota": 5, "hold": value, "nice": 1, "exclusive": False, "gres": ["gpu:2", "nic"]}
     found = parse_settings(given, {})
     assert found.options == {"lustre_quota": "5", "hold": True, "nice": "1", "gres": "gpu:2,nic"}
-    script = render_batch_script(job(), found, FOLDER, AGENT)
+    script = render_batch_script(job(), found, LOG, AGENT)
     assert [f"#SBATCH --{each}\n" in script for each in ("lustre-quota=5", "hold", "nice=1")] == [True] * 3
 
 

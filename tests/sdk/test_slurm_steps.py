@@ -133,8 +133,8 @@ def test_a_node_that_knows_itself_by_a_loopback_address_has_another_one_for_the_
     fleet = SlurmFleet(folder, job, Tasks(), inherited)
     fleet.prepare()
     for sandbox in fleet.sandboxes.values():
-        assert not addresses.is_loopback(sandbox.read_address())
-    assert addresses.find_interface(fleet.sandboxes["algo-1"].read_address(), known)
+        assert not addresses.is_loopback(sandbox.read_addresses()[sandbox.host])
+    assert addresses.find_interface(fleet.sandboxes["algo-1"].read_addresses()["algo-1"], known)
 
 
 def test_jobs_of_one_node_have_ports_of_their_own_below_the_ephemeral_range():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from scriptmode.core.text.messages import pluralize
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.store import data_dir_checks
-from scriptmode.platforms.slurm import commands
+from scriptmode.platforms.slurm import commands, remote_fleet
 from scriptmode.platforms.slurm.commands import Partition
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings
 
@@ -27,6 +28,13 @@ if not (folder / "token").exists():
     sys.exit(f"{socket.gethostname()} does not have {folder.parent} of this machine")
 import scriptmode_runtime
 (folder / name).write_text((folder / "token").read_text() + socket.gethostname())
+"""
+#: Runs on a node that shares no files: connects to this machine.
+_CONNECTS = """\
+import socket, sys
+import scriptmode
+socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
+print(socket.gethostname())
 """
 _MARK = "written by scriptmode doctor "
 #: Seconds for which a step waits for a free node; a busy partition is not a problem.
@@ -44,7 +52,7 @@ def cluster() -> Iterator[Check]:
     found = f"{version} answers, with {pluralize(len(partitions), 'partition')}: {', '.join(sorted(partitions))}"
     yield ok(found) if partitions else problem(found, "ask the administrators of the cluster")
     try:
-        yield _shared_files(partitions, settings)
+        yield _shared_files(partitions, settings) if settings.shared_files else _connections(partitions, settings)
     except OSError as error:
         advice = f"make it writable, or name another one in {DATA_DIR_VARIABLE}"
         yield problem(f"the data directory {default_data_dir()} cannot be used: {error.strerror or error}", advice)
@@ -62,36 +70,61 @@ def _shared_files(partitions: Mapping[str, Partition], settings: SlurmSettings) 
     data_dir = default_data_dir()
     with tempfile.TemporaryDirectory(prefix=".doctor-", dir=data_dir_checks.existing_folder(data_dir)) as folder:
         Path(folder, "token").write_text(_MARK, encoding="utf-8")
-        with ThreadPoolExecutor(_MOST_STEPS) as pool:
-            up = sorted(name for name, each in partitions.items() if each.state == "UP")
-            steps = list(pool.map(lambda name: _run_step(name, Path(folder), settings), up))
+        steps = _run_steps(partitions, lambda name: _share(name, Path(folder), settings))
+    advice = f"name a directory that all nodes share in {DATA_DIR_VARIABLE}, and install scriptmode in another"
+    return _summarize(steps, f"use {data_dir} and {sys.executable}", f"jobs of {data_dir} cannot run", advice)
+
+
+def _connections(partitions: Mapping[str, Partition], settings: SlurmSettings) -> Check:
+    address = remote_fleet.own_address()
+    with socket.create_server(("", 0)) as listener:
+        words = (sys.executable, "-c", _CONNECTS, address, str(listener.getsockname()[1]))
+        steps = _run_steps(partitions, lambda name: _Step(name, _run_step(name, settings, words).strip()))
+    advice = f"install scriptmode at {sys.executable} on each node, and let the nodes connect to {address}"
+    return _summarize(steps, f"connect to {address} by {sys.executable}", "jobs cannot run", advice)
+
+
+def _run_steps(partitions: Mapping[str, Partition], run: Callable[[str], _Step]) -> list[_Step]:
+    up = sorted(name for name, each in partitions.items() if each.state == "UP")
+    with ThreadPoolExecutor(_MOST_STEPS) as pool:
+        return list(pool.map(lambda name: _try_step(name, run), up))
+
+
+def _try_step(partition: str, run: Callable[[str], _Step]) -> _Step:
+    try:
+        return run(partition)
+    except PlatformError as error:
+        is_busy = "Unable to allocate resources" in error.message
+        return _Step(partition, problem="" if is_busy else error.message)
+
+
+def _summarize(steps: list[_Step], what_nodes_can: str, no_job: str, advice: str) -> Check:
     problems: dict[str, list[str]] = {}
     for step in steps:
         if step.problem:
             problems.setdefault(step.problem, []).append(step.partition)
     if problems:
         shown = "; ".join(f"{text} (partition {', '.join(names)})" for text, names in problems.items())
-        advice = f"name a directory that all nodes share in {DATA_DIR_VARIABLE}, and install scriptmode in another"
-        return problem(f"jobs of {data_dir} cannot run: {shown}", advice)
+        return problem(f"{no_job}: {shown}", advice)
     busy = [step.partition for step in steps if not step.node]
     found = ", ".join(f"{step.partition} ({step.node})" for step in steps if step.node)
-    found = f"{found or 'no partition'} can use {data_dir} and {sys.executable}"
+    found = f"{found or 'no partition'} can {what_nodes_can}"
     if busy:
         what = f"{found}; no node of {', '.join(busy)} was free within {_WAIT_SECONDS} s"
         return warning(what, "run scriptmode doctor again later", prevents=False)
     return ok(found)
 
 
-def _run_step(partition: str, folder: Path, settings: SlurmSettings) -> _Step:
+def _run_step(partition: str, settings: SlurmSettings, command: Sequence[str]) -> str:
     own = settings.options_of(partition)
     options = tuple(f"--{name}={own[name]}" for name in _OPTIONS if name in own)
-    command = (sys.executable, "-c", _PROGRAM, str(folder), partition)
+    return commands.run_step(partition, options, command, _WAIT_SECONDS)
+
+
+def _share(partition: str, folder: Path, settings: SlurmSettings) -> _Step:
     try:
-        commands.run_step(partition, options, command, _WAIT_SECONDS)
+        _run_step(partition, settings, (sys.executable, "-c", _PROGRAM, str(folder), partition))
         answer = (folder / partition).read_text(encoding="utf-8")
-    except PlatformError as error:
-        is_busy = "Unable to allocate resources" in error.message
-        return _Step(partition, problem="" if is_busy else error.message)
     except OSError as error:
         what = f"this machine does not see what a node wrote to {folder.parent}: {error.strerror}"
         return _Step(partition, problem=what)

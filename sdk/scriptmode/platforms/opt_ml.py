@@ -136,10 +136,10 @@ class Sandbox:
         for file, content in self.config_files(job, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
-    def read_address(self) -> str:
-        """Return the host's address in its cluster file."""
+    def read_addresses(self) -> dict[str, str]:
+        """Return the addresses of all hosts in the cluster file."""
         content = json.loads((self.base / contract.CLUSTER_FILE).read_text(encoding="utf-8"))
-        return str(content["hosts"][self.host]["address"])
+        return {name: str(host["address"]) for name, host in content["hosts"].items()}
 
     def write_resource_config(self, job: JobRequest) -> None:
         """Write the configuration file of the hosts and the network once more."""

@@ -12,7 +12,6 @@ from scriptmode.platforms.slurm import sbatch_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import PurePath
 
     from scriptmode.core.spec.training_job import Resources
     from scriptmode.platforms.local.store.job_record import Job
@@ -26,7 +25,6 @@ LEAST_NOTICE = 60
 _NOTICE_PART = 10
 #: Runs in a heterogeneous job between the options of two components (sbatch(1), "HETEROGENEOUS JOB").
 _NEXT_COMPONENT = "#SBATCH hetjob"
-_LOG = "agent.log"
 
 
 @dataclass(frozen=True)
@@ -88,21 +86,21 @@ def notice_seconds(stop_grace: float, limit: int | None) -> int:
 def render_batch_script(
     job: Job,
     settings: SlurmSettings,
-    folder: PurePath,
-    agent: Sequence[str],
+    log: str,
+    command: Sequence[str],
     maximum: int | None = None,
     default: int | None = None,
 ) -> str:
-    """Return the batch script of a job, whose agent is started by the command ``agent``.
+    """Return the batch script of a job, which runs ``command``: the job's agent, or its hosts.
 
-    ``folder`` is the job's folder, on every node. ``maximum`` is the partition's time limit in seconds, if it is known,
-    and ``default`` the limit of jobs that name none.
+    ``log`` is the path of its output on the first node. ``maximum`` is the partition's time limit in seconds, if it is
+    known, and ``default`` the limit of jobs that name none.
     """
     time = time_limit(job.request.limits, settings, maximum)
     notice = notice_seconds(job.stop_grace, parse_time_limit(time) if time else default)
     # Slurm replaces %j and its kind in the name of the log.
-    log = str(folder / _LOG).replace("%", "%%")
-    options: dict[str, str | bool] = {"job_name": job.request.name, "output": log, "open_mode": "append"}
+    output = log.replace("%", "%%")
+    options: dict[str, str | bool] = {"job_name": job.request.name, "output": output, "open_mode": "append"}
     lines = ["#!/bin/bash"]
     for component in components(job.request.resources, settings):
         options.update(_component_options(job, settings, component, notice))
@@ -112,7 +110,7 @@ def render_batch_script(
         lines.append(_NEXT_COMPONENT)
         # The name and the log are those of the whole job.
         options = {}
-    lines[-1:] = ["", *settings.setup, f"exec {shlex.join(agent)}"]
+    lines[-1:] = ["", *settings.setup, f"exec {shlex.join(command)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -130,7 +128,9 @@ def _component_options(
         yield "nodes", str(most)
         yield "ntasks_per_node", "1"
     limits = job.request.limits
-    yield "requeue" if limits.use_spot_instances or limits.max_retry_attempts else "no_requeue", True
+    # An agent on the login node submits the job again by itself.
+    runs_again = settings.shared_files and (limits.use_spot_instances or limits.max_retry_attempts)
+    yield "requeue" if runs_again else "no_requeue", True
     yield "signal", f"B:USR1@{notice}"
     yield from (
         (name, value) for name, value in settings.options_of(component.partition).items() if name != "partition"

@@ -234,8 +234,9 @@ def expand_nodes(nodes: str) -> tuple[str, ...]:
 
 
 def find_nodes(nodes: str) -> dict[str, Node]:
-    """Return the nodes of a list such as ``n[1-2]`` by their names."""
-    return {each.name: each for each in parse_nodes(_run(("scontrol", "--oneliner", "show", "node", nodes)))}
+    """Return the nodes of a list such as ``n[1-2]`` by their names; all of the cluster for ""."""
+    command = ("scontrol", "--oneliner", "show", "node", *filter(None, (nodes,)))
+    return {each.name: each for each in parse_nodes(_run(command))}
 
 
 def find_partitions(*, wait: float = RETRY_SECONDS) -> dict[str, Partition]:

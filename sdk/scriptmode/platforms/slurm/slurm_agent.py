@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode.platforms.slurm import batch_script, checks, commands, problems
@@ -20,11 +21,13 @@ from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
     from scriptmode.core.text.messages import Problem
+    from scriptmode.platforms.local.hosts.agent_control import AgentControl
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
-#: The keys of the job's number, and of the cluster that gave it, in the engine's record.
-NUMBER, CLUSTER = "job", "cluster"
+#: The keys of the job's number, and of the cluster that gave it, in the engine's record; the last one is of jobs whose
+#: agent is a process of the login node.
+NUMBER, CLUSTER, ON_LOGIN_NODE = "job", "cluster", "agent_on_login_node"
 #: A heartbeat that is younger shows that the agent runs, without a call of Slurm; three are missed until then.
 _HEARTBEAT_SECONDS = 15.0
 #: States of a job (squeue(1)) by what they say of its agent; `commands.ACTIVE` are those that are not final.
@@ -74,6 +77,10 @@ class SlurmAgent:
 
     pending_message = "Waiting in Slurm's queue"
 
+    def of(self, folder: JobFolder) -> AgentControl:
+        """Return the control of a job's agent, which may be a process of the login node."""
+        return LoginNodeAgent() if ON_LOGIN_NODE in read_engine_record(folder) else self
+
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the batch step is.
 
@@ -82,27 +89,7 @@ class SlurmAgent:
         """
         if state.secondary not in ("Pending", "Interrupted") and folder.has_agent() and _has_heartbeat(folder):
             return AgentLocation(Presence.ALIVE)
-        try:
-            number = find_own_number(folder)
-        except PlatformError as error:
-            return AgentLocation(Presence.UNKNOWN, str(error))
-        if number is None:
-            # The client that submits the job holds the lock until the number is recorded.
-            return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
-        try:
-            status = commands.STATES.status(number)
-            if status is not None and status.state == "CANCELLED":
-                # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
-                record = commands.find_record(number, wait=0)
-                status = replace(record, name=status.name) if record else status
-            problem = None if status is None else _find_pending_problem(folder, status)
-        except PlatformError as error:
-            return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
-        if status is None or not _is_own(folder, status):
-            unknown = Termination(text=f"Slurm does not know job {number} any more")
-            return AgentLocation(Presence.GONE, termination=unknown)
-        never_starts = AgentLocation(Presence.WAITING, str(problem), never_starts=True)
-        return never_starts if problem else _describe_location(folder, status)
+        return locate_job(folder)
 
     def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
         """Return why Slurm ends the job, as it says at the moment; None where it says nothing of an end."""
@@ -160,6 +147,42 @@ class SlurmAgent:
             commands.kill(number)
             commands.STATES.forget(number)
         return number is not None
+
+
+class LoginNodeAgent(LocalAgent):
+    """Control of the agents of jobs on nodes that do not see the job's directory: processes of the login node."""
+
+    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
+        """Return why Slurm ended the job on the nodes, or that the login node goes down."""
+        if was_signalled:
+            return super().why_terminated(folder, was_signalled=True)
+        # The hosts had the notice of the time limit.
+        return SlurmAgent().why_terminated(folder, was_signalled=True)
+
+
+def locate_job(folder: JobFolder) -> AgentLocation:
+    """Return where the batch job of a training job is; Slurm is asked."""
+    try:
+        number = find_own_number(folder)
+    except PlatformError as error:
+        return AgentLocation(Presence.UNKNOWN, str(error))
+    if number is None:
+        # The client that submits the job holds the lock until the number is recorded.
+        return AgentLocation(Presence.ALIVE if folder.has_agent() else Presence.GONE)
+    try:
+        status = commands.STATES.status(number)
+        if status is not None and status.state == "CANCELLED":
+            # Only the accounting knows by whom; in the first second it calls a job that never ran "allocation".
+            record = commands.find_record(number, wait=0)
+            status = replace(record, name=status.name) if record else status
+        problem = None if status is None else _find_pending_problem(folder, status)
+    except PlatformError as error:
+        return AgentLocation(Presence.UNKNOWN, f"Slurm does not answer: {error}")
+    if status is None or not _is_own(folder, status):
+        unknown = Termination(text=f"Slurm does not know job {number} any more")
+        return AgentLocation(Presence.GONE, termination=unknown)
+    never_starts = AgentLocation(Presence.WAITING, str(problem), never_starts=True)
+    return never_starts if problem else _describe_location(folder, status)
 
 
 def _is_queued_again(status: JobStatus) -> bool:

@@ -17,12 +17,23 @@ from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
 from scriptmode.platforms.local.hosts import host_command, interpreter, process_engine, process_fleet
+from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fleet
+from scriptmode.platforms.slurm import batch_script, checks, commands, remote_fleet, slurm_fleet
 from scriptmode.platforms.slurm.environment import without_slurm
-from scriptmode.platforms.slurm.slurm_agent import CLUSTER, NUMBER, SlurmAgent, cluster_name, find_own_job
+from scriptmode.platforms.slurm.remote_fleet import SCRIPT
+from scriptmode.platforms.slurm.slurm_agent import (
+    CLUSTER,
+    NUMBER,
+    ON_LOGIN_NODE,
+    LoginNodeAgent,
+    SlurmAgent,
+    cluster_name,
+    find_own_job,
+    find_own_number,
+)
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
@@ -36,10 +47,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
-
-AGENT_MODULE = "scriptmode.platforms.local.agent.agent_process"
-#: The batch script in the job's folder.
-SCRIPT = "job.sh"
 
 
 def _parse(given: HostSettings) -> SlurmSettings:
@@ -135,8 +142,10 @@ class SlurmEngine(SlurmAgent):
         """Return the batch script that sbatch would get."""
         return self._render(JobFolder(store.jobs / job.request.name), job)
 
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the batch step takes it
-        """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
+        """Submit the job's batch script, whose step is the agent, or start the agent, which submits it.
+
+        Raises `PlatformError`.
 
         Nothing is repeated while slurmctld is away, because Ctrl-C is deferred; `complete` waited for it.
         """
@@ -148,6 +157,10 @@ class SlurmEngine(SlurmAgent):
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
         commands.check_script(path, environ=environ)
+        if not settings_from_json(job.engine).shared_files:
+            write_engine_record(folder, {ON_LOGIN_NODE: "yes"})
+            LoginNodeAgent().launch(folder, job, lock)
+            return
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
@@ -167,7 +180,9 @@ class SlurmEngine(SlurmAgent):
         return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job, whose batch step is this process."""
+        """Return the hosts of a job, whose batch step is this process unless the nodes share no files."""
+        if not settings_from_json(job.engine).shared_files:
+            return remote_fleet.RemoteFleet(folder, job, tasks, inherited)
         return slurm_fleet.SlurmFleet(folder, job, tasks, inherited)
 
     def create_host_fleet(
@@ -178,6 +193,9 @@ class SlurmEngine(SlurmAgent):
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command in a step on the host's node, with the variables, directory and namespaces of its script."""
+        if not settings_from_json(job.engine).shared_files:
+            what = "the nodes do not see the directory of the job, from which a command gets its variables"
+            raise DataError(what, advice=f"run it as a step: srun --overlap --jobid={find_own_number(folder)} COMMAND")
         on_machine = slurm_fleet.find_step_of(folder, job, host)
         return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
 
@@ -194,6 +212,8 @@ class SlurmEngine(SlurmAgent):
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
+        if not settings.shared_files:
+            return remote_fleet.render(job)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
         maximum, default = checks.time_limits(job.request.resources, settings)
-        return batch_script.render_batch_script(job, settings, folder.path, agent, maximum, default)
+        return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)

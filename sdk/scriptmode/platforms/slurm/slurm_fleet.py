@@ -176,6 +176,10 @@ class NodeFleet(ProcessFleet):
         sandbox = Sandbox(host, folder.host(host))
         sandbox = replace(sandbox, network_interface=_find_interface(sandbox))
         sandbox.write_resource_config(job.request)
+        if not self._hosts_file.exists():
+            # The node does not see the job's directory; this one is its own.
+            self._hosts_file.parent.mkdir(exist_ok=True)
+            write_hosts_file(self._hosts_file, sandbox.read_addresses())
         self.sandboxes = {host: sandbox}
         self._own_disk = ExitStack()
         self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))
@@ -270,7 +274,7 @@ def _require_shared(job: Job, host: str, node: str) -> None:
 
 
 def _find_interface(sandbox: Sandbox) -> str:
-    address = sandbox.read_address()
+    address = sandbox.read_addresses()[sandbox.host]
     if interface := addresses.find_interface(address, addresses.list_interfaces()):
         return interface
     raise DataError(

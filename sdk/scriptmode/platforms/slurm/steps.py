@@ -22,6 +22,19 @@ class Node:
     component: int | None = None
 
 
+#: Options of any step: srun warns of binding where nothing binds processes, Slurm's own support of MPI would give the
+#: program the variables of a rank, and srun reports how it ended by its exit code, and by a text that no log needs.
+_ANY = ("--mpi=none", "--export=ALL", "--chdir=/", "--quiet")
+
+
+def job_command(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command of a batch script that runs ``command`` once on each node of the job.
+
+    Where one ends with another code than 0 the others are killed.
+    """
+    return ("srun", "--kill-on-bad-exit=1", "--overlap", "--mem=0", "--cpu-bind=none", *_ANY, *command)
+
+
 def step_command(node: Node, name: str, command: Sequence[str], *, job: int | None = None) -> tuple[str, ...]:
     """Return the command of a step: ``command`` once on ``node``, with the standard streams of ``srun``.
 
@@ -41,11 +54,6 @@ def step_command(node: Node, name: str, command: Sequence[str], *, job: int | No
         "--mem=0",
         # srun warns of it where nothing binds processes: such a line belongs in the agent's log, not on a terminal.
         *(("--cpu-bind=none",) if job is None else ()),
-        # Slurm's own support of MPI would give the program the variables of a rank.
-        "--mpi=none",
-        "--export=ALL",
-        "--chdir=/",
-        # srun reports how the program ended by its exit code; its text for that is of no use to a log.
-        "--quiet",
+        *_ANY,
         *command,
     )

@@ -24,7 +24,7 @@ from scriptmode.data import mounts
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.hosts.engine import find_control, find_engine
 from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import host_logs
 from scriptmode.platforms.local.store.state import Outcome
@@ -97,9 +97,9 @@ def explain_end(
     if not (was_signalled or is_lost or code in _TERMINATED):
         return outcome
     # A scheduler decides by itself how often, and until when, it starts spot training.
-    is_free = request.limits.use_spot_instances and find_agent_control(request.resources.host_kind).pending_message
+    is_free = request.limits.use_spot_instances and find_control(folder).pending_message
     not_again = "" if is_free else why_not_again(request.limits, before_interruption(state), time.time())
-    termination = _find_termination(folder, request, outcome, was_signalled=was_signalled)
+    termination = _find_termination(folder, outcome, was_signalled=was_signalled)
     if termination is not None and termination.reason is not StopReason.UNKNOWN:
         return _explain(termination, outcome, not_again)
     if is_lost and not not_again and not was_signalled and outcome.failure:
@@ -110,10 +110,8 @@ def explain_end(
     return outcome
 
 
-def _find_termination(
-    folder: JobFolder, request: JobRequest, outcome: Outcome, *, was_signalled: bool
-) -> Termination | None:
-    engine = find_agent_control(request.resources.host_kind)
+def _find_termination(folder: JobFolder, outcome: Outcome, *, was_signalled: bool) -> Termination | None:
+    engine = find_control(folder)
     termination = engine.why_terminated(folder, was_signalled=was_signalled)
     is_known = termination is not None and termination.reason is not StopReason.UNKNOWN
     if outcome.is_machine_lost and outcome.failure and engine.pending_message and not is_known:
@@ -139,10 +137,10 @@ def _failed(cause: str) -> Outcome:
     return Outcome.failed("InternalServerError", Failure(cause))
 
 
-def requeue(folder: JobFolder, request: JobRequest, reason: str) -> Outcome | None:
+def requeue(folder: JobFolder, reason: str) -> Outcome | None:
     """Queue the agent of an interrupted job again, which may end this process; return an outcome if that failed."""
     try:
-        find_agent_control(request.resources.host_kind).requeue(folder)
+        find_control(folder).requeue(folder)
     except PlatformError as error:
         return _failed(f"{reason}; the job cannot be queued again: {error}")
     return None

@@ -44,7 +44,7 @@ from scriptmode.platforms.local.agent.delivery import Delivery
 from scriptmode.platforms.local.agent.host_failure import describe_host_failure
 from scriptmode.platforms.local.agent.host_link import HostLinks
 from scriptmode.platforms.local.agent.supervision import SupervisionHooks
-from scriptmode.platforms.local.hosts.engine import find_agent_control, find_engine
+from scriptmode.platforms.local.hosts.engine import find_control, find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import heartbeat, host_logs
@@ -98,7 +98,7 @@ class Agent:
         self._states = StateRecorder(folder, self._log)
         self._queue = JobQueue(JobStore(self._disk))
         #: Whether the engine queued the job, so that it uses nothing that queued jobs of this machine wait for.
-        self._has_waited = bool(engine.pending_message)
+        self._has_waited = bool(find_control(folder).pending_message)
         self._fleet = engine.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         sandboxes = list(self._sandboxes.values())
@@ -366,7 +366,7 @@ class Agent:
         self._enter("Interrupted", reason)
         self._fleet.release()
         self.leave_queue()
-        outcome = interruption.requeue(self._folder, self._request, reason)
+        outcome = interruption.requeue(self._folder, reason)
         # The machine of one that was signalled goes down.
         self.runs_again = outcome is None and not self._has_waited and not self._children.terminated
         return outcome
@@ -423,7 +423,7 @@ class Agent:
             self._state = host_logs.with_losses(self._state, {name: self._folder.log(name) for name in self._sandboxes})
         self._enter(outcome.secondary, outcome.message, outcome.reason, outcome.failure)
         if outcome.reason:
-            find_agent_control(self._request.resources.host_kind).report_failure(self._folder, outcome.reason)
+            find_control(self._folder).report_failure(self._folder, outcome.reason)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
 

@@ -28,7 +28,7 @@ from scriptmode.core.spec.job_failure import Failure
 from scriptmode.core.text.messages import Problem, format_duration
 from scriptmode.errors import DataError, PlatformError, UnreadableJobError
 from scriptmode.platforms.local.hosts.agent_control import ENDED_ON_PURPOSE, Presence, StopReason, Termination
-from scriptmode.platforms.local.hosts.engine import absent_engine, find_agent_control, find_engine, find_kind
+from scriptmode.platforms.local.hosts.engine import absent_engine, find_control, find_engine, find_kind
 from scriptmode.platforms.local.store import heartbeat, host_logs
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
@@ -133,11 +133,6 @@ def request_stop(folder: JobFolder) -> None:
             control.withdraw(folder)
     if is_silent:
         reconcile(folder)
-
-
-def find_control(folder: JobFolder) -> AgentControl:
-    """Return what controls the agent of a job, also where the record of its request is damaged."""
-    return find_agent_control(find_kind(folder))
 
 
 def _with_waiting_agent(folder: JobFolder, state: JobState, control: AgentControl, location: AgentLocation) -> JobState:

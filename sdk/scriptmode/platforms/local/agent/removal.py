@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.hosts.engine import absent_engine
+from scriptmode.platforms.local.hosts.engine import absent_engine, find_control
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
@@ -43,7 +43,7 @@ def delete_job(folder: JobFolder) -> None:
             raise DataError(f"training job {folder.name} has not ended, and {absent}, which ends all that the job has")
     if folder.has_agent():
         with suppress(ScriptmodeError):
-            if recovery.find_control(folder).kill(folder):
+            if find_control(folder).kill(folder):
                 process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS)
     if not folder.has_agent():
         with suppress(DataError):

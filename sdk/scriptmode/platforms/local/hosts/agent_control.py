@@ -76,6 +76,10 @@ class AgentControl(Protocol):
     #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
     pending_message: str = ""
 
+    def of(self, folder: JobFolder) -> AgentControl:  # noqa: ARG002
+        """Return the control of one job's agent, where an engine has agents of two kinds."""
+        return self
+
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 
@@ -86,17 +90,20 @@ class AgentControl(Protocol):
         """
         return None
 
-    def requeue(self, folder: JobFolder) -> None:
+    def requeue(self, folder: JobFolder) -> None:  # noqa: ARG002
         """Submit the agent, which calls this last, once more; raise `PlatformError` where that is impossible.
 
         An agent that no scheduler starts runs the job again by itself, or leaves that to who finds it gone.
         """
+        return
 
-    def report_failure(self, folder: JobFolder, reason: str) -> None:
+    def report_failure(self, folder: JobFolder, reason: str) -> None:  # noqa: ARG002
         """Show why a job failed, whose state is recorded, where the engine shows its jobs; never raise an error."""
+        return
 
-    def withdraw(self, folder: JobFolder) -> None:
+    def withdraw(self, folder: JobFolder) -> None:  # noqa: ARG002
         """Remove a waiting agent from the engine's queue, and leave one that runs alone; raise `PlatformError`."""
+        return
 
     def kill(self, folder: JobFolder) -> bool:
         """Kill a running agent, with which its hosts end; return whether it was found. Raises `PlatformError`."""

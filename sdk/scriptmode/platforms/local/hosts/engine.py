@@ -108,7 +108,7 @@ def find_engine(kind: HostKind) -> Engine:
     return engine
 
 
-def find_agent_control(kind: HostKind) -> AgentControl:
-    """Return what controls the agents of an engine, without the import of the engine itself."""
-    control: AgentControl = resolve_name(kind.agent)()
-    return control
+def find_control(folder: JobFolder) -> AgentControl:
+    """Return what controls the agent of a job, without the import of the engine itself."""
+    control: AgentControl = resolve_name(find_kind(folder).agent)()
+    return control.of(folder)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     #: The proof of a connection: it yields how many bytes it needs next, and gets them.
     _Proof = Generator[int, bytes, "_Connection"]
 
-#: Seconds without a connection after which the other end is lost.
-LOST_SECONDS = 90.0
+#: Seconds without a connection after which the other end is lost; the same where it had nothing more to say, and while
+#: this end's machine goes down.
+LOST_SECONDS, _LEAVING_SECONDS = 90.0, 2.0
 #: Seconds between two tries to connect, and without a record after which a connection is closed.
 _RETRY_SECONDS, _DEAD_SECONDS = 0.2, 20.0
 #: Seconds between two records of an idle connection, and for the proof at its beginning.
@@ -112,6 +113,11 @@ class ResumableStream:
         self._unproven: list[_Unproven] = []
         self._heard = self._spoken = self._connected = time.monotonic()
         self._opened = 0.0
+        self._leaves_soon = False
+
+    def leave_soon(self) -> None:
+        """Wait less for a connection from now on: this end's machine goes down. A signal handler may call it."""
+        self._leaves_soon = True
 
     def listen(self, listener: socket.socket) -> None:
         """Relay as the end that accepts connections, until both ends have ended; raise `LostError`."""
@@ -126,8 +132,9 @@ class ResumableStream:
         while not self._is_complete:
             if self._socket is None and listener is None and not self._unproven:
                 self._open(address)
-            if self._socket is None and time.monotonic() - self._connected > LOST_SECONDS and self._is_known(listener):
-                raise LostError(f"no connection for {LOST_SECONDS:g} s")
+            limit = _LEAVING_SECONDS if self._leaves_soon or self._other_ended else LOST_SECONDS
+            if self._socket is None and time.monotonic() - self._connected > limit and self._is_known(listener):
+                raise LostError(f"no connection for {limit:g} s")
             try:
                 self._turn(listener)
             except OSError:
