@@ -24,8 +24,8 @@ from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.remote.connection import open_listener, run_host, start_relay
 from scriptmode.platforms.local.remote.relay import Relay, RemoteHooks
-from scriptmode.platforms.local.remote.resumable import LostError, ResumableStream
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.system.forked_tasks import ForkedProcess, Tasks
@@ -39,8 +39,8 @@ REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
 __all__ = [
     "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
-    "LostError", "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "ResumableStream",
-    "Sandbox", "Serve", "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec",
-    "did_you_mean", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "with_copied_source",
-    "with_job_variables",
+    "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
+    "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
+    "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "run_host",
+    "start_relay", "with_copied_source", "with_job_variables",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 import time
@@ -14,15 +13,14 @@ from urllib.parse import urlsplit
 from scriptmode.engines import (
     CREDENTIALS,
     Fleet,
-    ForkedProcess,
     Problem,
-    Relay,
     RemoteHooks,
-    ResumableStream,
     Sandbox,
     StartedAgent,
+    open_listener,
     open_to_all_users,
     replace_file,
+    start_relay,
     with_copied_source,
 )
 from scriptmode.errors import DataError, PlatformError
@@ -85,10 +83,7 @@ class KubernetesFleet(Fleet):
         try:
             api = open_api(self._settings)
             address = self._settings.address or _own_address(find_access(self._settings.context).server)
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
-            for host in self.sandboxes:
-                self._listeners[host] = socket.create_server(("", 0), family=family, backlog=4)
-                self._tasks.keep_private(self._listeners[host].fileno())
+            self._listeners = {host: open_listener(address, self._tasks) for host in self.sandboxes}
             deadline = time.monotonic() + _CONFLICT_SECONDS
             while not self._create_objects(api, address, is_last=time.monotonic() > deadline):
                 remove_objects(api, self._folder, waits=True)
@@ -117,38 +112,11 @@ class KubernetesFleet(Fleet):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start the watch of the pods, and a relay to each of them."""
         self._tasks.start(self._watch, stays=True)
-        return [self._start_relay(host) for host in self.sandboxes]
-
-    def _start_relay(self, host: str) -> StartedAgent:
-        their_commands, commands = os.pipe()
-        events, their_events = os.pipe()
-        listener = self._listeners[host]
-
-        def run() -> None:
-            os.close(commands)
-            os.close(events)
-            incoming, stream_target = os.pipe()
-            stream_source, outgoing = os.pipe()
-
-            def stream() -> None:
-                os.close(incoming)
-                os.close(outgoing)
-                ResumableStream(self._connection.encode(), stream_source, stream_target).listen(kept)
-
-            kept = socket.socket(fileno=os.dup(descriptor))
-            ForkedProcess(self._tasks, stream)
-            os.close(stream_source)
-            os.close(stream_target)
-            hooks = _PodHooks(self, host)
-            relay = Relay((self._folder, self._job), host, (incoming, outgoing), (their_commands, their_events), hooks)
-            os._exit(relay.run())
-
-        descriptor = os.dup(listener.fileno())
-        process = ForkedProcess(self._tasks, run)
-        for each in (their_commands, their_events, descriptor):
-            os.close(each)
-        self._tasks.keep_private(commands, events)
-        return StartedAgent((host,), process, commands, events, waits=True)
+        job = self._folder, self._job
+        return [
+            start_relay(job, host, listener, self._connection, _PodHooks(self, host), self._tasks)
+            for host, listener in self._listeners.items()
+        ]
 
     def _watch(self) -> None:
         """Keep the file of the pods' statuses, for the relays, until this process is killed."""

@@ -8,18 +8,14 @@ container then, whatever became of the host's agent.
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
-from scriptmode.engines import REMOTE_HOST_MODULE, LostError, ResumableStream, process_tree
+from scriptmode.engines import process_tree, run_host
 from scriptmode_kubernetes.pods import CONNECTION_KEY, VOLUME
 
 _POLL_SECONDS = 0.02
-_END_SECONDS = 60.0
 
 
 def main() -> int:
@@ -30,39 +26,21 @@ def main() -> int:
     # The user of the image is unknown.
     control.chmod(0o777)
     folder = f"{VOLUME}/jobs/{os.environ['SCRIPTMODE_JOB']}"
-    agent = subprocess.Popen(
-        (sys.executable, "-m", REMOTE_HOST_MODULE, folder, os.environ["POD_IP"], "--print-log"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert agent.stdin  # noqa: S101 - they are pipes
-    assert agent.stdout  # noqa: S101
-    signal.signal(signal.SIGTERM, lambda _number, _frame: agent.send_signal(signal.SIGTERM))
     host, _, port = os.environ["SCRIPTMODE_AGENT"].rpartition(":")
-    secret = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"].encode()
-    source, target = os.dup(agent.stdout.fileno()), os.dup(agent.stdin.fileno())
-    agent.stdin.close()
-    agent.stdout.close()
-    # The agent begins meanwhile, and what it says first waits in the pipe.
-    while not (control / "pid").exists():
-        time.sleep(_POLL_SECONDS)
-    train = int((control / "pid").read_text(encoding="utf-8"))
+    secret = os.environ[f"SCRIPTMODE_{CONNECTION_KEY.upper()}"]
+    train: list[int] = []
+
+    def await_start() -> None:
+        while not (control / "pid").exists():
+            time.sleep(_POLL_SECONDS)
+        train.append(int((control / "pid").read_text(encoding="utf-8")))
+
     try:
-        ResumableStream(secret, source, target).connect((host, int(port)))
-    except LostError as error:
-        sys.stderr.write(f"scriptmode: the job's agent is lost: {error}\n")
-        # The host's agent writes to the one, and reads the other to its end.
-        for each in (source, target):
-            with suppress(OSError):
-                os.close(each)
-    try:
-        return agent.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        agent.kill()
-        return 1
+        arguments = (folder, os.environ["POD_IP"], "--print-log")
+        return run_host(arguments, (host, int(port)), secret, await_start=await_start)
     finally:
-        process_tree.kill_tree(train)
+        for process in train:
+            process_tree.kill_tree(process)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ LINES = {
     "scriptmode/testing": 2_763,
     "scriptmode/tuning": 686,
     "scriptmode/v2": 1_929,
-    "scriptmode_kubernetes": 1_713,
+    "scriptmode_kubernetes": 1_659,
     "scriptmode_runtime": 2_729,
     "scriptmode_runtime/environment": 465,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
