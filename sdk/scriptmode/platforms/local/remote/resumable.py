@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: Seconds without a connection after which the other end is lost; the same where it had nothing more to say, and while
 #: this end's machine goes down.
-LOST_SECONDS, _LEAVING_SECONDS = 90.0, 2.0
+LOST_SECONDS, _ENDED_SECONDS, _LEAVING_SECONDS = 90.0, 20.0, 2.0
 #: Seconds between two tries to connect, and without a record after which a connection is closed.
 _RETRY_SECONDS, _DEAD_SECONDS = 0.2, 20.0
 #: Seconds between two records of an idle connection, and for the proof at its beginning.
@@ -132,7 +132,7 @@ class ResumableStream:
         while not self._is_complete:
             if self._socket is None and listener is None and not self._unproven:
                 self._open(address)
-            limit = _LEAVING_SECONDS if self._leaves_soon or self._other_ended else LOST_SECONDS
+            limit = _LEAVING_SECONDS if self._leaves_soon else _ENDED_SECONDS if self._other_ended else LOST_SECONDS
             if self._socket is None and time.monotonic() - self._connected > limit and self._is_known(listener):
                 raise LostError(f"no connection for {limit:g} s")
             try:
