@@ -21,6 +21,7 @@ from scriptmode.engines import (
     Problem,
     StopReason,
     Termination,
+    entering_arguments,
     plan_container_hosts,
     with_job_variables,
 )
@@ -220,7 +221,7 @@ class KubernetesEngine(KubernetesAgent, Engine):
         return PodFleet(folder, job, host)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command in the container of a host's script, by kubectl."""
+        """Run a command with the variables and the directory of a host's script, in its container, by kubectl."""
         settings = settings_from_json(job.engine)
         kubectl = shutil.which("kubectl")
         if kubectl is None:
@@ -229,7 +230,8 @@ class KubernetesEngine(KubernetesAgent, Engine):
         if settings.context:
             chosen.append(f"--context={settings.context}")
         name = f"{names_of(folder).name}-{host}"
-        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--", *command)
+        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--")
+        argv += ("python3", *entering_arguments(f"SM_CURRENT_HOST={host}"), *command)
         return subprocess.run(argv, check=False).returncode
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
