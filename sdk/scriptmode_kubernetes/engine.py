@@ -139,16 +139,16 @@ class KubernetesEngine(KubernetesAgent, Engine):
     """Engine of ``kubernetes``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
-        """Fill in the image; raise `SpecError` without one, and `ConfigError` without a cluster."""
+        """Fill in the image; raise `SpecError` without one, and `ConfigError` without access to a cluster."""
         own = parse_settings(settings.options, os.environ)
         image = spec.algorithm.image_uri or own.image
         if not image:
-            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...)"
+            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...) or SCRIPTMODE_KUBERNETES"
             raise invalid("image_uri", "is missing", advice)
         if settings.container_limits:
             what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
             raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
-        find_access(own.context)
+        open_api(own)
         return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
