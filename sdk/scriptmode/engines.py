@@ -19,6 +19,7 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.hosts import Host, HostSettings
 from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
 from scriptmode.platforms.local.hosts.engine import Engine
+from scriptmode.platforms.local.hosts.enter import entering_arguments
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
 from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
@@ -41,6 +42,6 @@ __all__ = [
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
-    "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file", "run_host",
-    "start_relay", "with_copied_source", "with_job_variables",
+    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file",
+    "run_host", "start_relay", "with_copied_source", "with_job_variables",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import tempfile
@@ -95,26 +96,36 @@ def find_access(context: str = "") -> Access:
             token_file=str(_POD_FILES / "token"),
         )
     path = Path(os.environ.get("KUBECONFIG", "").partition(os.pathsep)[0] or Path.home() / ".kube" / "config")
-    try:
-        return _parse_kubeconfig(yaml.safe_load(path.read_text(encoding="utf-8")), context, path.parent)
-    except FileNotFoundError as error:
+    if not path.is_absolute():
+        # A job's agent is in another directory.
+        raise ConfigError(
+            f"KUBECONFIG is {str(path)!r}", advice=f"give its absolute path: export KUBECONFIG={path.absolute()}"
+        )
+    if not path.exists():
         raise ConfigError(
             f"there is no Kubernetes cluster: this is no pod, and {path} does not exist",
             advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests",
-        ) from error
-    except (OSError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} is no kubeconfig file that can be used: {error}", advice="correct it") from error
-    except (LookupError, TypeError, ValueError, AttributeError, StopIteration) as error:
-        raise ConfigError(f"{path} is no kubeconfig file that can be used: {error!r}", advice="correct it") from error
+        )
+    try:
+        return _parse_kubeconfig(yaml.safe_load(path.read_text(encoding="utf-8")), context, path.parent)
+    except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError) as error:
+        what = repr(error) if isinstance(error, (LookupError, TypeError, AttributeError)) else str(error)
+        raise ConfigError(f"{path} is no kubeconfig file that can be used: {what}", advice="correct it") from error
 
 
 def _parse_kubeconfig(content: Mapping[str, Any], wanted: str, folder: Path) -> Access:
     def named(kind: str, name: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = next(each for each in content[f"{kind}s"] if each["name"] == name)[kind]
-        return found
+        found: dict[str, Mapping[str, Any]] = {each["name"]: each[kind] for each in content[f"{kind}s"]}
+        if name not in found:
+            raise ValueError(f"it has no {kind} {name!r}, only {', '.join(map(repr, found)) or 'none'}")
+        return found[name]
 
+    if not wanted and not (content or {}).get("current-context"):
+        raise ValueError("it has no current-context: kubectl config use-context NAME")
     context = named("context", wanted or content["current-context"])
     cluster, user = named("cluster", context["cluster"]), named("user", context["user"])
+    if not cluster["server"].startswith(("https://", "http://")):
+        raise ValueError(f"its server is {cluster['server']!r}, which is no URL such as 'https://10.0.0.1:6443'")
     command = user.get("exec")
     return Access(
         cluster["server"].rstrip("/"),
@@ -156,11 +167,15 @@ class Api:
     def __init__(self, access: Access, namespace: str = "") -> None:
         self.namespace = namespace or access.namespace
         self._access = access
-        self._pool = urllib3.PoolManager(ssl_context=_tls_context(access), retries=False)
+        try:
+            self._pool = urllib3.PoolManager(ssl_context=_tls_context(access), retries=False)
+        except (OSError, ValueError) as error:
+            what = f"the certificates for {access.server} cannot be used: {error}"
+            raise ConfigError(what, advice="correct them in the kubeconfig file") from error
 
     def create(self, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object of a kind such as ``pods``; return it."""
-        return self._call("POST", self._path(kind), body)
+        """Create an object of a kind such as ``pods``; return it. One with an unknown field is refused from 1.25 on."""
+        return self._call("POST", f"{self._path(kind)}?fieldValidation=Strict", body)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return an object."""
@@ -247,12 +262,19 @@ def _error(method: str, path: str, response: Any) -> ApiError:
         text = str(json.loads(text)["message"])
     except (ValueError, LookupError, TypeError):
         text = text[:_LONGEST_TEXT]
-    advice = {
-        401: "see that kubectl get pods works with the same kubeconfig",
-        403: "give the service account the rights of: scriptmode kubernetes manifests",
-    }.get(response.status, "")
-    if "exceeded quota" in text:
+    advice = ""
+    if response.status == 401:  # noqa: PLR2004 - without an identity
+        advice = "see that kubectl get pods works with the same kubeconfig"
+    elif "exceeded quota" in text:
         advice = "ask for fewer hosts or Kubernetes(resources=...) with less, or raise the ResourceQuota"
+    elif "namespaces" in text and response.status == 404:  # noqa: PLR2004 - not found
+        advice = "create it, or correct Kubernetes(namespace=...)"
+    elif re.search("is forbidden: User .* cannot ", text):
+        advice = "give the user the rights of: scriptmode kubernetes manifests"
+    elif "/pods" in path and method == "POST":
+        advice = "correct the arguments of Kubernetes(...): patch, resources and others; scriptmode plan shows the pods"
     return ApiError(
-        f"the API server refuses {method} {path}: {text} ({response.status})", response.status, advice=advice
+        f"the API server refuses {method} {path.partition('?')[0]}: {text} ({response.status})",
+        response.status,
+        advice=advice,
     )

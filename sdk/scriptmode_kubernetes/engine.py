@@ -21,6 +21,7 @@ from scriptmode.engines import (
     Problem,
     StopReason,
     Termination,
+    entering_arguments,
     plan_container_hosts,
     with_job_variables,
 )
@@ -138,16 +139,16 @@ class KubernetesEngine(KubernetesAgent, Engine):
     """Engine of ``kubernetes``."""
 
     def complete(self, spec: TrainingJobSpec, settings: HostSettings) -> TrainingJobSpec:
-        """Fill in the image; raise `SpecError` without one, and `ConfigError` without a cluster."""
+        """Fill in the image; raise `SpecError` without one, and `ConfigError` without access to a cluster."""
         own = parse_settings(settings.options, os.environ)
         image = spec.algorithm.image_uri or own.image
         if not image:
-            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...)"
+            advice = "give the image of the hosts, which are pods, or Kubernetes(image=...) or SCRIPTMODE_KUBERNETES"
             raise invalid("image_uri", "is missing", advice)
         if settings.container_limits:
             what = f"container_limits is {settings.container_limits!r}, but the hosts are pods"
             raise SpecError(what, "leave it out, and give Kubernetes(resources=...)", argument="container_limits")
-        find_access(own.context)
+        open_api(own)
         return replace(spec, algorithm=replace(spec.algorithm, image_uri=image))
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
@@ -220,7 +221,7 @@ class KubernetesEngine(KubernetesAgent, Engine):
         return PodFleet(folder, job, host)
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command in the container of a host's script, by kubectl."""
+        """Run a command with the variables and the directory of a host's script, in its container, by kubectl."""
         settings = settings_from_json(job.engine)
         kubectl = shutil.which("kubectl")
         if kubectl is None:
@@ -229,7 +230,8 @@ class KubernetesEngine(KubernetesAgent, Engine):
         if settings.context:
             chosen.append(f"--context={settings.context}")
         name = f"{names_of(folder).name}-{host}"
-        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--", *command)
+        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--")
+        argv += ("python3", *entering_arguments(f"SM_CURRENT_HOST={host}"), *command)
         return subprocess.run(argv, check=False).returncode
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
-from scriptmode_kubernetes.manifests import NAME, PORT, manifests
+from scriptmode_kubernetes.manifests import NAME, manifests
 
 
 @click.group()
@@ -61,4 +62,4 @@ def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | 
     secret.touch(mode=0o600)
     secret.write_text(text, encoding="utf-8")
     (kustomize / "kustomization.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-    click.echo(f"kubectl apply -k {kustomize}; kubectl -n {namespace} port-forward service/{NAME} {PORT}")
+    click.echo(f"kubectl apply -k {shlex.quote(str(kustomize))}")

@@ -45,7 +45,7 @@ def manifests(namespace: str, image: str, storage: str) -> list[dict[str, Any]]:
         _made("RoleBinding", namespace, f"{_RBAC}/v1", roleRef=role, subjects=[subject]),
         _made("Secret", namespace, stringData={"keys.json": keys}),
         _made("Service", namespace, spec=spec),
-        _made("StatefulSet", namespace, "apps/v1", spec=_stateful_set(namespace, image, storage)),
+        _made("StatefulSet", namespace, "apps/v1", spec=_stateful_set(namespace, image, storage, key)),
         # Clients reach the API, and the hosts of jobs their agents, at ports that the system chooses.
         _policy(namespace, NAME, own, [{"ports": [{"port": PORT}]}, {"from": [{"podSelector": jobs}]}]),
         _policy(namespace, f"{NAME}-jobs", jobs, [{"from": [{"podSelector": jobs}]}]),
@@ -66,7 +66,7 @@ def _policy(namespace: str, name: str, selector: object, ingress: Sequence[objec
     return _made("NetworkPolicy", namespace, "networking.k8s.io/v1", name, spec=spec)
 
 
-def _stateful_set(namespace: str, image: str, storage: str) -> dict[str, Any]:
+def _stateful_set(namespace: str, image: str, storage: str, key: str) -> dict[str, Any]:
     """Return the one pod of the service, with the jobs on its volume."""
     variables = {
         "SCRIPTMODE_DATA_DIR": DATA,
@@ -98,6 +98,7 @@ def _stateful_set(namespace: str, image: str, storage: str) -> dict[str, Any]:
         "replicas": 1,
         "serviceName": NAME,
         "selector": {"matchLabels": _LABELS},
-        "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+        # A file that is mounted by subPath stays as it is: with another key there is another pod.
+        "template": {"metadata": {"labels": _LABELS, "annotations": {"scriptmode/access-key": key}}, "spec": pod},
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": size}],
     }

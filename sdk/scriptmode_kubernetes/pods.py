@@ -140,6 +140,8 @@ def pod(
             _from_secret(CONNECTION_KEY, name, prefix="", variable="SCRIPTMODE_CONNECTION"),
         ],
         "resources": {"requests": _AGENT_REQUESTS},
+        # Then its status has the end of its log.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"runAsUser": 0},
         "volumeMounts": [{"name": "scriptmode", "mountPath": VOLUME}],
     }

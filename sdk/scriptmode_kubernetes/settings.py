@@ -81,3 +81,7 @@ def _check(owner: str, name: str, value: object) -> None:
     if not isinstance(value, _TYPES[name]):
         kind = {str: "text", dict: "an object"}.get(_TYPES[name], "a list")
         raise SpecError(f"{owner}: {name} is {value!r}", f"give {kind}", argument=name)
+    # The API would ignore others.
+    if name == "resources" and isinstance(value, dict) and not value.keys() <= {"requests", "limits", "claims"}:
+        advice = "give requests and limits, such as {'requests': {'cpu': '8', 'memory': '32Gi'}}"
+        raise SpecError(f"{owner}: {name} is {value!r}", advice, argument=name)

@@ -71,9 +71,11 @@ def describe_wait(host: str, found: Pod) -> str:
         if ended:
             raise PlatformError(
                 f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
-                advice=f"see: kubectl logs {found['metadata']['name']} --all-containers",
+                advice="correct the image, or Kubernetes(patch=...)",
             )
-    return f"the containers of {host}"
+    states = [each.get("state", {}) for each in status.get("containerStatuses", ())]
+    is_up = states and all("running" in each for each in states)
+    return f"a connection from the pod of {host}" if is_up else f"the containers of {host}"
 
 
 def describe_loss(host: str, found: Pod | None) -> str:
@@ -84,8 +86,16 @@ def describe_loss(host: str, found: Pod | None) -> str:
         ended = container.get("state", {}).get("terminated")
         if container["name"] == AGENT and ended:
             what = f"the container {AGENT!r} of its pod ended with exit code {ended.get('exitCode')}"
-            return f"{what}, {ended.get('reason', '')}"
+            last = ended.get("message", "").strip().rpartition("\n")[2]
+            return f"{what}, {ended.get('reason', '')}" + (f": {last}" if last else "") + _find_advice(last)
     return ""
+
+
+def _find_advice(last: str) -> str:
+    """Return the next step where the agent's last line tells that it cannot start, or not connect."""
+    if "No module named" in last or "no such file" in last:
+        return "; Kubernetes(agent_image=..., agent_python=...) names an interpreter with this version of scriptmode"
+    return "; Kubernetes(address=...) is this machine's address for the pods" if "is lost: " in last else ""
 
 
 def describe_out_of_memory(found: Pod | None) -> str | None:

@@ -31,7 +31,7 @@ else:
 
 TEXT = README.read_text()
 #: Maximum number of blocks in all documents that are not run; each has its reason in the document.
-MOST_NOT_RUN = 17
+MOST_NOT_RUN = 15
 #: What a block may need beside scriptmode: its extras, a program, an account.
 NEEDS = {"tensorflow", "mpi", "tuner", "notebook", "pytest", "AWS account"}
 
@@ -113,6 +113,8 @@ def test_links_are_found_in_lists_and_tables(tmp_path):
 
 def test_few_blocks_are_not_run_and_each_has_a_reason():
     left_out = [(label(document), block) for document in WITH_CODE for block in blocks(document) if block.not_run]
+    # tests/kubernetes/test_guide.py runs those.
+    left_out = [(name, block) for name, block in left_out if block.not_run != "it needs a cluster"]
     assert len(left_out) <= MOST_NOT_RUN, [(name, block.line, block.not_run) for name, block in left_out]
 
 

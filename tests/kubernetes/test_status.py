@@ -70,6 +70,28 @@ def test_a_container_of_the_agent_that_ended_is_a_loss():
 
 
 @pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("python3: No module named scriptmode_kubernetes", "names an interpreter with this version of scriptmode"),
+        (
+            "runc: exec: /no/python3: stat /no/python3: no such file or directory",
+            "names an interpreter with this version",
+        ),
+        (
+            "step 1\nscriptmode: the job's agent is lost: no connection for 90 s",
+            "Kubernetes(address=...) is this machine's",
+        ),
+    ],
+)
+def test_the_last_line_of_an_agent_that_ended_is_told_with_the_next_step(message, words):
+    ended = container("agent", terminated={"exitCode": 1, "reason": "Error", "message": f"{message}\n"})
+    last = message.rpartition("\n")[2]
+    found = status.describe_loss("algo-1", pod(containers=[ended]))
+    assert found.startswith(f"the container 'agent' of its pod ended with exit code 1, Error: {last}; Kubernetes(")
+    assert words in found
+
+
+@pytest.mark.parametrize(
     ("reason", "message", "advice"),
     [
         ("InvalidImageName", "x", "correct the name of the image"),
@@ -95,6 +117,9 @@ def test_what_may_start_is_waited_for():
     message = "failed to sync secret cache: timed out waiting for the condition"
     slow = pod(containers=[container(waiting={"reason": "CreateContainerConfigError", "message": message})])
     assert status.describe_wait("algo-1", slow) == f"the containers of algo-1: {message}"
+    up = [container(name, running={}) for name in ("agent", "train")]
+    assert status.describe_wait("algo-1", pod(containers=up)) == "a connection from the pod of algo-1"
+    assert status.describe_wait("algo-1", pod(containers=[*up[:1], container()])) == "the containers of algo-1"
 
 
 def test_out_of_memory_names_the_limit():

@@ -103,7 +103,7 @@ WRONG = {
     "the directory above": ("live:model/../../../job.json", "leads out of the directory of training job live"),
     "no path": ("live", "'live' has no path; write live:PATH, where PATH is one of model, output, checkpoints"),
     "a FIFO": ("live:model/fifo", "'fifo' cannot be copied: it is not a regular file; copy a file that this user can read"),
-    "an empty directory": ("live:checkpoints", "training job live is InProgress, and its 'checkpoints' is empty; wait for it"),
+    "an empty directory": ("live:checkpoints", "training job live is InProgress, and its 'checkpoints' has no files here; wait for it"),
     "no checkpoints": ("done:checkpoints", "training job done is Completed and has no checkpoints"),
 }  # fmt: skip
 

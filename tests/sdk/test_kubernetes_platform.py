@@ -5,6 +5,8 @@ import dataclasses
 import json
 import re
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,7 @@ def container(pod, name):
         ({"resources": "cpu=1"}, ["resources is 'cpu=1'", "give an object"]),
         ({"tolerations": "all"}, ["tolerations is 'all'", "give a list"]),
         ({"queue": 2}, ["queue is 2", "give text"]),
+        ({"resources": {"cpu": "2"}}, ["resources is {'cpu': '2'}", "give requests and limits, such as {'requests'"]),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_name_its_value_and_the_next_step(settings, words, monkeypatch):
@@ -248,14 +251,138 @@ def test_a_pod_has_the_access_of_its_service_account(tmp_path, monkeypatch):
     assert (found.server, found.namespace, found.find_token()) == ("https://[fd00::1]:6443", "team", "mounted")
 
 
-@pytest.mark.parametrize("content", ["[", "{}", "clusters: 5\ncurrent-context: x"])
-def test_a_damaged_kubeconfig_is_named(tmp_path, monkeypatch, content):
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[", ""),
+        ("", "it has no current-context: kubectl config use-context NAME"),
+        ("clusters: 5\ncurrent-context: x", "KeyError('contexts')"),
+        (
+            "contexts: [{name: a, context: {}}, {name: b, context: {}}]\ncurrent-context: x",
+            "no context 'x', only 'a', 'b'",
+        ),
+    ],
+)
+def test_a_damaged_kubeconfig_is_named(tmp_path, monkeypatch, content, words):
     path = tmp_path / "broken"
     path.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(path))
     with pytest.raises(ConfigError, match="broken is no kubeconfig file that can be used") as raised:
         api.find_access()
+    assert words in str(raised.value)
     assert "object at 0x" not in str(raised.value)
+
+
+def test_a_wrong_context_is_named_with_those_that_exist(objects):
+    with pytest.raises(ConfigError, match=r"kubeconfig is no .*: it has no context 'prod', only 'here'; correct it"):
+        objects({"context": "prod"})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ({"server": "10.0.0.1:6443"}, r"its server is '10\.0\.0\.1:6443', which is no URL such as 'https://"),
+        (
+            {"certificate-authority-data": "bm8="},
+            r"certificates for https://10\.0\.0\.1:6443 cannot be used: .*; correct",
+        ),
+        ({"certificate-authority": "missing.crt"}, r"kubeconfig is no kubeconfig file .* No such file .*missing\.crt"),
+    ],
+)
+def test_a_wrong_server_and_wrong_certificates_are_refused_before_the_job_exists(
+    objects, tmp_path, monkeypatch, cluster, words
+):
+    changed = {"name": "c", "cluster": {**CLUSTER["cluster"], **cluster}}
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"}, changed)))
+    with pytest.raises(ConfigError, match=words):
+        objects()
+
+
+def test_a_kubeconfig_is_named_by_its_absolute_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", "kubeconfig")
+    with pytest.raises(
+        ConfigError,
+        match=f"KUBECONFIG is 'kubeconfig'; give its absolute path: export KUBECONFIG={tmp_path}/kubeconfig",
+    ):
+        api.find_access()
+
+
+@pytest.fixture
+def answers():
+    """A function that lets a server answer every call with a status and a message; it returns the server."""
+    started = []
+
+    def start(code, message):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.server.paths.append(self.path)
+                self.rfile.read(int(self.headers["Content-Length"]))
+                content = json.dumps({"message": message}).encode()
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.paths = []
+        started.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "advice"),
+    [
+        (401, "Unauthorized", "see that kubectl get pods works"),
+        (
+            403,
+            'pods is forbidden: User "u" cannot create resource "pods"',
+            "give the user the rights of: scriptmode kuber",
+        ),
+        (
+            403,
+            'pods "x" is forbidden: no PriorityClass with name low was found',
+            "correct the arguments of Kubernetes(...)",
+        ),
+        (403, 'pods "x" is forbidden: exceeded quota: q', "ask for fewer hosts"),
+        (404, 'namespaces "mll" not found', "create it, or correct Kubernetes(namespace=...)"),
+        (422, "Pod is invalid: spec.containers[1]", "correct the arguments of Kubernetes(...)"),
+    ],
+)
+def test_what_the_api_refuses_has_a_next_step(answers, code, message, advice):
+    server = answers(code, message)
+    with pytest.raises(PlatformError) as raised:
+        api.Api(api.Access(f"http://127.0.0.1:{server.server_port}", "ml")).create("pods", {})
+    assert (raised.value.message, raised.value.advice[: len(advice)]) == (
+        f"the API server refuses POST /api/v1/namespaces/ml/pods: {message} ({code})", advice,
+    )  # fmt: skip
+    # A cluster from 1.25 on refuses a field that it does not know.
+    assert server.paths == ["/api/v1/namespaces/ml/pods?fieldValidation=Strict"]
+
+
+def test_a_plan_has_the_manifests(tmp_path):
+    platform = Kubernetes(image="image:1")
+    plan = Estimator(entry_point=str(tmp_path / "train.py"), instance_type="kubernetes", platform=platform).plan()
+    assert "\nManifests\n  apiVersion: v1\n  kind: Secret" in str(plan)
+
+
+def test_another_access_key_is_another_pod_of_the_server(tmp_path):
+    def annotations():
+        made = {each["kind"]: each for each in manifests.manifests("ml", "image", "1Gi")}
+        (key,) = json.loads(made["Secret"]["stringData"]["keys.json"])
+        return key, made["StatefulSet"]["spec"]["template"]["metadata"]["annotations"]
+
+    for key, found in (annotations(), annotations()):
+        assert found == {"scriptmode/access-key": key}
 
 
 def test_a_server_asks_for_the_gpus_of_an_instance_type():

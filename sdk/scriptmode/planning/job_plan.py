@@ -70,7 +70,8 @@ class Plan:
             rows = plan_summary.summary_rows(job, self.hosts, self.source, self.assumed)
         lines = [line for row in rows for line in row.lines(width)]
         if self.script and (full or not self.difference):
-            lines += ["", "Batch script (sbatch)", *(f"  {line}".rstrip() for line in self.script.splitlines())]
+            title = "Batch script (sbatch)" if self.script.startswith("#!") else "Manifests"
+            lines += ["", title, *(f"  {line}".rstrip() for line in self.script.splitlines())]
         return "\n".join(lines)
 
     def __str__(self) -> str:

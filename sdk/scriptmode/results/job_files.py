@@ -74,7 +74,7 @@ def copy_job_files(
             raise _missing(description, path, _names(directory, root, below)) from error
         if stat.S_ISDIR(status.st_mode) and not _names(directory, inside, ""):
             raise DataError(
-                f"training job {description.name} is {description.status}, and its {path!r} is empty",
+                f"training job {description.name} is {description.status}, and its {path!r} has no files here",
                 advice="look at its log" if description.has_ended else "wait for it to complete",
             )
         target = target / (below or area).rpartition("/")[2] if target.is_dir() else target

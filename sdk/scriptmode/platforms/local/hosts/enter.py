@@ -27,6 +27,12 @@ _GRACE_SECONDS = 5.0
 _NOT_RUN, _NOT_FOUND = 126, 127
 
 
+def entering_arguments(*words: str) -> tuple[str, ...]:
+    """Return the arguments of Python that run this file with ``words``; the command follows them."""
+    # Modules in the current directory do not hide those of Python.
+    return "-I", "-c", Path(__file__).read_text(encoding="utf-8"), *words, "--"
+
+
 def find_process(wanted: list[bytes], *, is_own: bool) -> tuple[Path, dict[bytes, bytes]] | None:
     """Return the directory in ``/proc`` of the oldest process with these variables, and its variables.
 

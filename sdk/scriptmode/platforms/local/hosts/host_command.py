@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
 
-#: Modules in the current directory do not hide those of Python.
-_ISOLATED = ("-I", "-c")
 _POLL_SECONDS = 0.2
 
 
@@ -37,7 +34,7 @@ def run_beside_process(
     `DataError` if the command cannot start.
     """
     wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
-    argv = (*on_machine, job.python, *_ISOLATED, _entering_program(), *wanted, "--", *command)
+    argv = (*on_machine, job.python, *enter.entering_arguments(*wanted), *command)
     try:
         process = subprocess.Popen(argv)
     except OSError as error:
@@ -60,7 +57,7 @@ def run_in_container(folder: JobFolder, host: str, command: Sequence[str]) -> in
     Docker starts it apart from this process: its input carries the signals that it would get otherwise. Returns its
     exit code as a shell's; raises `DataError` or `ContainerError` if the command cannot start.
     """
-    argv = ["python3", *_ISOLATED, _entering_program(), "--tied", f"SM_CURRENT_HOST={host}", "--", *command]
+    argv = ["python3", *enter.entering_arguments("--tied", f"SM_CURRENT_HOST={host}"), *command]
     with docker_client.docker_client(f"the command cannot be run on {host}") as client:
         for each in client.api.containers(filters={"label": f"{LABEL}={folder.label}"}):
             if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
@@ -86,10 +83,6 @@ def _frames(stream: Any) -> Iterator[tuple[int, bytes]]:
         if frame is None:
             return
         yield frame
-
-
-def _entering_program() -> str:
-    return Path(enter.__file__).read_text(encoding="utf-8")
 
 
 @contextmanager
