@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.figures import SMALLEST_VARIABLE, Figure, UnavailableError
+from tests.benchmarks.figures import SMALLEST_VARIABLE, Figure, UnavailableError, rates
+from tests.benchmarks.training import ARGUMENTS, CODE, DATA, HYPERPARAMETERS, steps_per_second
 from tests.fakes.processes import until
+from tests.kubernetes.configuration import MACHINE_IMAGE
 
-from scriptmode import Estimator
+from scriptmode import MPI, Estimator
 
 if TYPE_CHECKING:
     from tests.kubernetes.cluster import Cluster
@@ -24,12 +27,13 @@ if TYPE_CHECKING:
 IS_SMALLEST = SMALLEST_VARIABLE in os.environ
 ROUNDS = 1 if IS_SMALLEST else 3
 FOLLOWED_SECONDS = 5 if IS_SMALLEST else 60
+#: Starts the daemons of a bare mpirun, as an operator for MPI does. The pods have the file, too.
+POD_SHELL = Path(__file__).with_name("pod_shell")
 FIRST_LINE = "import time; print('first line', time.time(), flush=True)"
 
 
 def run(folder: str) -> list[Figure]:
     from tests.kubernetes.cluster import Cluster, why_not
-    from tests.kubernetes.configuration import MACHINE_IMAGE
 
     if reason := why_not():
         raise UnavailableError(reason)
@@ -44,9 +48,46 @@ def run(folder: str) -> list[Figure]:
         return [
             Figure("from fit to the first line - from kubectl apply to that of a bare pod", ours - bare, "s", 1.0),
             Figure("calls of the API in a minute of following one job", calls_of_job(cluster, folder), "", 10),
+            *rates("Horovod in two pods", ROUNDS, in_fit, lambda: bare_mpirun(cluster)),
         ]
     finally:
         cluster.close()
+
+
+def in_fit() -> float:
+    """Return the steps per second of Horovod in two pods of a job."""
+    job = Estimator(
+        entry_point="train_hvd.py", source_dir=str(CODE), instance_type="kubernetes", instance_count=2,
+        distribution=MPI(), hyperparameters=HYPERPARAMETERS,
+    ).fit({"train": (DATA / "train").as_uri(), "eval": (DATA / "eval").as_uri()}, logs=False)  # fmt: skip
+    return steps_per_second("\n".join(event.message for event in job.logs()))
+
+
+def bare_mpirun(cluster: Cluster) -> float:
+    """Return those of the same ranks in two bare pods, started by mpirun with kubectl."""
+    names = ("bare-1", "bare-2")
+    for name in names:
+        container = {
+            "name": "main",
+            "image": MACHINE_IMAGE,
+            "command": [sys.executable, "-c", "input()"],
+            "stdin": True,
+        }
+        about = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+        cluster.apply({**about, "spec": {"restartPolicy": "Never", "containers": [container]}})
+    for name in names:
+        cluster.reaches(name, "Running")
+    variables = {"SM_CHANNEL_TRAIN": DATA / "train", "SM_CHANNEL_EVAL": DATA / "eval", "SM_MODEL_DIR": "/tmp/model"}
+    command = [
+        str(Path(sys.executable).parent / "mpirun"), "--allow-run-as-root", "--bind-to", "none", "-np", "2",
+        "-H", ",".join(f"{cluster.pod(name)['status']['podIP']}:1" for name in names),
+        "--prtemca", "plm_ssh_agent", str(POD_SHELL), "--wdir", str(CODE),
+        *(word for name, value in variables.items() for word in ("-x", f"{name}={value}")),
+        sys.executable, "train_hvd.py", *ARGUMENTS,
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, timeout=600, capture_output=True, text=True)
+    cluster.delete_all()
+    return steps_per_second(done.stdout)
 
 
 def seconds_of_pod(cluster: Cluster, image: str) -> float:
