@@ -245,8 +245,9 @@ def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
     With ``waits`` no pod is left: one on a lost node would stay until the node is back, and is deleted by force.
     """
     names = names_of(folder)
-    api.delete("secrets", names.name, propagationPolicy="Background")
+    # Before their owner: the cluster would delete them with their grace, which the kubelet of 1.20 does not shorten.
     api.delete_all("pods", names.selector, gracePeriodSeconds=1)
+    api.delete("secrets", names.name, propagationPolicy="Background")
     deadline = time.monotonic() + _DELETION_SECONDS
     while waits and api.list("pods", labelSelector=names.selector)["items"]:
         if time.monotonic() > deadline:

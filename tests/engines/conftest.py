@@ -5,6 +5,7 @@ from containers.conftest import base_image, docker_daemon, runtime_image  # noqa
 from engines.engines import ENGINES, EngineUnderTest
 from fakes.installed import require_mounts
 from fakes.local_jobs import channel
+from kubernetes.conftest import running_cluster
 from slurm.conftest import cluster  # noqa: F401 - a fixture
 
 
@@ -21,7 +22,7 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Leave out what an engine has not: TensorFlow, or a way to an S3 server on the loopback interface."""
+    """Leave out what an engine has not, such as TensorFlow, and what it names."""
     items[:] = [item for item in items if not _is_impossible(item)]
 
 
@@ -30,6 +31,8 @@ def _is_impossible(item):
     if not isinstance(engine, EngineUnderTest):
         return False
     if item.get_closest_marker("tf") and not engine.has_tensorflow:
+        return True
+    if {item.path.stem, item.originalname} & engine.left_out.keys():
         return True
     return "s3" in _parameters(item).get("received", ()) and not engine.has_loopback
 
@@ -42,6 +45,12 @@ def _parameters(item):
 def engine(request):
     """An engine under test."""
     return request.param
+
+
+@pytest.fixture(scope="package")
+def kubernetes_cluster(tmp_path_factory):
+    """Two nodes of Kubernetes for the files of this directory."""
+    yield from running_cluster(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

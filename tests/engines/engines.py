@@ -8,6 +8,7 @@ from typing import Callable
 import pytest
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import LocalJobs
+from kubernetes.kubernetes_jobs import KubernetesJobs
 from slurm.slurm_jobs import SlurmJobs
 
 
@@ -25,7 +26,9 @@ class EngineUnderTest:
         inherits_variables: Whether the hosts have the variables of the client.
         has_tensorflow: Whether the hosts have TensorFlow, Open MPI and Horovod.
         has_loopback: Whether the hosts' agents reach servers on the loopback interface of this machine.
+        mounts: Whether channels are mounted on the hosts' machines.
         seconds_to_end: Seconds within which nothing remains of a job of which a host failed or was killed.
+        left_out: Reasons by the names of files and tests that do not run with this engine.
         expected_failures: Reasons by the names of tests that fail with this engine, and will not.
 
     """
@@ -39,7 +42,9 @@ class EngineUnderTest:
     inherits_variables: bool = False
     has_tensorflow: bool = True
     has_loopback: bool = True
+    mounts: bool = True
     seconds_to_end: float = 10.0
+    left_out: Mapping = field(default_factory=dict)
     expected_failures: Mapping = field(default_factory=dict)
 
 
@@ -70,6 +75,17 @@ def slurm(request, folder):
         jobs.close()
 
 
+@contextmanager
+def kubernetes(request, folder):
+    """Jobs whose hosts are pods of a cluster."""
+    cluster = request.getfixturevalue("kubernetes_cluster")
+    with pytest.MonkeyPatch.context() as patch:
+        jobs = KubernetesJobs(folder, cluster, stop_grace=60.0)
+        jobs.use(patch)
+        yield jobs
+        jobs.close()
+
+
 ENGINES = (
     EngineUnderTest("processes", processes, interface="lo", inherits_variables=True, seconds_to_end=3.0),
     EngineUnderTest("containers", containers, marks=(pytest.mark.docker,), has_tensorflow=False),
@@ -77,6 +93,17 @@ ENGINES = (
         "slurm", slurm, marks=(pytest.mark.slurm,), hosts=2, machine_of_each_host=True, inherits_variables=True,
         has_loopback=False, expected_failures={
             "test_nothing_is_mounted_after_a_host_agent_was_killed": "Slurm kills the server of the mount with the agent",
+        },
+    ),
+    EngineUnderTest(
+        "kubernetes", kubernetes, marks=(pytest.mark.kubernetes,), machine_of_each_host=True, has_loopback=False,
+        mounts=False, seconds_to_end=20.0, expected_failures={
+            "test_the_usage_of_each_host_and_the_line_that_it_writes_are_known": "what a pod receives is not measured",
+        }, left_out={
+            "test_inputs": "tests/kubernetes/test_pods.py has each mode, whole and in shards; a matrix takes too long",
+            "test_published_suite": "it runs in tests/kubernetes/test_pods.py",
+            "test_spot_training_goes_on_after_a_host_agent_was_killed":
+                "a checkpoint that changes all the time is not sent: it is lost with the pod",
         },
     ),
 )  # fmt: skip

@@ -168,7 +168,7 @@ def ended_soon(engine, jobs, name):
 def test_the_first_host_to_fail_is_the_reason_and_ends_the_others(engine, jobs):
     name = jobs.start(SECOND_HOST_FAILS_OTHERS_IGNORE_SIGTERM, hosts=engine.hosts)
     jobs.until_up(name)
-    (jobs.job_folder(name).host("algo-2") / "checkpoints" / "go").touch()
+    jobs.release(name, "algo-2")
     reason = ended_soon(engine, jobs, name)["FailureReason"]
     assert reason.startswith("AlgorithmError: algo-2, script: exit code 1\n")
     assert reason.endswith("RuntimeError: the reason is here, exit code: 1")
@@ -181,7 +181,7 @@ def test_the_first_host_to_fail_is_the_reason_and_ends_the_others(engine, jobs):
 def test_a_host_that_is_killed_fails_the_job(engine, jobs, channels, distribution, host):
     name = jobs.start(SLEEPS, hosts=engine.hosts, channels=channels, hyperparameters=distribution)
     jobs.until_up(name)
-    assert jobs.mounted(name)
+    assert bool(jobs.mounted(name)) == engine.mounts
     jobs.kill_host(name, host)
     reason = ended_soon(engine, jobs, name)["FailureReason"]
     assert reason.startswith(f"AlgorithmError: {host}: the host's launcher was killed by SIGKILL"), reason

@@ -175,6 +175,10 @@ class LocalJobs:
         """Send a signal to a recorded process of a job, by default to its agent."""
         os.kill(self.pid(name, label), number)
 
+    def release(self, name, host="algo-1"):
+        """Create the file ``checkpoints/go`` on a host of a job, for which its script waits."""
+        (self.job_folder(name).host(host) / "checkpoints" / "go").touch()
+
     def kill_host(self, name, host):
         """Kill a host of a job with all that runs on it, from outside."""
         self.kill(name, host)

@@ -8,7 +8,12 @@ from kubernetes.kubernetes_jobs import KubernetesJobs
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
-    """Two nodes that see the folders of the tests; skipped where there can be none."""
+    """The cluster of this directory's tests."""
+    yield from running_cluster(tmp_path_factory)
+
+
+def running_cluster(tmp_path_factory):
+    """Yield two nodes that see the folders of the tests; skip where there can be none."""
     if reason := clusters.why_not():
         pytest.skip(reason)
     running = clusters.Cluster(tmp_path_factory.getbasetemp())

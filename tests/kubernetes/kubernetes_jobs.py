@@ -1,12 +1,23 @@
 """Real jobs whose hosts are pods of a real cluster: plain Python scripts."""
 
 import json
+import signal
 import sys
 
 import pytest
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
+
+from scriptmode_kubernetes.engine import names_of
+
+#: Sends a signal to the host's agent of a pod, and not to its starter.
+_SIGNALS = r"""
+for each in /proc/[0-9]*; do
+    grep -q host_agent $each/cmdline && ! grep -q remote_host $each/cmdline && kill -{} ${{each##*/}} && exit
+done
+exit 1
+"""
 
 
 class KubernetesJobs(LocalJobs):
@@ -31,13 +42,33 @@ class KubernetesJobs(LocalJobs):
         return request
 
     def pod(self, name, host="algo-1"):
-        """The name of the pod of a host of the only job."""
-        found = self.cluster.get("pods", f"--selector=scriptmode/host={host}")["items"]
-        return found[0]["metadata"]["name"]
+        """The name of the pod of a host of a job."""
+        return f"{names_of(self.job_folder(name)).name}-{host}"
+
+    def on_pod(self, name, host, container, script):
+        """Run a shell script in a container of a host's pod."""
+        words = ("exec", self.pod(name, host), f"--container={container}", "--", "sh", "-c", script)
+        self.cluster.kubectl(*words)
+
+    def release(self, name, host="algo-1"):
+        """Create the file ``checkpoints/go`` on a host of a job, for which its script waits."""
+        self.on_pod(name, host, "train", "touch /opt/ml/checkpoints/go")
+
+    def kill(self, name, label="agent", number=signal.SIGKILL):
+        """Send a signal to a process of a job: its agent is on this machine, those of the hosts are in the pods."""
+        if label == "agent":
+            super().kill(name, label, number)
+        else:
+            self.on_pod(name, label.rpartition(" ")[2], "agent", _SIGNALS.format(int(number)))
+
+    def kill_host(self, name, host):
+        """Kill the launcher of a host's script."""
+        self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/control/pid)/task/*/children)")
 
     def remains(self, name):
-        """What the jobs have left in the namespace."""
-        found = self.cluster.get("pods,services,secrets", "--selector=scriptmode/job")["items"]
+        """What a job has left in the namespace."""
+        selector = f"--selector={names_of(self.job_folder(name)).selector}"
+        found = self.cluster.get("pods,services,secrets", selector)["items"]
         return [*super().remains(name), *(f"{each['kind']} {each['metadata']['name']}" for each in found)]
 
     def statuses(self, name):

@@ -6,17 +6,12 @@ from fakes.processes import until
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
-KILLS = r"""
-for each in /proc/[0-9]*; do
-    grep -q host_agent $each/cmdline && ! grep -q remote_host $each/cmdline && kill -9 ${each##*/} && exit
-done
-"""
 
 
 def test_a_killed_agent_of_a_pod_is_the_reason_and_its_script_ends(jobs):
     name = jobs.start(SLEEPS)
     jobs.until_up(name)
-    jobs.cluster.kubectl("exec", jobs.pod(name), "--container=agent", "--", "sh", "-c", KILLS)
+    jobs.kill(name, "agent of algo-1")
     assert "the agent of algo-1 on its machine ended with" in jobs.failed(name)
 
 
