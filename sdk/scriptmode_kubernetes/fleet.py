@@ -55,6 +55,8 @@ _RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
 _CONFLICT_SECONDS = 30.0
 #: Seconds in which the host's machine may have become known to be lost.
 _LOSS_SECONDS = 3.0
+#: A shell's exit code is more where a signal ended its program.
+_SIGNALS = 128
 
 
 class KubernetesFleet(Fleet):
@@ -203,9 +205,11 @@ class KubernetesFleet(Fleet):
         open_to_all_users(sandbox.base, files=True)
         return True
 
-    def find_disconnected(self) -> Problem | None:
-        """Return which pod the cluster ended; it may take a moment until it says so."""
-        deadline = time.monotonic() + _LOSS_SECONDS
+    def find_disconnected(self, code: int | None = None) -> Problem | None:
+        """Return which pod the cluster ended; it may take a moment until it says so of one whose host was killed."""
+        # A host that exits because another pod is gone does so after the cluster's record of it.
+        is_killed = code is None or code < 0 or code > _SIGNALS
+        deadline = time.monotonic() + (_LOSS_SECONDS if is_killed else 0)
         with suppress(PlatformError):
             api = open_api(self._settings)
             while True:

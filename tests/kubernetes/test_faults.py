@@ -4,6 +4,7 @@ import time
 
 import pytest
 from fakes.processes import until
+from fakes.promptness import soon
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -32,19 +33,26 @@ def seconds_until(jobs, name, fault):
     return jobs.failed(name), seconds
 
 
+@pytest.mark.prompt
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "said", "most"),
     [
-        ("import sys; print('so', file=sys.stderr); sys.exit(3)", "exit code 3"),
-        ("raise ValueError('wrong number')", "ValueError: wrong number"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+        ("import sys; print('so', file=sys.stderr); sys.exit(3)", "exit code 3", 2.5),
+        ("raise ValueError('wrong number')", "ValueError: wrong number", 2.5),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL", 8),
     ],
     ids=["exit code", "traceback", "signal"],
 )
-def test_a_script_that_fails_by_itself_is_the_reason(jobs, script, said):
-    reason = jobs.failed(jobs.start(script))
+def test_a_script_that_fails_by_itself_is_the_reason_and_told_at_once(jobs, script, said, most):
+    """A signal may be that of the cluster, which is asked for longer."""
+    name = jobs.start(f"import time; print('at', time.time(), flush=True); {script}")
+    reason = jobs.failed(name)
     assert said in reason
     assert "algo-1" in reason
+    ended = float(next(line.split()[2] for line in jobs.lines(name) if " at " in line))
+    seconds = jobs.job_folder(name).read_state().transitions[-1].started - ended
+    print(f"told after {seconds:.1f} s")
+    soon(seconds, most)
 
 
 @pytest.mark.parametrize("words", [(), ("--force", "--grace-period=0")], ids=["gracefully", "by force"])
@@ -58,6 +66,29 @@ def test_a_deleted_pod_is_the_reason(jobs, words):
     assert "the pod of algo-1 was deleted" in reason
     assert "max_retry_attempts" in reason
     assert seconds < 60
+
+
+def test_a_host_that_fails_because_another_pod_is_gone_is_not_the_reason(jobs):
+    script = """
+        import os, socket, sys, time
+        if os.environ["SM_CURRENT_HOST"] == "algo-1":
+            served = socket.create_server(("", 5000)).accept()
+            print("up", flush=True)
+            time.sleep(600)
+        while True:
+            try:
+                other = socket.create_connection(("algo-1", 5000))
+                break
+            except OSError:
+                time.sleep(0.2)
+        print("up", flush=True)
+        other.recv(1)
+        sys.exit(1)
+    """
+    name = jobs.start(script, hosts=2)
+    jobs.until_up(name)
+    jobs.cluster.kubectl("delete", "pod", jobs.pod(name), "--wait=false", "--force", "--grace-period=0")
+    assert "the pod of algo-1 was deleted" in jobs.failed(name)
 
 
 def test_a_job_whose_pod_was_evicted_goes_on_from_its_checkpoint_with_each_step_once(jobs, tmp_path):
