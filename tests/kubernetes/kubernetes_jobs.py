@@ -8,6 +8,17 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
 
+PRINTS = """
+    import os, time
+    print("up", flush=True)
+    line = 0
+    while not os.path.exists("/shared/{end}"):
+        print("line", line, flush=True)
+        line += 1
+        time.sleep(0.1)
+    print("lines", line, flush=True)
+"""
+
 
 class KubernetesJobs(LocalJobs):
     """Starts jobs on the cluster."""
@@ -17,28 +28,54 @@ class KubernetesJobs(LocalJobs):
     def __init__(self, folder, cluster, **options):
         super().__init__(folder, **{"stop_grace": 5, **options})
         self.cluster = cluster
+        #: A directory that the scripts see as ``/shared``.
+        self.shared = self.folder / "shared"
+        self.shared.mkdir()
 
     def use(self, monkeypatch: pytest.MonkeyPatch, **settings):
         """Set the variables by which the jobs find the cluster, and other settings of their pods."""
         self.cluster.use(monkeypatch)
-        given = {"image": MACHINE_IMAGE, "agent_python": sys.executable, **settings}
+        volume = {"name": "shared", "hostPath": {"path": str(self.shared)}}
+        mount = {"name": "shared", "mountPath": "/shared"}
+        patch = {"spec": {"volumes": [volume], "containers": [{"name": "train", "volumeMounts": [mount]}]}}
+        given = {"image": MACHINE_IMAGE, "agent_python": sys.executable, "patch": patch, **settings}
         monkeypatch.setenv("SCRIPTMODE_KUBERNETES", json.dumps(given))
 
-    def request(self, script, **fields):
-        """A request with the image of the machines."""
+    def request(self, script, *, image=MACHINE_IMAGE, **fields):
+        """A request with an image, by default that of the machines."""
         request = super().request(script, **fields)
-        request["AlgorithmSpecification"]["TrainingImage"] = MACHINE_IMAGE
+        request["AlgorithmSpecification"]["TrainingImage"] = image
         return request
 
     def pod(self, name, host="algo-1"):
-        """The name of the pod of a host of the only job."""
+        """The name of the pod of a host of a job."""
         found = self.cluster.get("pods", f"--selector=scriptmode/host={host}")["items"]
-        return found[0]["metadata"]["name"]
+        return next(each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith(f"sm-{name}-"))
+
+    def start_printing(self, *names):
+        """Start jobs that print a line every tenth of a second until `end` with one of the names; return their names."""
+        started = [self.start(PRINTS.format(end=name)) for name in names]
+        for each in started:
+            self.until_up(each)
+        return started
+
+    def end(self, name):
+        """Let a job of `start_printing` end."""
+        (self.shared / name).touch()
+
+    def each_line_once(self, name):
+        """Check that a job of `start_printing` completed with all its lines in order; return how many."""
+        self.completed(name)
+        lines = [line.partition(": ")[2] for line in self.lines(name)]
+        count = int(next(line.split()[1] for line in lines if line.startswith("lines ")))
+        assert [line for line in lines if line.startswith("line ")] == [f"line {number}" for number in range(count)]
+        return count
 
     def remains(self, name):
-        """What the jobs have left in the namespace."""
+        """What a job has left, also in the namespace."""
         found = self.cluster.get("pods,services,secrets", "--selector=scriptmode/job")["items"]
-        return [*super().remains(name), *(f"{each['kind']} {each['metadata']['name']}" for each in found)]
+        names = [f"{each['kind']} {each['metadata']['name']}" for each in found]
+        return [*super().remains(name), *(each for each in names if f" sm-{name}-" in each)]
 
     def statuses(self, name):
         return [each["Status"] for each in self.platform.describe(name).response["SecondaryStatusTransitions"]]

@@ -1,10 +1,13 @@
 """Every end of a job in pods is told truly, and leaves nothing in the namespace."""
 
+import re
 import time
 
 import pytest
 from fakes.processes import until
 from fakes.promptness import soon
+
+from scriptmode.errors import DataError
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -149,3 +152,55 @@ def test_a_lost_node_is_the_reason(jobs):
     assert node in reason
     assert "algo-1" in reason
     assert seconds < 120
+
+
+def test_jobs_go_on_and_end_while_the_api_server_is_away_and_leave_nothing(jobs):
+    """It is away for longer than a job that ends tries to delete its objects."""
+    left, deleted, retried, goes_on = jobs.start_printing("left", "deleted", "retried", "goes_on")
+    jobs.cluster.stop_api_server()
+    try:
+        started = time.monotonic()
+        for each in ("left", "deleted"):
+            jobs.end(each)
+        for name in (left, deleted):
+            jobs.completed(name)
+            assert any("are still in the cluster: the API server" in line for line in jobs.lines(name))
+        soon(time.monotonic() - started, 80)
+        assert time.monotonic() - started > 55
+        with pytest.raises(DataError, match="is deleted, but its Secret sm-.* still in the cluster") as refused:
+            jobs.platform.delete(deleted)
+        jobs.end("retried")
+        jobs.until_line(retried, "lines ")
+    finally:
+        jobs.cluster.start_api_server()
+    jobs.end("goes_on")
+    for name in (retried, goes_on):
+        assert jobs.each_line_once(name) > 300
+    # Those of one job are deleted by another one's end, and those of a job without a directory by the printed command.
+    until(lambda: len(jobs.cluster.get("secrets", "--selector=scriptmode/job")["items"]) == 1)
+    jobs.cluster.kubectl(*re.search("delete them: kubectl (.*)", str(refused.value))[1].split())
+    until(lambda: not jobs.remains(left))
+
+
+#: Saves its model within the grace period.
+SAVES = """
+    import os, pathlib, signal, sys, time
+    def save(*_):
+        time.sleep(3)
+        pathlib.Path(os.environ["SM_MODEL_DIR"], "weights").write_text("saved")
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_stop_and_the_time_limit_leave_time_to_save_the_model(jobs):
+    stopped, limited = jobs.start(SAVES, grace=20), jobs.start(SAVES, grace=20, max_run=12)
+    jobs.until_up(stopped)
+    jobs.platform.stop(stopped)
+    for name, secondary in ((stopped, "Stopped"), (limited, "MaxRuntimeExceeded")):
+        description = jobs.wait(name)
+        assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", secondary)
+        assert jobs.model(description)["weights"] == b"saved"
+        until(lambda name=name: not jobs.remains(name))

@@ -482,7 +482,9 @@ class Agent:
 
     def _end_processes(self) -> None:
         with self._heartbeat.beating():
-            problems = [*self._links.end(self._wait_for_links), *self._fleet.remove_hosts()]
+            problems = self._links.end(self._wait_for_links)
+            for left in self._fleet.remove_hosts():
+                self._log_to_user(left)
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:
