@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 #: Where a pod has the credentials of its service account (Kubernetes documentation, "Accessing the API from a Pod").
 _POD_FILES = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 30.0
-#: Seconds after which a watch ends; the server may end it earlier.
-WATCH_SECONDS = 300
+#: Seconds after which a watch ends, so that a connection is missed that vanished; the server may end it earlier.
+WATCH_SECONDS = 60
 _LONGEST_TEXT = 300
 #: What `ApiError.code` is where no server answered.
 UNREACHABLE = 0
@@ -43,6 +43,8 @@ class ApiError(PlatformError):
     def __init__(self, message: str, code: int, *, advice: str = "") -> None:
         super().__init__(message, advice=advice)
         self.code = code
+        #: Whether the same call may be answered later: after too many requests, and a server's own failures, too.
+        self.may_pass = code in (UNREACHABLE, 429) or code >= 500  # noqa: PLR2004
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,7 @@ class Api:
         return bool(self._call("POST", path, {**body, "spec": {"resourceAttributes": asked}})["status"]["allowed"])
 
     def _path(self, kind: str) -> str:
-        group = "/api/v1"
-        return f"{group}/namespaces/{self.namespace}/{kind}"
+        return f"/api/v1/namespaces/{self.namespace}/{kind}"
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         response = self._request(method, path, body, _ANSWER_SECONDS)

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _OF_THIS_MACHINE = ("0.0.0.0", "127.0.0.1", "::", "::1", "localhost")  # noqa: S104 - nothing listens
 #: Seconds in which a node that works has deleted a pod, and between two looks.
 _DELETION_SECONDS, _POLL_SECONDS = 10.0, 0.2
+#: The file of a job's directory that is there while the cluster may have objects of the job.
+OBJECTS_FILE = "kubernetes.objects"
 
 
 def open_api(settings: KubernetesSettings) -> Api:
@@ -97,11 +99,13 @@ class KubernetesAgent(LocalAgent):
 
 
 def record_termination(api: Api, folder: JobFolder, job: Job) -> bool:
-    """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did.
-
-    Raises `ApiError`.
-    """
-    found = _find_termination(api, folder, job)
+    """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
+    try:
+        found = _find_termination(api, folder, job)
+    except ApiError as error:
+        if error.may_pass:
+            raise
+        found = None
     with suppress(OSError):
         content = [found.reason.value, found.text] if found else []
         _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
@@ -236,7 +240,25 @@ class KubernetesEngine(KubernetesAgent, Engine):
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
         """Delete the job's objects."""
-        remove_objects(open_api(settings_from_json(folder.read_job().engine)), folder)
+        remove_left_objects(folder)
+
+
+def remove_left_objects(folder: JobFolder) -> None:
+    """Delete the objects of a job that has no agent, unless they are; raise `PlatformError`."""
+    if (folder.path / OBJECTS_FILE).exists():
+        settings = settings_from_json(folder.read_job().engine)
+        try:
+            remove_objects(open_api(settings), folder)
+        except PlatformError as error:
+            raise describe_rest(folder, settings, error) from error
+
+
+def describe_rest(folder: JobFolder, settings: KubernetesSettings, error: PlatformError) -> PlatformError:
+    """Return the error for objects that cannot be deleted, with the command that does."""
+    name, context = names_of(folder).name, f" --context={settings.context}" if settings.context else ""
+    advice = f"delete them: kubectl{context} --namespace={settings.namespace} delete secret {name}"
+    what = f"its Secret {name}, and with it its Service and its pods, are still in the cluster: {error.message}"
+    return PlatformError(what, advice=advice)
 
 
 def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
@@ -252,5 +274,6 @@ def remove_objects(api: Api, folder: JobFolder, *, waits: bool = False) -> None:
     while waits and api.list("pods", labelSelector=names.selector)["items"]:
         if time.monotonic() > deadline:
             api.delete_all("pods", names.selector, gracePeriodSeconds=0)
-            return
+            break
         time.sleep(_POLL_SECONDS)
+    (folder.path / OBJECTS_FILE).unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import socket
 import time
@@ -25,14 +26,17 @@ from scriptmode.engines import (
 )
 from scriptmode.errors import DataError, PlatformError
 from scriptmode_kubernetes import pods, status
-from scriptmode_kubernetes.api import CONFLICT, ApiError, find_access
+from scriptmode_kubernetes.api import CONFLICT, WATCH_SECONDS, ApiError, find_access
 from scriptmode_kubernetes.engine import (
+    OBJECTS_FILE,
+    describe_rest,
     find_events,
     find_pods,
     host_variables,
     names_of,
     open_api,
     record_termination,
+    remove_left_objects,
     remove_objects,
     with_address,
 )
@@ -41,18 +45,22 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from scriptmode.engines import Job, JobFolder, Serve, Tasks
     from scriptmode_kubernetes.api import Api
 
 _INTERFACE = "eth0"
-#: Seconds between two lists of pods where the watch ended early, and that the end of a container has to be told in.
+#: What a call of the API raises that may be answered later, as it should.
+_UNANSWERED = (PlatformError, OSError, LookupError, TypeError)
+#: Seconds between two lists of pods, which make ten calls in a minute at most, and after which one is too old.
+_CYCLE_SECONDS, _STALE_SECONDS = 12.0, WATCH_SECONDS + 30.0
+#: Seconds between two tries, and that the end of a container has to be told in.
 _RETRY_SECONDS, _STATUS_SECONDS = 2.0, 5.0
-#: Seconds in which the objects of an earlier run, of the same names, are deleted.
-_CONFLICT_SECONDS = 30.0
-#: Seconds in which the host's machine may have become known to be lost.
-_LOSS_SECONDS = 3.0
+#: Seconds in which the objects of an earlier run, of the same names, are deleted, and in which an API server that does
+#: not answer has to be back to delete those of a job that ends.
+_CONFLICT_SECONDS, _REMOVAL_SECONDS = 30.0, 60.0
+#: Seconds in which a pod may have become known to be lost; a shell's code is more where a signal ended its program.
+_LOSS_SECONDS, _SIGNALS = 3.0, 128
 
 
 class KubernetesFleet(Fleet):
@@ -69,7 +77,8 @@ class KubernetesFleet(Fleet):
         self._connection = secrets.token_hex(32)
         self._secret = secrets.token_hex(32)
         self._listeners: dict[str, socket.socket] = {}
-        #: The version of the file of the pods' statuses that was read last, and its content.
+        #: The file of the pods' statuses, its version that was read last, and the content of that.
+        self._pods_file = folder.channels / "pods.json"
         self._pods: tuple[tuple[int, int], dict[str, Any]] = (0, 0), {}
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), contract.DEFAULT_BASE_DIR, _INTERFACE)
@@ -97,6 +106,7 @@ class KubernetesFleet(Fleet):
         variables = with_address(host_variables(self._job, self._inherited), address)
         own = {key: variables[key] for key in CREDENTIALS if key in variables}
         own["SCRIPTMODE_JOB"] = self._job.request.name
+        (self._folder.path / OBJECTS_FILE).touch()
         try:
             owner = api.create("secrets", pods.secret(names, self._connection, variables))
             api.create("services", pods.service(names, owner))
@@ -111,6 +121,7 @@ class KubernetesFleet(Fleet):
 
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start the watch of the pods, and a relay to each of them."""
+        replace_file(self._pods_file, b"{}")
         self._tasks.start(self._watch, stays=True)
         job = self._folder, self._job
         return [
@@ -120,18 +131,23 @@ class KubernetesFleet(Fleet):
 
     def _watch(self) -> None:
         """Keep the file of the pods' statuses, for the relays, until this process is killed."""
-        selector = names_of(self._folder).selector
         while True:
+            begun = time.monotonic()
             # What the API does not answer now, or not as it should, it may answer later.
-            with suppress(PlatformError, OSError, LookupError, TypeError):
-                self._watch_once(open_api(self._settings), selector)
-            time.sleep(_RETRY_SECONDS)
+            with suppress(*_UNANSWERED):
+                self._watch_once(open_api(self._settings))
+            time.sleep(max(0.0, begun + _CYCLE_SECONDS - time.monotonic()))
 
-    def _watch_once(self, api: Api, selector: str) -> None:
-        listed = api.list("pods", labelSelector=selector)
+    def _list_pods(self, api: Api) -> tuple[dict[str, Any], str]:
+        """Write the pods' statuses; return them, and their version."""
+        listed = api.list("pods", labelSelector=names_of(self._folder).selector)
         found = {each["metadata"]["labels"][pods.HOST_LABEL]: each for each in listed["items"]}
         self._write_pods(found)
-        version = listed["metadata"]["resourceVersion"]
+        return found, listed["metadata"]["resourceVersion"]
+
+    def _watch_once(self, api: Api) -> None:
+        found, version = self._list_pods(api)
+        selector = names_of(self._folder).selector
         for change in api.watch("pods", labelSelector=selector, resourceVersion=version):
             if change["type"] == "ERROR":
                 return
@@ -143,12 +159,13 @@ class KubernetesFleet(Fleet):
         with suppress(OSError):
             replace_file(self._pods_file, json.dumps({host: found.get(host) for host in self.sandboxes}).encode())
 
-    @property
-    def _pods_file(self) -> Path:
-        return self._folder.channels / "pods.json"
-
     def read_pods(self) -> dict[str, Any]:
         """Return the last status of each pod by its host, None for a deleted one; nothing before they were listed."""
+        with suppress(*_UNANSWERED):
+            if time.time() - self._pods_file.stat().st_mtime > _STALE_SECONDS:
+                # The watch was killed. The other relays do not list them, too.
+                os.utime(self._pods_file)
+                self._list_pods(open_api(self._settings))
         with suppress(OSError, ValueError):
             # It is asked for several times a second, and large for many hosts.
             version = self._pods_file.stat().st_ino, self._pods_file.stat().st_mtime_ns
@@ -171,9 +188,11 @@ class KubernetesFleet(Fleet):
         open_to_all_users(sandbox.base, files=True)
         return True
 
-    def find_disconnected(self) -> Problem | None:
-        """Return which pod the cluster ended; it may take a moment until it says so."""
-        deadline = time.monotonic() + _LOSS_SECONDS
+    def find_disconnected(self, code: int | None = None) -> Problem | None:
+        """Return which pod the cluster ended; it may take a moment until it says so of one whose host was killed."""
+        # A host that exits because another pod is gone does so after the cluster's record of it.
+        is_killed = code is None or code < 0 or code > _SIGNALS
+        deadline = time.monotonic() + (_LOSS_SECONDS if is_killed else 0)
         with suppress(PlatformError):
             api = open_api(self._settings)
             while True:
@@ -186,14 +205,29 @@ class KubernetesFleet(Fleet):
         return None
 
     def remove_hosts(self) -> list[str]:
-        """Record why the cluster ended a pod, if it did, and delete the job's objects."""
-        try:
-            api = open_api(self._settings)
-            was_ended = record_termination(api, self._folder, self._job)
-            remove_objects(api, self._folder, waits=was_ended)
-        except PlatformError as error:
-            return [f"the objects of the job are not deleted: {error}"]
+        """Record why the cluster ended a pod, if it did, and delete the job's objects; try again for a minute."""
+        deadline = time.monotonic() + _REMOVAL_SECONDS
+        while error := self._try_to_remove():
+            if not (isinstance(error, ApiError) and error.may_pass) or time.monotonic() > deadline:
+                return [str(describe_rest(self._folder, self._settings, error))]
+            time.sleep(_RETRY_SECONDS)
+        with suppress(PlatformError, OSError):
+            # Of jobs of the data directory that ended while the API did not answer.
+            for left in self._folder.path.parent.glob(f"*/{OBJECTS_FILE}"):
+                folder = type(self._folder)(left.parent)
+                if folder.read_state().ended and not folder.has_agent():
+                    remove_left_objects(folder)
         return []
+
+    def _try_to_remove(self) -> PlatformError | None:
+        try:
+            if (self._folder.path / OBJECTS_FILE).exists():
+                api = open_api(self._settings)
+                was_ended = record_termination(api, self._folder, self._job)
+                remove_objects(api, self._folder, waits=was_ended)
+        except PlatformError as error:
+            return error
+        return None
 
 
 class _PodHooks(RemoteHooks):

@@ -177,8 +177,10 @@ def merge(value: Any, patch: Any) -> Any:
         merged = {**base, **{key: merge(base.get(key), each) for key, each in patch.items()}}
         return {key: each for key, each in merged.items() if each is not None}
     if isinstance(patch, list) and isinstance(value, list) and all("name" in each for each in (*patch, *value)):
-        named = {each["name"]: each for each in value}
-        return list({**named, **{each["name"]: merge(named.get(each["name"]), each) for each in patch}}.values())
+        # A volume may be mounted twice.
+        changes, names = {each["name"]: each for each in patch}, {each["name"] for each in value}
+        added = [merge(None, each) for each in patch if each["name"] not in names]
+        return [*(merge(each, changes.get(each["name"], {})) for each in value), *added]
     return patch
 
 

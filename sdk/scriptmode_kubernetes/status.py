@@ -23,6 +23,7 @@ _NEVER = {
     "CreateContainerConfigError": "correct Kubernetes(patch=...)",
     "CreateContainerError": "correct Kubernetes(patch=...), or the image",
     "RunContainerError": "use an image with /bin/sh and `train`",
+    "StartError": "use an image with /bin/sh and `train`",
 }
 #: Words of a message about what the kubelet tries again: its cache of Secrets, or the container runtime, was slow.
 _AGAIN = ("timed out", "deadline exceeded", "is reserved for")
@@ -69,9 +70,10 @@ def describe_wait(host: str, found: Pod) -> str:
                 raise PlatformError(f"{what} has no image: {message}", advice="correct the image, or its pull secret")
             return f"the image {container['image']!r} of {host}: {message or reason}"
         if ended:
+            logs = f"see: kubectl logs {found['metadata']['name']} --all-containers"
             raise PlatformError(
                 f"{what} ended with exit code {ended.get('exitCode')} before training: {ended.get('message', '')}",
-                advice="correct the image, or Kubernetes(patch=...)",
+                advice=_NEVER.get(ended.get("reason"), logs),
             )
     states = [each.get("state", {}) for each in status.get("containerStatuses", ())]
     is_up = states and all("running" in each for each in states)

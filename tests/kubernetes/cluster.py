@@ -245,12 +245,12 @@ class Cluster:
         self.machines.link(node, up=True)
         self._await(lambda: self.ready(node))
 
-    def cut(self, one: str, other: str) -> None:
-        """Drop every packet between two pods."""
+    def cut(self, one: str, other: str = "") -> None:
+        """Drop every packet between two pods; by default between a pod and this machine."""
         self._between(one, other, "-I")
 
-    def mend(self, one: str, other: str) -> None:
-        """Let packets between two pods go through again."""
+    def mend(self, one: str, other: str = "") -> None:
+        """Let packets between two pods, or a pod and this machine, go through again."""
         self._between(one, other, "-D")
 
     def stop_api_server(self) -> None:
@@ -408,7 +408,7 @@ class Cluster:
         """Let a node's pods reach those of the others by their addresses, and this machine by the node's."""
         for other, _ in enumerate(self.nodes, 1):
             if other != number:
-                self._on(
+                self.run_on(
                     node,
                     "ip",
                     "route",
@@ -418,16 +418,17 @@ class Cluster:
                     f"{self.machines.network}.{other}",
                 )
         outside = ("-s", configuration.ALL_PODS, "!", "-d", configuration.ALL_PODS)
-        self._on(node, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", *outside, "-j", "MASQUERADE")
+        self.run_on(node, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", *outside, "-j", "MASQUERADE")
 
     def _between(self, one: str, other: str, action: str) -> None:
-        pods = [self.pod(name) for name in (one, other)]
-        addresses = [pod["status"]["podIP"] for pod in pods]
+        pods = [self.pod(name) for name in (one, other) if name]
+        addresses = [pod["status"]["podIP"] for pod in pods] + ([] if other else [self.address])
         for node in {pod["spec"]["nodeName"] for pod in pods}:
             for source, target in (addresses, addresses[::-1]):
-                self._on(node, "iptables", "-w", action, "FORWARD", "-s", source, "-d", target, "-j", "DROP")
+                self.run_on(node, "iptables", "-w", action, "FORWARD", "-s", source, "-d", target, "-j", "DROP")
 
-    def _on(self, machine: str, *argv: str) -> None:
+    def run_on(self, machine: str, *argv: str) -> None:
+        """Run a command on a node."""
         subprocess.run([*self.machines.enter(machine), *argv], check=True, env=ENVIRONMENT)
 
     def _node_address(self, node: str) -> str:

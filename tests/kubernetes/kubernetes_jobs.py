@@ -18,6 +18,16 @@ for each in /proc/[0-9]*; do
 done
 exit 1
 """
+PRINTS = """
+    import os, time
+    print("up", flush=True)
+    line = 0
+    while not os.path.exists("/shared/{end}"):
+        print("line", line, flush=True)
+        line += 1
+        time.sleep(0.1)
+    print("lines", line, flush=True)
+"""
 
 
 class KubernetesJobs(LocalJobs):
@@ -28,17 +38,23 @@ class KubernetesJobs(LocalJobs):
     def __init__(self, folder, cluster, **options):
         super().__init__(folder, **{"stop_grace": 5, **options})
         self.cluster = cluster
+        #: A directory that the scripts see as ``/shared``.
+        self.shared = self.folder / "shared"
+        self.shared.mkdir()
 
     def use(self, monkeypatch: pytest.MonkeyPatch, **settings):
         """Set the variables by which the jobs find the cluster, and other settings of their pods."""
         self.cluster.use(monkeypatch)
-        given = {"image": MACHINE_IMAGE, "agent_python": sys.executable, **settings}
+        volume = {"name": "shared", "hostPath": {"path": str(self.shared)}}
+        mount = {"name": "shared", "mountPath": "/shared"}
+        patch = {"spec": {"volumes": [volume], "containers": [{"name": "train", "volumeMounts": [mount]}]}}
+        given = {"image": MACHINE_IMAGE, "agent_python": sys.executable, "patch": patch, **settings}
         monkeypatch.setenv("SCRIPTMODE_KUBERNETES", json.dumps(given))
 
-    def request(self, script, **fields):
-        """A request with the image of the machines."""
+    def request(self, script, *, image=MACHINE_IMAGE, **fields):
+        """A request with an image, by default that of the machines."""
         request = super().request(script, **fields)
-        request["AlgorithmSpecification"]["TrainingImage"] = MACHINE_IMAGE
+        request["AlgorithmSpecification"]["TrainingImage"] = image
         return request
 
     def pod(self, name, host="algo-1"):
@@ -64,6 +80,25 @@ class KubernetesJobs(LocalJobs):
     def kill_host(self, name, host):
         """Kill the launcher of a host's script."""
         self.on_pod(name, host, "agent", "kill -9 $(cat /proc/$(cat /scriptmode/control/pid)/task/*/children)")
+
+    def start_printing(self, *names):
+        """Start jobs that print a line every tenth of a second until `end` with one of the names; return their names."""
+        started = [self.start(PRINTS.format(end=name)) for name in names]
+        for each in started:
+            self.until_up(each)
+        return started
+
+    def end(self, name):
+        """Let a job of `start_printing` end."""
+        (self.shared / name).touch()
+
+    def each_line_once(self, name):
+        """Check that a job of `start_printing` completed with all its lines in order; return how many."""
+        self.completed(name)
+        lines = [line.partition(": ")[2] for line in self.lines(name)]
+        count = int(next(line.split()[1] for line in lines if line.startswith("lines ")))
+        assert [line for line in lines if line.startswith("line ")] == [f"line {number}" for number in range(count)]
+        return count
 
     def remains(self, name):
         """What a job has left in the namespace."""

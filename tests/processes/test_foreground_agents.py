@@ -41,7 +41,7 @@ def requeue(self, folder):
 
 LocalAgent.pending_message = "Waiting in the queue"
 LOST = Problem("algo-1 was lost with its node")
-ProcessFleet.find_disconnected = lambda fleet: LOST if (fleet._folder.path / "lost").exists() else None
+ProcessFleet.find_disconnected = lambda fleet, code=None: LOST if (fleet._folder.path / "lost").exists() else None
 LocalAgent.why_terminated = lambda self, folder, was_signalled: Termination(StopReason(reason), text)
 LocalAgent.requeue = requeue
 sys.exit(agent_process.main(["--foreground", folder]))

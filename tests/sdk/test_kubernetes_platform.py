@@ -109,6 +109,15 @@ def test_a_job_without_an_image_and_one_without_a_cluster_are_refused(objects, m
         objects()
 
 
+def test_a_patch_mounts_another_volume_and_keeps_those_of_the_pod(objects):
+    volume, mount = {"name": "data", "emptyDir": {}}, {"name": "data", "mountPath": "/data"}
+    containers = [{"name": "train", "volumeMounts": [mount]}]
+    (pod,) = objects({"patch": {"spec": {"volumes": [volume], "containers": containers}}})
+    assert [each["name"] for each in pod["volumes"]] == ["scriptmode", "shm", "data"]
+    mounts = [each["mountPath"] for each in container(pod, "train")["volumeMounts"]]
+    assert mounts == ["/opt/ml", "/scriptmode-control", "/dev/shm", "/data"]
+
+
 def test_a_job_records_the_namespace_by_which_its_hosts_have_names(objects):
     (pod,) = objects()
     assert pod["dnsConfig"]["searches"] == [f"{pod['subdomain']}.ml.svc.cluster.local"]

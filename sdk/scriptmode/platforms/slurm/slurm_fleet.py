@@ -140,7 +140,7 @@ class SlurmFleet(Fleet):
         self._tasks.keep_private(command_pipe, event_pipe)
         return StartedAgent((host,), process, command_pipe, event_pipe)
 
-    def find_disconnected(self) -> Problem | None:
+    def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which host's node does not answer Slurm any more; the other hosts fail before Slurm ends the job."""
         hosts = {node.name: host for host, node in self._nodes.items()}
         # The hosts that are left run until the answer.

@@ -325,10 +325,10 @@ class Agent:
         failure = self._links.failure()
         return (failure and self._links.is_lost() and self._find_disconnected()) or failure
 
-    def _find_disconnected(self) -> Outcome | None:
+    def _find_disconnected(self, code: int | None = None) -> Outcome | None:
         # A scheduler may not answer soon.
         with self._heartbeat.beating():
-            disconnected = self._fleet.find_disconnected()
+            disconnected = self._fleet.find_disconnected(code)
         if disconnected is None:
             return None
         return replace(Outcome.failed("InternalServerError", Failure(str(disconnected))), is_machine_lost=True)
@@ -384,7 +384,7 @@ class Agent:
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
         if machine_failure:
             return Outcome.failed("ClientError", Failure(f"{name}: {machine_failure}", host=name))
-        if disconnected := self._find_disconnected():
+        if disconnected := self._find_disconnected(code):
             return disconnected
         return describe_host_failure(self._folder, self._sandboxes, name, code)
 
@@ -482,7 +482,9 @@ class Agent:
 
     def _end_processes(self) -> None:
         with self._heartbeat.beating():
-            problems = [*self._links.end(self._wait_for_links), *self._fleet.remove_hosts()]
+            problems = self._links.end(self._wait_for_links)
+            for left in self._fleet.remove_hosts():
+                self._log_to_user(left)
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:

@@ -33,7 +33,7 @@ _POLL_SECONDS = 0.05
 
 
 def delete_job(folder: JobFolder) -> None:
-    """Remove a job's directory; raise `DataError` where that is not possible.
+    """Remove a job's directory, and what it has elsewhere; raise `DataError` for what cannot be removed.
 
     The agent and everything that writes to the directory are killed before a file is removed. An agent whose process is
     unknown, because processes.json is damaged, ends itself as soon as the directory has another name.
@@ -45,10 +45,12 @@ def delete_job(folder: JobFolder) -> None:
         with suppress(ScriptmodeError):
             if find_control(folder).kill(folder):
                 process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS)
+    left = None
     if not folder.has_agent():
         with suppress(DataError):
-            # The containers of a job are found by its request; without a readable one none are.
-            recovery.end_orphans(folder)
+            problem = recovery.end_orphans(folder)
+            # What a job has elsewhere is found by its request; without a readable one nothing is.
+            left = problem if folder.read_job() and not absent_engine(folder) else None
     with _jobs_locked(folder):
         moved = _rename(folder)
     if not process_tree.wait_until(lambda: not moved.has_agent(), _ENDING_SECONDS):
@@ -57,6 +59,8 @@ def delete_job(folder: JobFolder) -> None:
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that directory",
         )
     _remove_moved(folder, moved)
+    if left:
+        raise DataError(f"training job {folder.name} is deleted, but {left}")
 
 
 def delete_ended_job(folder: JobFolder) -> bool:

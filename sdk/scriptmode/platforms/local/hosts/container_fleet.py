@@ -148,7 +148,7 @@ class ContainerFleet(Fleet, HostFleet):
             for name, sandbox in self.sandboxes.items()
         ]
 
-    def find_disconnected(self) -> Problem | None:
+    def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - whatever it is
         """Return which containers were disconnected from the job's network."""
         network = self._docker_name("network")
         gone = set(job_containers.disconnected_containers(self._folder.label, network))

@@ -86,8 +86,11 @@ class Fleet(Protocol):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:
         """Start the hosts' agents, one for each machine, after `prepare`; ``serve`` is for those that are forked."""
 
-    def find_disconnected(self) -> Problem | None:
-        """Return which hosts lost their connection to the others, and why; ``None`` where none is known to."""
+    def find_disconnected(self, code: int | None = None) -> Problem | None:  # noqa: ARG002 - for an override
+        """Return which hosts lost their connection to the others, and why; ``None`` where none is known to.
+
+        ``code`` is the exit code of the host that failed, ``-n`` for signal n.
+        """
         return None
 
     def remove_hosts(self) -> list[str]:
