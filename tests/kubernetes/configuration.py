@@ -30,6 +30,8 @@ DOMAIN = "cluster.local"
 #: The images of the cluster's own: of a pod's first container, and the file system of this machine.
 PAUSE_IMAGE = "docker.io/scriptmode/pause:1"
 MACHINE_IMAGE = "docker.io/scriptmode/machine:1"
+#: The name of a registry that a test may serve at the address of this machine in the cluster's network.
+REGISTRY, REGISTRY_PORT = "registry.test", 5000
 #: By this variable the wrapper of runc knows a container of that image.
 MACHINE_MARK = "SCRIPTMODE_MACHINE_IMAGE=1"
 
@@ -71,6 +73,8 @@ sandbox_image = "{pause}"
 disable_apparmor = true
 # Without CAP_SYS_RESOURCE it cannot be lowered.
 restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".registry.mirrors."{registry}"]
+endpoint = ["http://{network}.250:{port}"]
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{programs}"
 conf_dir = "{folder}/{node}.cni"
@@ -127,6 +131,7 @@ def write(folder: Path, programs: Path, network: str, names: Sequence[str]) -> N
     (folder / "runc").chmod(0o755)
     for number, node in enumerate(names, 1):
         words = {"folder": folder, "node": node, "programs": programs, "pause": PAUSE_IMAGE}
+        words |= {"registry": REGISTRY, "port": REGISTRY_PORT, "network": network}
         (folder / f"{node}.containerd").write_text(_CONTAINERD.format(**words))
         (folder / f"{node}.cni").mkdir()
         (folder / f"{node}.cni" / "pods.conflist").write_text(json.dumps(_cni(number)))

@@ -1,29 +1,24 @@
 """Every end of a job in pods is told truly, and leaves nothing in the namespace."""
 
 import re
+import threading
 import time
+from base64 import b64decode
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import yaml
 from fakes.processes import until
 from fakes.promptness import soon
+from kubernetes.configuration import MACHINE_IMAGE, PAUSE_IMAGE, REGISTRY, REGISTRY_PORT
+from kubernetes.kubernetes_jobs import COUNTS
 
 from scriptmode.errors import DataError
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
-#: Counts ten steps, each once: a run goes on from the checkpoint of the one before.
-COUNTS = """
-    import pathlib, signal, sys, time
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    saved = pathlib.Path("/opt/ml/checkpoints/step")
-    first = int(saved.read_text()) if saved.exists() else 0
-    print("from", first, flush=True)
-    for step in range(first, 10):
-        print("step", step, flush=True)
-        saved.write_text(str(step + 1))
-        time.sleep(0.2 if first else 4)
-"""
 
 
 def seconds_until(jobs, name, fault):
@@ -204,3 +199,98 @@ def test_a_stop_and_the_time_limit_leave_time_to_save_the_model(jobs):
         assert (description["TrainingJobStatus"], description["SecondaryStatus"]) == ("Stopped", secondary)
         assert jobs.model(description)["weights"] == b"saved"
         until(lambda name=name: not jobs.remains(name))
+
+
+@contextmanager
+def registry(address):
+    """Serve a registry that shows no image."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET  # noqa: N815 - the class calls it so
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer((address, REGISTRY_PORT), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.prompt
+def test_an_image_that_no_pod_can_run_is_told_with_the_next_step(jobs, monkeypatch):
+    private = f"{REGISTRY}/private:1"
+    with registry(jobs.cluster.address):
+        jobs.use(monkeypatch, agent_image=MACHINE_IMAGE)
+        begun = time.monotonic()
+        names = [jobs.start(SLEEPS, image=image) for image in (private, PAUSE_IMAGE)]
+        never = {"spec": {"containers": [{"name": "train", "imagePullPolicy": "Never"}]}}
+        jobs.use(monkeypatch, agent_image=MACHINE_IMAGE, patch=never)
+        names.append(jobs.start(SLEEPS, image=private))
+        reasons = [jobs.failed(name) for name in names]
+    soon(time.monotonic() - begun, 60)
+    said = (
+        ("401 Unauthorized", "correct the image, or its pull secret"),
+        ("/bin/sh", "use an image with /bin/sh and `train`"),
+        ("ErrImageNeverPull", "load the image on the nodes"),
+    )
+    for reason, words in zip(reasons, said):
+        assert all(word in reason for word in words), reason
+        assert "Traceback" not in reason
+
+
+def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, tmp_path):
+    rules = [{"apiGroups": [""], "resources": ["secrets", "services"], "verbs": ["create", "delete"]}]
+    about = {"name": "few", "namespace": "default"}
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": about}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "few"}
+    subject = {"kind": "ServiceAccount", **about}
+    jobs.cluster.apply(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about},
+        {**rbac, "kind": "Role", "rules": rules},
+        {**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]},
+    )
+    try:
+        secret = until(lambda: jobs.cluster.get("serviceaccount", "few").get("secrets", [{}])[0].get("name"))
+        token = b64decode(jobs.cluster.get("secret", secret)["data"]["token"]).decode()
+        content = yaml.safe_load(jobs.cluster.kubeconfig.read_text())
+        content["users"][0]["user"] = {"token": token}
+        (tmp_path / "few").write_text(yaml.safe_dump(content))
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "few"))
+        begun = time.monotonic()
+        name = jobs.start(SLEEPS)
+        reason = jobs.failed(name)
+        soon(time.monotonic() - begun, 20)
+    finally:
+        jobs.cluster.kubectl("delete", "serviceaccount/few", "role/few", "rolebinding/few")
+    assert 'pods is forbidden: User "system:serviceaccount:default:few" cannot create resource "pods"' in reason
+    assert "give the service account the rights of: scriptmode kubernetes manifests" in reason
+    assert "Traceback" not in reason
+
+
+def test_a_full_volume_is_told(jobs, monkeypatch):
+    """That of a pod with a limit, which is evicted for it, and a small one, on which a write fails."""
+    fills = "open('/opt/ml/model/weights', 'wb').write(bytes(80 << 20)); print('up', flush=True); time.sleep(600)"
+    volume = {"name": "scriptmode", "emptyDir": {"sizeLimit": "50Mi"}}
+    jobs.use(monkeypatch, patch={"spec": {"volumes": [volume]}})
+    evicted = jobs.start(f"import time; {fills}")
+    for node in jobs.cluster.nodes:
+        jobs.cluster.run_on(node, "mkdir", "-p", "/run/small")
+        jobs.cluster.run_on(node, "mount", "-t", "tmpfs", "-o", "size=50m", "tmpfs", "/run/small")
+    volume = {"name": "scriptmode", "emptyDir": None, "hostPath": {"path": "/run/small"}}
+    jobs.use(monkeypatch, patch={"spec": {"volumes": [volume]}})
+    try:
+        assert "No space left on device" in jobs.failed(jobs.start(f"import time; {fills}"))
+    finally:
+        for node in jobs.cluster.nodes:
+            jobs.cluster.run_on(node, "umount", "--lazy", "/run/small")
+    reason = jobs.failed(evicted)
+    assert 'Usage of EmptyDir volume "scriptmode" exceeds the limit "50Mi"' in reason
+    assert "give it more disk, or less data" in reason

@@ -20,9 +20,12 @@ from fakes.archives import packed
 from fakes.local_jobs import ENDED, request_for
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
+from kubernetes.kubernetes_jobs import COUNTS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMESPACE = "ml"
+#: The objects of jobs.
+OBJECTS = ("pods,services,secrets", "--selector=scriptmode/job", f"--namespace={NAMESPACE}")
 SCRIPT = """
     import os, socket
     from pathlib import Path
@@ -35,16 +38,16 @@ SCRIPT = """
 
 @pytest.fixture(scope="module")
 def service(cluster, tmp_path_factory):
-    """The server of the printed manifests; its image is that of this machine, and its volume that of a pod."""
+    """The server of the printed manifests; its image is that of this machine, and its volume a directory of it."""
     command = [sys.executable, "-m", "scriptmode", "kubernetes", "manifests", f"--namespace={NAMESPACE}"]
-    folder = tmp_path_factory.mktemp("manifests")
+    folder, data = (tmp_path_factory.mktemp(name) for name in ("manifests", "data"))
     subprocess.run([*command, f"--image={MACHINE_IMAGE}", f"--kustomize={folder}"], check=True)
     assert yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"] == ["scriptmode.yaml"]
     objects = list(yaml.safe_load_all((folder / "scriptmode.yaml").read_text()))
     stateful_set = next(each["spec"] for each in objects if each["kind"] == "StatefulSet")
     # The cluster has no storage class.
     del stateful_set["volumeClaimTemplates"]
-    stateful_set["template"]["spec"]["volumes"].append({"name": "data", "emptyDir": {}})
+    stateful_set["template"]["spec"]["volumes"].append({"name": "data", "hostPath": {"path": str(data)}})
     cluster.apply(*objects)
     try:
         cluster.kubectl("rollout", "status", "statefulset/scriptmode", f"--namespace={NAMESPACE}", "--timeout=300s")
@@ -82,6 +85,12 @@ def in_cluster(instance_type, hosts=1):
     return request
 
 
+def ended(sagemaker, name):
+    """Return the description of a job that has ended."""
+    found = sagemaker.describe_training_job(TrainingJobName=name)
+    return found if found["TrainingJobStatus"] in ENDED else None
+
+
 def test_boto3_trains_on_pods_by_the_service_with_the_least_rights(service, cluster):
     sagemaker, s3, logs = (service(name) for name in ("sagemaker", "s3", "logs"))
     request = in_cluster("ml.c5.xlarge", hosts=2)
@@ -89,12 +98,7 @@ def test_boto3_trains_on_pods_by_the_service_with_the_least_rights(service, clus
     source = {"S3DataType": "S3Prefix", "S3Uri": "s3://bucket/data/", "S3DataDistributionType": "FullyReplicated"}
     request["InputDataConfig"] = [{"ChannelName": "train", "DataSource": {"S3DataSource": source}}]
     sagemaker.create_training_job(**request)
-
-    def ended():
-        found = sagemaker.describe_training_job(TrainingJobName=name)
-        return found["TrainingJobStatus"] in ENDED and found
-
-    found = until(ended, 300)
+    found = until(lambda: ended(sagemaker, name), 300)
     assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
     assert found["ResourceConfig"]["InstanceType"] == "ml.c5.xlarge"
     streams = logs.describe_log_streams(logGroupName="/aws/sagemaker/TrainingJobs", logStreamNamePrefix=f"{name}/")
@@ -108,8 +112,7 @@ def test_boto3_trains_on_pods_by_the_service_with_the_least_rights(service, clus
     with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
         assert {Path(each).name for each in opened.getnames()} >= {"algo-1", "algo-2"}
     # Nothing is left of the job, and no right was missing.
-    kinds = ("pods,services,secrets", "--selector=scriptmode/job", f"--namespace={NAMESPACE}")
-    until(lambda: not cluster.get(*kinds)["items"])
+    until(lambda: not cluster.get(*OBJECTS)["items"])
 
 
 @pytest.mark.parametrize(
@@ -137,3 +140,42 @@ def test_an_instance_type_with_gpus_asks_for_gpus(service, cluster):
 
     assert until(transitions, 60)
     sagemaker.stop_training_job(TrainingJobName=name)
+
+
+def lines_of(logs, name):
+    """Return the lines of a job's log."""
+    group = "/aws/sagemaker/TrainingJobs"
+    streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{name}/")["logStreams"]
+    events = [
+        logs.get_log_events(logGroupName=group, logStreamName=each["logStreamName"], startFromHead=True)["events"]
+        for each in streams
+    ]
+    return [event["message"] for found in events for event in found]
+
+
+def test_a_job_with_retries_goes_on_when_the_pod_of_the_service_is_deleted(service, cluster):
+    source = "s3://bucket/counts.tar.gz"
+    service("s3").put_object(Bucket="bucket", Key="counts.tar.gz", Body=packed({"train.py": textwrap.dedent(COUNTS)}))
+    request = in_cluster("ml.c5.xlarge")
+    request["HyperParameters"]["sagemaker_submit_directory"] = json.dumps(source)
+    request["CheckpointConfig"] = {"S3Uri": "s3://bucket/checkpoints", "LocalPath": "/opt/ml/checkpoints"}
+    request["RetryStrategy"] = {"MaximumRetryAttempts": 2}
+    name = request["TrainingJobName"]
+    service("sagemaker").create_training_job(**request)
+    logs = service("logs")
+    until(lambda: "step 1" in lines_of(logs, name), 120)
+    cluster.kubectl("delete", "pod", "scriptmode-0", f"--namespace={NAMESPACE}")
+    cluster.kubectl("rollout", "status", "statefulset/scriptmode", f"--namespace={NAMESPACE}", "--timeout=300s")
+    with forwarded(cluster) as url:
+        sagemaker, logs = (service(each, endpoint_url=url) for each in ("sagemaker", "logs"))
+        found = until(lambda: ended(sagemaker, name), 300)
+        assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
+        statuses = [each["Status"] for each in found["SecondaryStatusTransitions"]]
+        lines = lines_of(logs, name)
+    assert "Interrupted" in statuses
+    # It goes on from the last checkpoint that was copied, and may repeat the step after it.
+    assert any(line in ("from 1", "from 2") for line in lines)
+    steps = [line for line in lines if line.startswith("step ")]
+    assert sorted({*steps}) == [f"step {number}" for number in range(10)]
+    assert len(steps) <= 11
+    until(lambda: not cluster.get(*OBJECTS)["items"])
