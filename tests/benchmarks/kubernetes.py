@@ -12,17 +12,14 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from tests.benchmarks.figures import SMALLEST_VARIABLE, Figure, UnavailableError, rates
 from tests.benchmarks.training import ARGUMENTS, CODE, DATA, HYPERPARAMETERS, steps_per_second
 from tests.fakes.processes import until
+from tests.kubernetes.cluster import Cluster, why_not
 from tests.kubernetes.configuration import MACHINE_IMAGE
 
 from scriptmode import MPI, Estimator
-
-if TYPE_CHECKING:
-    from tests.kubernetes.cluster import Cluster
 
 IS_SMALLEST = SMALLEST_VARIABLE in os.environ
 ROUNDS = 1 if IS_SMALLEST else 3
@@ -33,8 +30,6 @@ FIRST_LINE = "import time; print('first line', time.time(), flush=True)"
 
 
 def run(folder: str) -> list[Figure]:
-    from tests.kubernetes.cluster import Cluster, why_not
-
     if reason := why_not():
         raise UnavailableError(reason)
     cluster = Cluster(folder)

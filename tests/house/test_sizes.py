@@ -28,7 +28,7 @@ LINES = {
     "scriptmode/doctor": 996,
     "scriptmode/planning": 1_604,
     "scriptmode/platforms": 435,
-    "scriptmode/platforms/local": 14_176,
+    "scriptmode/platforms/local": 14_184,
     "scriptmode/platforms/slurm": 2_954,
     "scriptmode/rehearsal": 1_499,
     "scriptmode/results": 1_970,

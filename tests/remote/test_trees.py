@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -109,6 +110,22 @@ def test_what_has_become_something_else_arrives(ends, change):
     shutil.rmtree(made) if before == "directory" else made.unlink()
     make(after)
     ends.sync()
+
+
+def test_a_file_that_is_replaced_before_it_is_at_rest_is_sent(ends):
+    def replace(content):
+        draft = ends.here / "draft"
+        draft.write_text(content)
+        written = time.time() - 0.7
+        os.utime(draft, (written, written))
+        draft.replace(ends.here / "out" / "checkpoint")
+        ends.sender.send_tree("out", at_rest=True)
+        return tree(ends.there)
+
+    # It may be half written until it was seen to replace another file.
+    assert "out/checkpoint" not in replace("step 1")
+    assert "out/checkpoint" in replace("step 2")
+    assert (ends.there / "out" / "checkpoint").read_text() == "step 2"
 
 
 def test_removed_directories_are_removed(ends):

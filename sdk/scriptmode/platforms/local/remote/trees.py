@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 #: The kinds of frames that a `TreeReceiver` writes.
 KINDS = ("file", "directory", "link", "remove", "append")
-#: A file whose last change is younger may be half written.
-_REST_NANOSECONDS = 1_000_000_000
+#: A file whose last change is younger may be half written; the same for one that was renamed to the name of another.
+_REST_NANOSECONDS, _RENAMED_NANOSECONDS = 1_000_000_000, 500_000_000
 
 
 class TreeSender:
@@ -33,6 +33,8 @@ class TreeSender:
         self._folder = folder
         self._send = send
         self._sent: dict[str, tuple[Any, ...]] = {}
+        #: The inodes of files at rest, or not, when they were looked at last.
+        self._inodes: dict[str, int] = {}
         #: The bytes of each growing file that were sent.
         self._offsets: dict[str, int] = {}
 
@@ -44,6 +46,9 @@ class TreeSender:
                 path = f"{root}/{entry.path}"
                 found.add(path)
                 self._send_entry(path, entry, at_rest=at_rest)
+        self._inodes = {
+            path: each for path, each in self._inodes.items() if path in found or not path.startswith(f"{root}/")
+        }
         for path in [path for path in self._sent if path.startswith(f"{root}/") and path not in found]:
             del self._sent[path]
             self._send("remove", path=path)
@@ -57,7 +62,10 @@ class TreeSender:
                 target = os.readlink(entry.at.name, dir_fd=entry.at.dir_fd)
                 self._once(path, ("link", target), lambda: self._send("link", path=path, target=target))
         elif stat.S_ISREG(status.st_mode):
-            is_new = time.time_ns() - status.st_mtime_ns < _REST_NANOSECONDS
+            was_renamed = self._inodes.get(path, status.st_ino) != status.st_ino
+            self._inodes[path] = status.st_ino
+            rest = _RENAMED_NANOSECONDS if was_renamed else _REST_NANOSECONDS
+            is_new = time.time_ns() - status.st_mtime_ns < rest
             signature = (status.st_size, status.st_mtime_ns, status.st_ino)
             if not (at_rest and is_new) and self._sent.get(path) != signature:
                 with suppress(OSError):
