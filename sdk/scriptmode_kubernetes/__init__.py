@@ -28,7 +28,6 @@ KUBERNETES = HostKind(
     runs_images=True,
     runs_scripts=False,
     takes_gpus=True,
-    on_other_machines=True,
     checks="scriptmode_kubernetes.checks:CHECKS",
 )
 

@@ -329,7 +329,7 @@ def measure(
         report(f"{row.size}: {row.problem or f'{_format_number(row.steps_per_second)} steps/s'}")
         rows.append(row)
     limitation = f"The hosts are {kind.title}: the rates are those of this cluster."
-    if not (kind.is_scheduled or kind.on_other_machines):
+    if kind.is_here:
         shared = pluralize(cores, "core")
         limitation = f"The hosts are {kind.title} and share its {shared}: the rates are not those of several machines."
         if load > cores * _BUSY:

@@ -49,7 +49,6 @@ class HostKind:
         engine: The engine that runs them, as ``module:class``.
         agent: What controls the agents of their jobs, in the same form.
         is_local: Whether their jobs are in a data directory of this machine, and cost nothing.
-        on_other_machines: Whether the hosts share no cores with this machine, though no scheduler starts their agents.
         is_scheduled: Whether Slurm starts them on other machines, with disks and time limits of their own; False for
             engines of other packages.
         runs_images: Whether they can run an image.
@@ -65,7 +64,6 @@ class HostKind:
     agent: str = f"{_HOSTS}.local_agent:LocalAgent"
     is_local: bool = True
     is_scheduled: bool = False
-    on_other_machines: bool = False
     runs_images: bool = False
     runs_scripts: bool = True
     takes_gpus: bool = False
