@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from fakes.command_line import PROGRAM, program
 from fakes.local_jobs import SLEEPS
-from fakes.processes import processes_naming, until
+from fakes.processes import until
 from fakes.terminal import Terminal
 
 from scriptmode import SpecError
@@ -183,7 +183,7 @@ def test_the_training_time_of_a_lost_job_ends_with_the_last_line_or_the_last_hea
     # A heartbeat is seconds old, most of the time.
     until(lambda: folder.log("algo-1").stat().st_mtime > folder.lock_file.stat().st_mtime + 1)
     jobs.kill(name)
-    until(lambda: not folder.has_agent() and not processes_naming(name))
+    until(lambda: not folder.has_agent() and not jobs.processes(name))
     last_heartbeat, last_line = (path.stat().st_mtime for path in moments)
     state = folder.read_state()
     ended = jobs.wait(name)
