@@ -124,11 +124,11 @@ def counted():
     return digest.encode()
 
 
-def start_counting(jobs, *, hyperparameters=None, **more):
+def start_counting(jobs, *, script=COUNTS, hyperparameters=None, **more):
     # One that no other test has.
     kept = jobs.folder / f"kept-{time.time_ns()}"
     more = {"CheckpointConfig": {"S3Uri": kept.as_uri()}, **more}
-    name = jobs.start(COUNTS, hosts=2, hyperparameters=hyperparameters, more=more)
+    name = jobs.start(script, hosts=2, hyperparameters=hyperparameters, more=more)
     until(lambda: sum(" up 5" in line for line in jobs.lines(name)) == 2)
     return name
 
@@ -193,7 +193,9 @@ def test_the_history_of_usage_covers_all_runs(agent_here, jobs):
 
 
 def test_files_that_a_power_cut_emptied_are_not_copied_over_the_checkpoints(agent_here, jobs):
-    name = start_counting(jobs, RetryStrategy={"MaximumRetryAttempts": 1})
+    # In the first run the checkpoint of step 5 is at rest for long enough to be copied.
+    script = COUNTS.replace("time.sleep(0.1)", "time.sleep(6 if (number, step) == (5, '0') else 0.1)")
+    name = start_counting(jobs, script=script, RetryStrategy={"MaximumRetryAttempts": 1})
     kept = file_path(jobs.job_folder(name).read_job().request.output.checkpoint_uri)
     until(lambda: kept.exists() and len(list(kept.iterdir())) == 2)
     folder = kill_agent(jobs, name)

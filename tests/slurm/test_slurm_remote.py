@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fakes.local_jobs import LocalJobs
-from fakes.processes import until
+from fakes.processes import processes_naming, until
 from slurm.slurm_jobs import SlurmJobs
 
 from scriptmode import Estimator, Slurm
@@ -24,6 +24,8 @@ def folder():
     """A directory of this machine's ``/tmp`` that the nodes do not see."""
     made = Path(tempfile.mkdtemp(prefix="scriptmode-unshared-"))
     yield made
+    # The agents of jobs that have ended still remove files.
+    until(lambda: not processes_naming(str(made)))
     shutil.rmtree(made)
 
 

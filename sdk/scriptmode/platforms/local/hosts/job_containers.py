@@ -172,6 +172,8 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> Non
 
     Root does so itself; another user needs a container for it, of the directory's image, else of the job's.
     """
+    # A job that has ended keeps none of its hosts.
+    written = [each for each in written if each.folder.exists()]
     try:
         if os.geteuid() == 0:
             for each in written:
