@@ -195,3 +195,15 @@ def test_doctor_tests_the_connection_and_the_plan_has_no_secret(jobs):
     script = Estimator(entry_point=f"{jobs.folder}/train.py", instance_type="slurm", instance_count=2).plan().script
     assert "export SCRIPTMODE_CONNECTION=******" in script
     assert "--no-requeue" in script
+
+
+def test_the_notice_of_the_time_limit_reaches_the_script(jobs, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_SLURM", "shared_files=false,time=1")
+    name = jobs.start(WAITS, hosts=1)
+    jobs.until_up(name)
+    ended = jobs.wait(name)
+    assert (ended["TrainingJobStatus"], ended["SecondaryStatus"]) == ("Stopped", "MaxRuntimeExceeded"), ended[
+        "FailureReason"
+    ]
+    assert "reached its time limit, time=1" in message(jobs, name)
+    assert set(jobs.model(ended)) == {"saved"}

@@ -10,6 +10,7 @@ import os
 import secrets
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from scriptmode.platforms.slurm import addresses, batch_script, checks, commands
 from scriptmode.platforms.slurm.slurm_agent import (
     CLUSTER,
     NUMBER,
+    LoginNodeAgent,
     cluster_name,
     find_number,
     locate_job,
@@ -45,6 +47,18 @@ if TYPE_CHECKING:
 
 #: The batch script in the job's folder.
 SCRIPT = "job.sh"
+#: Runs the step, whose programs get SIGTERM at the notice of the time limit, which goes to the batch script alone.
+_RUN_STEP = """
+trap 'scancel --signal=TERM "$SLURM_JOB_ID"' USR1
+"$@" &
+wait $!
+code=$?
+while kill -0 $! 2>/dev/null; do
+    wait $!
+    code=$?
+done
+exit $code
+"""
 #: Seconds in which the batch job of hosts that have ended ends, and between two looks.
 _END_SECONDS, _POLL_SECONDS = 15.0, 0.5
 
@@ -66,7 +80,8 @@ def render(job: Job, address: str = "ADDRESS", ports: Sequence[int] = (), connec
         what = f"the hosts are in the partitions {', '.join(partitions)}, and shared_files is False"
         raise DataError(what, argument="instance_groups", advice="use one partition")
     words = (job.request.name, address, settings.interface, *map(str, ports or [0] * job.request.resources.count))
-    command = steps.job_command((sys.executable, "-m", node_host.__name__, *words))
+    step = steps.job_command((sys.executable, "-m", node_host.__name__, *words))
+    command = ("/bin/bash", "-c", _RUN_STEP, SCRIPT, *step)
     maximum, default = checks.time_limits(job.request.resources, settings)
     # Not in the environment, of which the option export may let nothing through.
     settings = replace(settings, setup=(*settings.setup, f"export {node_host.SECRET_VARIABLE}={connection}"))
@@ -147,6 +162,8 @@ class RemoteFleet(Fleet):
         number = find_number(self.folder)
         if number is None:
             return []
+        with suppress(OSError):
+            LoginNodeAgent().record_termination(self.folder)
         deadline = time.monotonic() + _END_SECONDS
         try:
             while (status := commands.find_details(number)) and status.is_active:

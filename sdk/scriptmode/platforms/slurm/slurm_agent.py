@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.hosts.agent_control import AgentControl
     from scriptmode.platforms.local.store.job_store import JobFolder
@@ -156,8 +159,22 @@ class LoginNodeAgent(LocalAgent):
         """Return why Slurm ended the job on the nodes, or that the login node goes down."""
         if was_signalled:
             return super().why_terminated(folder, was_signalled=True)
+        with suppress(OSError, ValueError):
+            reason, text = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
+            return Termination(StopReason(reason), text)
         # The hosts had the notice of the time limit.
         return SlurmAgent().why_terminated(folder, was_signalled=True)
+
+    def record_termination(self, folder: JobFolder) -> None:
+        """Record why Slurm ends the job, while it says so: it calls a batch job completed whose hosts obeyed."""
+        _termination_file(folder).unlink(missing_ok=True)
+        found = self.why_terminated(folder, was_signalled=False)
+        if found is not None and found.reason is not StopReason.UNKNOWN:
+            _termination_file(folder).write_text(json.dumps([found.reason.value, found.text]), encoding="utf-8")
+
+
+def _termination_file(folder: JobFolder) -> Path:
+    return folder.channels / "termination.json"
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:

@@ -85,7 +85,7 @@ def run_host(
 ) -> int:
     """Run `remote_host` with these arguments, connected to its relay; return its exit code.
 
-    It begins at once, and is connected after ``await_start``. SIGTERM, and SIGUSR1, a scheduler's notice, go to it.
+    It begins at once, and is connected after ``await_start``. SIGTERM goes to it.
     """
     agent = subprocess.Popen(
         (sys.executable, "-m", _REMOTE_HOST, *arguments),
@@ -104,8 +104,7 @@ def run_host(
         agent.send_signal(signal.SIGTERM)
         stream.leave_soon()
 
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, on_signal)
+    signal.signal(signal.SIGTERM, on_signal)
     await_start()
     try:
         stream.connect(relay)
