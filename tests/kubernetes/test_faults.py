@@ -9,16 +9,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import yaml
+from fakes.local_jobs import COUNTS, SLEEPS
 from fakes.processes import until
 from fakes.promptness import soon
 from kubernetes.configuration import MACHINE_IMAGE, PAUSE_IMAGE, REGISTRY, REGISTRY_PORT
-from kubernetes.kubernetes_jobs import COUNTS
 
 from scriptmode.errors import DataError
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
-
-SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 
 
 def seconds_until(jobs, name, fault):

@@ -17,10 +17,9 @@ import boto3
 import pytest
 import yaml
 from fakes.archives import packed
-from fakes.local_jobs import ENDED, request_for
+from fakes.local_jobs import COUNTS, ENDED, request_for
 from fakes.processes import until
 from kubernetes.configuration import MACHINE_IMAGE
-from kubernetes.kubernetes_jobs import COUNTS
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow, pytest.mark.timeout(1800)]
 NAMESPACE = "ml"
