@@ -17,7 +17,12 @@ from scriptmode.data.durable import replace_file
 from scriptmode.data.staging import StagingArea
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.hosts import Host, HostSettings
-from scriptmode.platforms.local.hosts.agent_control import StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import (
+    StopReason,
+    Termination,
+    record_termination,
+    recorded_termination,
+)
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.enter import entering_arguments
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
@@ -25,7 +30,13 @@ from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.hosts.process_engine import ProcessEngine
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.remote.connection import open_listener, run_host, start_relay
+from scriptmode.platforms.local.remote.connection import (
+    REMOTE_HOST_MODULE,
+    open_listener,
+    record_place,
+    run_host,
+    start_relay,
+)
 from scriptmode.platforms.local.remote.relay import Relay, RemoteHooks
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
@@ -34,14 +45,12 @@ from scriptmode.platforms.opt_ml import Sandbox, open_to_all_users, with_copied_
 from scriptmode.platforms.planned_containers import plan_container_hosts
 from scriptmode_runtime.processes import process_tree
 
-#: The program on a host's machine that does not see the job's directory.
-REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
-
 __all__ = [
     "CREDENTIALS", "REMOTE_HOST_MODULE", "Engine", "FileSystemInput", "Fleet", "ForkedProcess", "Host", "HostFleet",
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
-    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "replace_file",
-    "run_host", "start_relay", "with_copied_source", "with_job_variables",
+    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "record_place",
+    "record_termination", "recorded_termination", "replace_file", "run_host", "start_relay", "with_copied_source",
+    "with_job_variables",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -19,10 +18,11 @@ from scriptmode.engines import (
     LocalAgent,
     PlannedHost,
     Problem,
-    StopReason,
     Termination,
     entering_arguments,
     plan_container_hosts,
+    record_termination,
+    recorded_termination,
     with_job_variables,
 )
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
@@ -32,7 +32,6 @@ from scriptmode_kubernetes.settings import KubernetesSettings, parse_settings, s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from scriptmode.engines import (
         Fleet,
@@ -88,17 +87,17 @@ class KubernetesAgent(LocalAgent):
         """Return why the cluster ended a pod of the job, or that this machine goes down."""
         if was_signalled:
             return super().why_terminated(folder, was_signalled=was_signalled)
-        with suppress(OSError, ValueError):
+        recorded = recorded_termination(folder)
+        if recorded is not None:
             # Of pods that the job's agent deleted since.
-            recorded = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
-            return Termination(StopReason(recorded[0]), recorded[1]) if recorded else None
+            return next(iter(recorded), None)
         job = folder.read_job()
         with suppress(PlatformError):
             return _find_termination(open_api(settings_from_json(job.engine)), folder, job)
         return None
 
 
-def record_termination(api: Api, folder: JobFolder, job: Job) -> bool:
+def record_end(api: Api, folder: JobFolder, job: Job) -> bool:
     """Record why the cluster ended a pod of a job, before the pods are deleted; return whether it did, or raise."""
     try:
         found = _find_termination(api, folder, job)
@@ -106,14 +105,8 @@ def record_termination(api: Api, folder: JobFolder, job: Job) -> bool:
         if error.may_pass:
             raise
         found = None
-    with suppress(OSError):
-        content = [found.reason.value, found.text] if found else []
-        _termination_file(folder).write_text(json.dumps(content), encoding="utf-8")
+    record_termination(folder, found)
     return found is not None
-
-
-def _termination_file(folder: JobFolder) -> Path:
-    return folder.channels / "termination.json"
 
 
 def _find_termination(api: Api, folder: JobFolder, job: Job) -> Termination | None:

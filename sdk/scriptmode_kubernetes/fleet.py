@@ -20,6 +20,7 @@ from scriptmode.engines import (
     StartedAgent,
     open_listener,
     open_to_all_users,
+    record_place,
     replace_file,
     start_relay,
     with_copied_source,
@@ -35,7 +36,7 @@ from scriptmode_kubernetes.engine import (
     host_variables,
     names_of,
     open_api,
-    record_termination,
+    record_end,
     remove_left_objects,
     remove_objects,
     with_address,
@@ -175,13 +176,10 @@ class KubernetesFleet(Fleet):
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
-        folder = self._folder.channels / "addresses"
-        folder.mkdir(exist_ok=True)
-        if not (folder / host).exists():
-            replace_file(folder / host, address.encode())
-        if not all((folder / each).exists() for each in self.sandboxes):
+        places = record_place(self._folder, host, (address, ""), self.sandboxes)
+        if not places:
             return False
-        hosts = {each: {"address": (folder / each).read_text(encoding="utf-8")} for each in self.sandboxes}
+        hosts = {each: {"address": place[0]} for each, place in places.items()}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
         sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
@@ -223,7 +221,7 @@ class KubernetesFleet(Fleet):
         try:
             if (self._folder.path / OBJECTS_FILE).exists():
                 api = open_api(self._settings)
-                was_ended = record_termination(api, self._folder, self._job)
+                was_ended = record_end(api, self._folder, self._job)
                 remove_objects(api, self._folder, waits=was_ended)
         except PlatformError as error:
             return error

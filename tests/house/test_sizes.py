@@ -9,7 +9,7 @@ from tests.house.offenders import expect_none
 #: Lines of the sources in Python, C and C++ by package, of which each may have 5 % more. `python -m tests.house.figures`
 #: prints them. A commit that needs more raises its number and says why; one that deletes lowers it.
 LINES = {
-    "scriptmode": 2_417,
+    "scriptmode": 2_426,
     "scriptmode/cli": 2_260,
     "scriptmode/cli/cloud_ml_engine": 750,
     "scriptmode/cli/commands": 1_773,
@@ -28,15 +28,15 @@ LINES = {
     "scriptmode/doctor": 996,
     "scriptmode/planning": 1_604,
     "scriptmode/platforms": 435,
-    "scriptmode/platforms/local": 14_185,
-    "scriptmode/platforms/slurm": 2_988,
+    "scriptmode/platforms/local": 14_228,
+    "scriptmode/platforms/slurm": 2_982,
     "scriptmode/rehearsal": 1_499,
     "scriptmode/results": 1_970,
     "scriptmode/serve": 5_084,
     "scriptmode/testing": 2_763,
     "scriptmode/tuning": 686,
     "scriptmode/v2": 1_929,
-    "scriptmode_kubernetes": 1_769,
+    "scriptmode_kubernetes": 1_760,
     "scriptmode_runtime": 2_729,
     "scriptmode_runtime/environment": 465,
     "scriptmode_runtime/fallback/sagemaker_tensorflow": 33,
@@ -55,7 +55,7 @@ LINES = {
 #: Lines of the thin core, held in the same way.
 THIN = 11_581
 #: Own lines that a call loads, held in the same way.
-LOADED = {"request": 7_540, "fit(wait=False)": 15_061, "fit": 15_528}
+LOADED = {"request": 7_540, "fit(wait=False)": 15_084, "fit": 15_551}
 #: What `figures` counts, which may be less.
 MOST = {
     "modules on the top level": 10,

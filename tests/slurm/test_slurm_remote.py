@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.local_jobs import LocalJobs
+from fakes.local_jobs import COUNTS, LocalJobs
 from fakes.processes import processes_naming, until
 from slurm.slurm_jobs import SlurmJobs
 
@@ -77,18 +77,6 @@ from pathlib import Path
 signal.signal(signal.SIGTERM, lambda *_: (Path("/opt/ml/model/saved").write_text("at SIGTERM"), sys.exit(0)))
 print("up", flush=True)
 time.sleep(600)
-"""
-
-
-COUNTS = """
-import pathlib, time
-saved = pathlib.Path("/opt/ml/checkpoints/step")
-first = int(saved.read_text()) if saved.exists() else 0
-print("from", first, flush=True)
-for step in range(first, 10):
-    print("step", step, flush=True)
-    saved.write_text(str(step + 1))
-    time.sleep(0.1 if first else 3)
 """
 
 
@@ -185,6 +173,15 @@ def test_a_job_whose_agent_was_killed_goes_on_from_its_checkpoint(jobs):
     assert "Interrupted" in jobs.statuses(name)
     assert jobs.number(name) != first
     remove_what_was_killed(jobs)
+
+
+def test_a_command_on_a_host_is_refused_with_the_step_that_runs_it(jobs):
+    name = jobs.start(WAITS, hosts=1)
+    jobs.until_up(name)
+    with pytest.raises(DataError, match=f"srun --overlap --jobid={jobs.number(name)}"):
+        jobs.platform.execute(name, ["true"])
+    jobs.platform.stop(name)
+    jobs.wait(name)
 
 
 def test_doctor_tests_the_connection_and_the_plan_has_no_secret(jobs):

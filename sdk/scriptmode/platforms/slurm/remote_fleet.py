@@ -5,12 +5,11 @@ The batch script starts `node_host` on each node, which connects to the login no
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
+import signal
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING
 from scriptmode.core.text.messages import Problem
 from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason
+from scriptmode.platforms.local.hosts.agent_control import Presence, StopReason, record_termination
 from scriptmode.platforms.local.hosts.fleet import Fleet
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.remote.connection import open_listener, start_relay
+from scriptmode.platforms.local.remote.connection import has_place, open_listener, record_place, start_relay
 from scriptmode.platforms.local.store.engine_record import read_engine_record, write_engine_record
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines, with_copied_source
 from scriptmode.platforms.slurm import addresses, batch_script, checks, commands, node_host, steps
@@ -59,6 +58,8 @@ while kill -0 $! 2>/dev/null; do
 done
 exit $code
 """
+#: How a host ends by SIGTERM: as its own process, and as the program of a shell.
+_TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 #: Seconds in which the batch job of hosts that have ended ends, and between two looks.
 _END_SECONDS, _POLL_SECONDS = 15.0, 0.5
 
@@ -106,6 +107,8 @@ class RemoteFleet(Fleet):
 
     def prepare(self) -> None:
         """Open a port for each host, and submit the batch script."""
+        # Of an earlier run.
+        record_termination(self.folder, None)
         for sandbox in self.sandboxes.values():
             sandbox.base.mkdir(parents=True, exist_ok=True)
         try:
@@ -132,19 +135,11 @@ class RemoteFleet(Fleet):
             for host, listener in self._listeners.items()
         ]
 
-    @property
-    def places(self) -> Path:
-        """The directory with the place of each host: its address and its directory on the node."""
-        return self.folder.channels / "places"
-
     def write_sandbox(self, host: str, address: str, folder: str) -> bool:
         """Write a host's sandbox once the places of all hosts are known; return whether it is written."""
-        self.places.mkdir(exist_ok=True)
-        if not (self.places / host).exists():
-            replace_file(self.places / host, json.dumps((address, folder)).encode())
-        if not all((self.places / each).exists() for each in self.sandboxes):
+        places = record_place(self.folder, host, (address, folder), self.sandboxes)
+        if not places:
             return False
-        places = {each: json.loads((self.places / each).read_text(encoding="utf-8")) for each in self.sandboxes}
         there = {each: Sandbox(each, Path(place, "hosts", each)) for each, (_, place) in places.items()}
         content = cluster_of_machines(
             there,
@@ -162,8 +157,6 @@ class RemoteFleet(Fleet):
         number = find_number(self.folder)
         if number is None:
             return []
-        with suppress(OSError):
-            LoginNodeAgent().record_termination(self.folder)
         deadline = time.monotonic() + _END_SECONDS
         try:
             while (status := commands.find_details(number)) and status.is_active:
@@ -199,7 +192,7 @@ class _NodeHooks:
 
     def describe_loss(self) -> str:
         """Return how the batch job ended; "" while Slurm has it."""
-        has_begun = (self._fleet.places / self._host).exists()
+        has_begun = has_place(self._fleet.folder, self._host)
         if not has_begun and self._host != next(iter(self._fleet.sandboxes)):
             return ""
         location = locate_job(self._fleet.folder)
@@ -211,6 +204,9 @@ class _NodeHooks:
         command = f"srun --nodes={len(self._fleet.sandboxes)} {sys.executable} -m scriptmode --version"
         return str(Problem(what, f"see whether each node has this version of scriptmode: {command}"))
 
-    def explain_end(self, code: int) -> str:  # noqa: ARG002 - Slurm tells it of the job
-        """Return nothing."""
+    def explain_end(self, code: int) -> str:
+        """Record why Slurm ends the job, if it does; return nothing."""
+        if code in _TERMINATED:
+            # Before the batch job has ended: Slurm calls it completed then.
+            LoginNodeAgent().record_termination(self._fleet.folder)
         return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -12,7 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local.hosts.agent_control import AgentLocation, Presence, StopReason, Termination
+from scriptmode.platforms.local.hosts.agent_control import (
+    AgentLocation,
+    Presence,
+    StopReason,
+    Termination,
+    record_termination,
+    recorded_termination,
+)
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
@@ -21,8 +27,6 @@ from scriptmode.platforms.slurm.commands import JobStatus
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scriptmode.core.text.messages import Problem
     from scriptmode.platforms.local.hosts.agent_control import AgentControl
     from scriptmode.platforms.local.store.job_store import JobFolder
@@ -159,22 +163,16 @@ class LoginNodeAgent(LocalAgent):
         """Return why Slurm ended the job on the nodes, or that the login node goes down."""
         if was_signalled:
             return super().why_terminated(folder, was_signalled=True)
-        with suppress(OSError, ValueError):
-            reason, text = json.loads(_termination_file(folder).read_text(encoding="utf-8"))
-            return Termination(StopReason(reason), text)
+        if recorded := recorded_termination(folder):
+            return recorded[0]
         # The hosts had the notice of the time limit.
         return SlurmAgent().why_terminated(folder, was_signalled=True)
 
     def record_termination(self, folder: JobFolder) -> None:
-        """Record why Slurm ends the job, while it says so: it calls a batch job completed whose hosts obeyed."""
-        _termination_file(folder).unlink(missing_ok=True)
-        found = self.why_terminated(folder, was_signalled=False)
+        """Record why Slurm ends the job, if it says so: it calls a batch job completed whose hosts have obeyed."""
+        found = SlurmAgent().why_terminated(folder, was_signalled=True)
         if found is not None and found.reason is not StopReason.UNKNOWN:
-            _termination_file(folder).write_text(json.dumps([found.reason.value, found.text]), encoding="utf-8")
-
-
-def _termination_file(folder: JobFolder) -> Path:
-    return folder.channels / "termination.json"
+            record_termination(folder, found)
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:

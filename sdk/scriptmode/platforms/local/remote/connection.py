@@ -6,6 +6,7 @@ the host's machine one process connects, and passes it on to the program `remote
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.data.durable import replace_file
 from scriptmode.platforms.local.hosts.fleet import StartedAgent
 from scriptmode.platforms.local.remote.relay import Relay
 from scriptmode.platforms.local.remote.resumable import LostError, ResumableStream
@@ -21,18 +23,36 @@ from scriptmode.platforms.local.system.forked_tasks import ForkedProcess
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from scriptmode.platforms.local.remote.relay import RemoteHooks
     from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-_REMOTE_HOST = "scriptmode.platforms.local.remote.remote_host"
+#: The program on a host's machine that does not see the job's directory.
+REMOTE_HOST_MODULE = "scriptmode.platforms.local.remote.remote_host"
 #: Seconds from the end of the connection to the end of the host's agent.
 _END_SECONDS = 60.0
 #: Seconds for what the two ends say last to each other.
 _LAST_SECONDS = 5.0
+
+
+def record_place(folder: JobFolder, host: str, place: tuple[str, str], hosts: Iterable[str]) -> dict[str, list[str]]:
+    """Record the address of a host and its job's directory there; return all hosts' once they are known, else {}."""
+    places = folder.channels / "places"
+    places.mkdir(exist_ok=True)
+    if not (places / host).exists():
+        replace_file(places / host, json.dumps(place).encode())
+    found = {each: places / each for each in hosts}
+    if not all(each.exists() for each in found.values()):
+        return {}
+    return {each: json.loads(path.read_text(encoding="utf-8")) for each, path in found.items()}
+
+
+def has_place(folder: JobFolder, host: str) -> bool:
+    """Return whether `record_place` was called for a host."""
+    return (folder.channels / "places" / host).exists()
 
 
 def open_listener(address: str, tasks: Tasks) -> socket.socket:
@@ -88,7 +108,7 @@ def run_host(
     It begins at once, and is connected after ``await_start``. SIGTERM goes to it.
     """
     agent = subprocess.Popen(
-        (sys.executable, "-m", _REMOTE_HOST, *arguments),
+        (sys.executable, "-m", REMOTE_HOST_MODULE, *arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
