@@ -17,6 +17,8 @@ import pytest
 TIERS = ("test", "rest", "all", "thorough")
 #: Markers of what the tier ``test`` leaves out, in the order in which ``rest`` runs them.
 REST = ("root", "long", "slurm", "kubernetes", "docker")
+#: Directories whose tests wait longest for others. They start first: at the end of a run they would wait alone.
+WAITING = ("tests/sagemaker_sdk/", "tests/notebooks/", "tests/serve/", "tests/engines/", "tests/data_path/", "tests/docs/")
 
 
 def selects(tier: str, markers: set[str]) -> bool:
@@ -37,7 +39,8 @@ def select(config: pytest.Config, items: list[pytest.Item]) -> None:
     tier = config.option.tier
     markers = {item: {marker.name for marker in item.iter_markers()} for item in items}
     config.hook.pytest_deselected(items=[item for item in items if not selects(tier, markers[item])])
-    items[:] = sorted((item for item in items if selects(tier, markers[item])), key=lambda item: cost(markers[item]))
+    selected = [item for item in items if selects(tier, markers[item])]
+    items[:] = sorted(selected, key=lambda item: (cost(markers[item]), not item.nodeid.startswith(WAITING)))
     for item in items:
         if "root" in markers[item] and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip("needs root"))
