@@ -87,7 +87,7 @@ def host_environment(
     return here._replace(**assumed._asdict(), machine=devices, node=here.host)
 
 
-def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Preview:
+def preview(here: TrainingEnvironment) -> Preview:
     """Return what a host would run; raise `RuntimeFailure` for what `train` would refuse."""
     user_code.check(here)
     command = user_code.command(here)
@@ -97,7 +97,6 @@ def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Previ
         env = {name: text for name, text in process.env.items() if command.env.get(name) != text}
         return process._replace(env=env)
 
-    variables = script_variables(here) if with_variables else {}
     return Preview(
         describe_roles(here, plan),
         plan._replace(
@@ -112,7 +111,7 @@ def preview(here: TrainingEnvironment, *, with_variables: bool = False) -> Previ
         # Without the one that has all others as an object.
         {
             name: text
-            for name, text in sorted(variables.items())
+            for name, text in sorted(script_variables(here).items())
             if name.startswith("SM_") and name != "SM_TRAINING_ENV"
         },
     )

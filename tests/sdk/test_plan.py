@@ -356,3 +356,23 @@ def test_the_mpirun_and_the_ranks_that_ran_are_the_ones_that_were_planned(plan_a
     ranks = {host: sorted(int(each["rank"]) for each in seen if each["host"] == host) for host in plan.hosts}
     assert ranks == {"algo-1": [0, 1], "algo-2": [2, 3]}
     assert (first.roles, second.roles) == ("mpirun, ranks 0-1", "ranks 2-3")
+
+
+def test_the_work_for_a_plan_grows_with_the_number_of_hosts_and_not_with_its_square(ours):
+    def count_calls(hosts):
+        counted = 0
+
+        def count(_frame, event, _argument):
+            nonlocal counted
+            counted += event == "call"
+
+        made = ours(instance_count=hosts, distribution=ParameterServer())
+        sys.setprofile(count)
+        try:
+            str(made.plan())
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    count_calls(2)
+    assert count_calls(800) < 3 * count_calls(400)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from scriptmode.planning.host_plans import HostPlans
 from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 from scriptmode_runtime.plan import ProcessSpec, Wait
 
@@ -78,7 +79,9 @@ class Plan:
         return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"
 
     def __repr__(self) -> str:
-        types = "/".join(dict.fromkeys(host.instance_type for host in self.hosts.values()))
+        from scriptmode.core.request import parse
+
+        types = "/".join(dict.fromkeys(parse.parse_request(self._shown).resources.types))
         return f"Plan({self.job_name!r}: {len(self.hosts)} x {types})"
 
     def _repr_html_(self) -> str:
@@ -94,6 +97,6 @@ def _document(value: Any) -> Any:
         return {name: _document(each) for name, each in value._asdict().items() if name not in _OF_THE_LAUNCHER}
     if isinstance(value, tuple):
         return [_document(each) for each in value]
-    if isinstance(value, dict) and any(map(is_dataclass, value.values())):
+    if isinstance(value, HostPlans) or (isinstance(value, dict) and any(map(is_dataclass, value.values()))):
         return {key: _document(each) for key, each in value.items()}
     return value

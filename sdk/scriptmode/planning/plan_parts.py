@@ -26,7 +26,7 @@ class HostPlan:
         before: Events to wait for before the processes start.
         after: Events to wait for after the main process has ended.
         writes: Files that are written for the processes, by their paths.
-        variables: The ``SM_*`` variables of the processes, of the hosts that the text shows.
+        variables: The ``SM_*`` variables of the processes.
         program: Command line of the training script, which an ``mpirun`` starts for its ranks.
     """
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scriptmode.core.spec.inputs import FileSystemInput
 from scriptmode.core.spec.job_request import JobRequest
+from scriptmode.core.spec.training_job import Resources
 from scriptmode.core.text import messages
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.planning.plan_parts import HostPlan, SourcePlan
@@ -46,7 +48,7 @@ def summary_rows(
 ) -> Iterator[Row]:
     """Yield the rows of a plan's summary, about fifteen lines; ``job`` has no secrets."""
     kind = job.resources.host_kind
-    yield Row(f"Training job {job.name}: {counted_types(hosts)}")
+    yield Row(f"Training job {job.name}: {counted_types(job.resources)}")
     yield from _labelled("runs", [_command(hosts)])
     yield from _labelled("hosts", [kind.title, *_host_roles(hosts)])
     if kind.runs_images and job.algorithm.image_uri:
@@ -59,10 +61,12 @@ def summary_rows(
     yield from _labelled("assumed", _first(assumed))
 
 
-def counted_types(hosts: Mapping[str, HostPlan]) -> str:
+def counted_types(resources: Resources) -> str:
     """Return the hosts by instance type: ``1 x ml.c5.xlarge and 2 x ml.p3.2xlarge``."""
-    types = [host.instance_type for host in hosts.values()]
-    return " and ".join(f"{types.count(each)} x {each}" for each in dict.fromkeys(types))
+    counts: Counter[str] = Counter()
+    for group in resources.host_groups:
+        counts[group.instance_type] += len(group.hosts)
+    return " and ".join(f"{count} x {each}" for each, count in counts.items())
 
 
 def _labelled(label: str, texts: Sequence[str]) -> Iterator[Row]:
@@ -85,10 +89,11 @@ def _command(hosts: Mapping[str, HostPlan]) -> str:
 
 
 def _host_roles(hosts: Mapping[str, HostPlan]) -> list[str]:
-    roles = [f"{host.name}: {host.roles}" for host in hosts.values() if host.roles]
-    if len(roles) <= _MOST_ITEMS + 1:
-        return roles
-    return [*roles[: _MOST_ITEMS - 1], f"and {len(roles) - _MOST_ITEMS} more to {roles[-1]}"]
+    names = list(hosts)
+    rest = len(names) - _MOST_ITEMS
+    shown = names if rest <= 1 else [*names[: _MOST_ITEMS - 1], names[-1]]
+    roles = [f"{name}: {hosts[name].roles}" for name in shown if hosts[name].roles]
+    return [*roles[:-1], f"and {rest} more to {roles[-1]}"] if roles and rest > 1 else roles
 
 
 def _source(source: SourcePlan) -> str:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from scriptmode.core.request.parse import parse_request
 from scriptmode.core.text import messages
 from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 from scriptmode.planning.plan_summary import Row, counted_types
@@ -37,7 +38,7 @@ def plan_rows(
     difference: Difference | None,
 ) -> Iterator[Row]:
     """Yield the rows of the whole text of a plan; ``request`` has no secrets."""
-    yield Row(f"Training job {request['TrainingJobName']}: {counted_types(hosts)}")
+    yield Row(f"Training job {request['TrainingJobName']}: {counted_types(parse_request(request).resources)}")
     yield Row("Request (CreateTrainingJob)")
     for name, value in request.items():
         yield from _field(name, value, "  ", width)

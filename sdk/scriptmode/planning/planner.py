@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scriptmode.core.platforms.base import Platform, WritesScripts
@@ -12,16 +12,14 @@ from scriptmode.core.source.rule_files import RuleFile
 from scriptmode.core.source.source_archive import Source
 from scriptmode.core.spec.inputs import TrainingInput
 from scriptmode.core.spec.job_request import JobRequest
-from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.errors import PlatformError
-from scriptmode.planning import archive_contents, assumptions, plan_text
+from scriptmode.planning import archive_contents, assumptions
 from scriptmode.planning.archive_contents import ArchiveContents
+from scriptmode.planning.host_plans import HostPlans
 from scriptmode.planning.job_plan import Plan
-from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+from scriptmode.planning.plan_parts import SourcePlan
 from scriptmode.planning.runtime_query import RuntimeQuery
 from scriptmode_runtime import contract
-from scriptmode_runtime.preview import Preview
-from scriptmode_runtime.report.redaction import Redaction
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
@@ -55,8 +53,7 @@ def create_plan(
         comparison = difference.compare(against, request, source.contents)
     before = comparison.before if comparison else {}
     on_this_machine = any(host.python for host in hosts.values())
-    types = [host.instance_type for host in hosts.values()]
-    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, types)
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, job.resources.types)
     query = RuntimeQuery(
         hosts if job.program else {},
         known,
@@ -64,9 +61,13 @@ def create_plan(
         # The compared job's may hold secrets, too.
         [job.hyperparameters, job.environment, before.get("HyperParameters", {}), before.get("Environment", {})],
     )
-    environments = query.environments()
-    previews, hide = query.previews(environments, plan_text.shown_hosts([*hosts])), query.redaction(environments)
-    strategies = {here.strategy for here in environments.values()}
+    groups = job.resources.host_groups if job.program else ()
+    environments = [query.environment(group.hosts[0]) for group in groups]
+    hide = query.redaction(environments)
+    planned = HostPlans(hosts, query, hide)
+    # The hosts of a group differ by their numbers alone: what one of them refuses, all do.
+    planned.create(name for group in groups for name in (group.hosts[0], group.hosts[-1]))
+    strategies = {here.strategy for here in environments}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
     notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
     if job.resources.host_kind.is_scheduled and on_this_machine:
@@ -76,7 +77,7 @@ def create_plan(
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
     return Plan(
         request,
-        dict(_hosts(hosts, previews, hide)),
+        planned,
         source.plan,
         tuple(filter(None, notes)),
         comparison.difference(hide) if comparison else None,
@@ -113,38 +114,3 @@ def _source(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None
 
 def _opened(uri: str, contents: ArchiveContents) -> _Source:
     return _Source(SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents)
-
-
-def _hosts(
-    hosts: Mapping[str, PlannedHost], previews: Mapping[str, Preview], hide: Redaction
-) -> Iterator[tuple[str, HostPlan]]:
-    """Yield the plan of each host without secrets; hosts have equal parameters, which are searched once."""
-    given: Mapping[str, Any] = {}
-    parameters = given
-    for name, host in hosts.items():
-        if host.files[_PARAMETERS] != given:
-            given = host.files[_PARAMETERS]
-            parameters = hide.document(given)
-        files = {**host.files, _PARAMETERS: parameters}
-        yield name, _host(name, host, files, hide.document(previews[name]) if name in previews else None)
-
-
-def _host(name: str, host: PlannedHost, files: Mapping[str, Any], found: Preview | None) -> HostPlan:
-    if found is None:
-        return HostPlan(name, "", host.instance_type, host.base_dir, files)
-    return HostPlan(
-        name,
-        found.roles,
-        host.instance_type,
-        host.base_dir,
-        files,
-        found.preparation,
-        found.plan.main,
-        found.plan.side_processes,
-        found.plan.services,
-        found.plan.before,
-        found.plan.after,
-        found.files,
-        found.variables,
-        found.program,
-    )

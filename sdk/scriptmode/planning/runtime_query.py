@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from scriptmode.core.machine.programs import run_program
@@ -36,59 +37,57 @@ class RuntimeQuery:
     #: Mappings whose secrets are hidden, beside those of the hosts.
     named: Sequence[Mapping[str, Any]] = ()
 
-    def environments(self) -> dict[str, TrainingEnvironment]:
-        """Return what the runtime reads on each host.
+    def environment(self, name: str) -> TrainingEnvironment:
+        """Return what the runtime reads on a host.
 
         Raises `SpecError` with the runtime's message for a host that would refuse to run, and `PlatformError` for a job
         that another client described with values of other types, or an interpreter that does not answer.
         """
-        python, import_path = _query_interpreter(next((host.python for host in self.hosts.values()), ""))
-        found: dict[str, TrainingEnvironment] = {}
-        for name, host in self.hosts.items():
-            with self._refusals(name, found):
-                here = preview.host_environment(
-                    host.base_dir,
-                    host.files,
-                    host.variables,
-                    gpus=self.known.gpus.get(host.instance_type, host.gpus),
-                    assumed=self.known.machine,
-                    python=python,
-                )
-                found[name] = here._replace(source=self.source, import_path=import_path)
-        return found
+        host, (python, import_path) = self.hosts[name], self._interpreter
+        with self._refusals(name):
+            here = preview.host_environment(
+                host.base_dir,
+                host.files,
+                host.variables,
+                gpus=self.known.gpus.get(host.instance_type, host.gpus),
+                assumed=self.known.machine,
+                python=python,
+            )
+        return here._replace(source=self.source, import_path=import_path)
 
-    def previews(
-        self, environments: Mapping[str, TrainingEnvironment], with_variables: Collection[str]
-    ) -> dict[str, preview.Preview]:
-        """Return what each host would run, with the ``SM_*`` variables of some; raise as `environments`."""
-        found = {}
-        for name, here in environments.items():
-            with self._refusals(name, environments):
-                found[name] = preview.preview(here, with_variables=name in with_variables)
-        return found
+    def preview(self, name: str) -> preview.Preview:
+        """Return what a host would run; raise as `environment`."""
+        here = self.environment(name)
+        with self._refusals(name, here):
+            return preview.preview(here)
 
     def roles(self) -> dict[str, str]:
-        """Return the roles of each host, without a look at the source; raise as `environments`."""
-        found, environments = {}, self.environments()
-        for name, here in environments.items():
-            with self._refusals(name, environments):
+        """Return the roles of each host, without a look at the source; raise as `environment`."""
+        found = {}
+        for name in self.hosts:
+            here = self.environment(name)
+            with self._refusals(name, here):
                 found[name] = preview.roles(here)
         return found
 
-    def redaction(self, environments: Mapping[str, TrainingEnvironment]) -> Redaction:
+    def redaction(self, environments: Iterable[TrainingEnvironment]) -> Redaction:
         """Return a function that hides the secrets of the hosts, and those of ``named``."""
-        return preview.redaction_of(environments.values(), (host.variables for host in self.hosts.values()), self.named)
+        return preview.redaction_of(environments, (host.variables for host in self.hosts.values()), self.named)
+
+    @cached_property
+    def _interpreter(self) -> tuple[str, tuple[str, ...]]:
+        return _query_interpreter(next((host.python for host in self.hosts.values()), ""))
 
     @contextmanager
-    def _refusals(self, host: str, environments: Mapping[str, TrainingEnvironment]) -> Iterator[None]:
+    def _refusals(self, host: str, *known: TrainingEnvironment) -> Iterator[None]:
         """Raise the runtime's errors about a host as the SDK's, without secrets."""
         try:
             yield
         except RuntimeFailure as error:
-            what = self.redaction(environments)(str(error))
+            what = self.redaction(known)(str(error))
             raise SpecError(f"{host} would refuse to run: {what}") from None
         except _WRONG_TYPES as error:
-            what = self.redaction(environments)(repr(error))
+            what = self.redaction(known)(repr(error))
             raise PlatformError(f"the hosts' runtime cannot plan the job: {what}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.distribution import MPI, SINGLE_HOST_ROLES
@@ -121,7 +122,7 @@ class Resources:
         """What the hosts are, by their instance types."""
         return host_kind(self.types)
 
-    @property
+    @cached_property
     def host_groups(self) -> tuple[HostGroup, ...]:
         """The hosts by group, numbered through all groups; one group by default, none if the type is not known."""
         if not self.instance_groups and not self.instance_type:
@@ -136,7 +137,7 @@ class Resources:
             first = numbers.stop
         return tuple(found)
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The name of every host, in order."""
         return tuple(host for group in self.host_groups for host in group.hosts)
