@@ -215,7 +215,9 @@ class Supervisor:
         graceful = failure is not None and failure.graceful
         if self._daemons:
             self._daemons.hold_ranks = graceful
-        deadline = self._clock() + (self._stop_grace if graceful else _FAILURE_GRACE)
+        # An mpirun that is busy with many ranks before it starts the first one does not obey a signal.
+        is_empty = not self._agreement.has_peers and self._processes.lacks_ranks()
+        deadline = self._clock() + (self._stop_grace if graceful and not is_empty else _FAILURE_GRACE)
         if failure is None:
             self._is_completed = True
             if last:

@@ -11,7 +11,8 @@ import sys
 import pytest
 import references
 from fakes.host_folders import write_host, write_job
-from processes.launchers import ENTRYPOINTS
+from fakes.processes import until
+from processes.launchers import ENTRYPOINTS, holding
 
 pytestmark = pytest.mark.mpi
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
@@ -91,6 +92,20 @@ def test_a_rank_starts_with_the_signals_a_shell_would_give_it(tmp_path, launch):
     # The C library keeps two signals to itself: whether they are ignored comes from the process that started this run.
     assert [[n for n in signal.valid_signals() if int(mask, 16) >> (n - 1) & 1] for mask in masks] == [[], []]
     assert "Broken pipe" not in launcher.output
+
+
+def test_an_mpirun_that_has_started_no_rank_and_does_not_obey_is_killed_soon_after_a_stop(tmp_path, launch):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "python").symlink_to(os.path.realpath(sys.executable))
+    (programs / "mpirun").write_text("#!/bin/sh\ntrap '' TERM\necho deaf\nwhile :; do sleep 0.1; done\n")
+    (programs / "mpirun").chmod(0o755)
+    job = write_job(tmp_path / "job", 1, {"train.py": ""}, **MPI)
+    launcher = launch(job["algo-1"], python=str(programs / "python"), SCRIPTMODE_STOP_GRACE_SECONDS="120")
+    launcher.says("deaf")
+    launcher.send(signal.SIGTERM)
+    assert launcher.wait(60) == 143
+    until(lambda: not holding(str(programs / "mpirun")))
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen") or not shutil.which("unshare"), reason="another uid by a namespace")

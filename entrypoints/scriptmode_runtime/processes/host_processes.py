@@ -55,6 +55,11 @@ class HostProcesses:
         """Return the running processes that start MPI ranks: ``mpirun`` and its daemons."""
         return [child for child in self.running() if child.spec.stop == STOP_RANKS]
 
+    def lacks_ranks(self) -> bool:
+        """Return whether ``mpirun`` runs without a rank: nothing of the user's program has a state to save."""
+        starters = self.rank_starters()
+        return bool(starters) and not any(children.mpi_ranks(starter.pid) for starter in starters)
+
     def reap(self) -> Iterator[Child]:
         """Reap the processes that ended; yield each once its status is set and its output is read."""
         ended = children.reap()
