@@ -154,3 +154,17 @@ def test_an_agent_without_its_job_tells_why(jobs, executed):
     cause = agent.event("failed")["failure"]["cause"]
     assert cause.startswith("algo-1 cannot be prepared: there is no training job 'gone'")
     assert agent.process.wait(600) == 1
+
+
+def test_a_stop_is_obeyed_between_two_starts_of_hosts(jobs):
+    request = jobs.request("import time; time.sleep(600)")
+    request["ResourceConfig"]["InstanceCount"] = 100
+    jobs.open(force=True, stop_grace=60.0).create(request)
+    name = request["TrainingJobName"]
+    logs = jobs.job_folder(name).log("algo-1").parent
+    until((logs / "algo-3.log").exists)
+    began = time.monotonic()
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    assert len(list(logs.iterdir())) < 50
+    assert time.monotonic() - began < 30

@@ -41,6 +41,8 @@ from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scriptmode.core.spec.service_values import ChannelProgress
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.hosts.fleet import HostFleet
@@ -69,7 +71,9 @@ class HostAgent:
         self._mounts = mounted_channels.ChannelMounts(job.request, self._sandboxes, folders, tasks)
         self._staging_progress = file_mode.StagingProgress(job.request)
         self._staging: ForkedTask | None = None
-        #: The hosts that were started and have not ended.
+        #: All hosts, those that are not started yet, in reverse order, and those that were started and have not ended.
+        self._hosts: Sequence[Host] = ()
+        self._unstarted: list[Host] = []
         self._running: dict[str, Host] = {}
         self._has_failed = False
         #: The exit code of the first host that failed; 0 without one.
@@ -89,9 +93,11 @@ class HostAgent:
         signal.setitimer(signal.ITIMER_REAL, host_messages.ALIVE_SECONDS, host_messages.ALIVE_SECONDS)
         try:
             while self._run_commands():
+                # One at a time: a stop holds for the next one.
+                self._start_next()
                 self._report()
                 self._end_overdue_hosts()
-                self._children.wait(POLL_SECONDS, [self._commands.descriptor])
+                self._children.wait(0 if self._unstarted else POLL_SECONDS, [self._commands.descriptor])
         except BrokenPipeError:
             pass
         except Exception as error:  # noqa: BLE001 - the job must end with a reason whatever happens
@@ -113,9 +119,13 @@ class HostAgent:
                 self._stage()
             elif what == "train":
                 self._deadline = time.monotonic() + command.get("left", float("inf")) + OVERDUE_SECONDS
-                self._train()
+                self._hosts = self._fleet.create_hosts()
+                self._unstarted = [*reversed(self._hosts)]
             elif host := self._running.get(command["host"]):
                 (host.terminate if what == "terminate" else host.kill)()
+            elif host := next((each for each in self._unstarted if each.name == command["host"]), None):
+                self._unstarted.remove(host)
+                self._send("ended", host=host.name, code=-signal.SIGTERM, machine_failure="")
         return not self._commands.is_closed
 
     def _stage(self) -> None:
@@ -143,19 +153,26 @@ class HostAgent:
 
         self._staging = self._tasks.start(copy)
 
-    def _train(self) -> None:
-        hosts = self._fleet.create_hosts()
+    def _start_next(self) -> None:
+        """Start the next host, if one is not started; send their processes, and sample them, once all are."""
+        if not self._unstarted:
+            return
         try:
             with full_disk.translate_full_disk_errors(self._disk):
-                self._producers.create_fifos()
-                for host in hosts:
-                    host.start()
-                    self._running[host.name] = host
+                if len(self._unstarted) == len(self._hosts):
+                    self._producers.create_fifos()
+                host = self._unstarted.pop()
+                host.start()
+                self._running[host.name] = host
+                if self._unstarted:
+                    return
                 self._producers.start()
         except (DataError, OSError) as error:
+            self._unstarted = []
             command = (*self._job.request.algorithm.container_entry_point, self._job.python)[0]
             self._fail("ClientError", Failure(f"the hosts cannot be started with {command!r}: {error}"))
             return
+        hosts = self._hosts
         first, empty_seconds = hosts[0].name, self._producers.empty_seconds
         records = self._folder.usage_file(first), self._folder.usage_history(first)
         interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
