@@ -402,6 +402,17 @@ def test_a_stopped_tuning_job_stops_its_training_jobs(make, jobs):
     assert len(jobs.platform.list()) == 2
 
 
+def test_a_stop_is_obeyed_between_two_starts_and_the_counters_are_true_meanwhile(make, jobs):
+    tuner = make("print('accuracy=0.9')", max_jobs=20, max_parallel_jobs=20)
+    tuner.fit(wait=False)
+    counters = until(lambda: (found := tuner.describe()["TrainingJobStatusCounters"])["Completed"] and found)
+    tuner.stop_tuning_job()
+    started = len(jobs.platform.list())
+    assert sum(counters.values()) < 20, counters
+    assert tuner.wait(logs=False)["HyperParameterTuningJobStatus"] == "Stopped"
+    assert len(jobs.platform.list()) <= started + 2
+
+
 def kill_agent(jobs):
     for pid in agents(jobs):
         os.kill(pid, signal.SIGKILL)

@@ -147,7 +147,11 @@ class TuningAgent:
         while not self._folder.is_deleted:
             self._watch()
             self._check_limits()
-            if not self._start_jobs():
+            # One at a time: a stop and the limits hold for the next one. What a full disk refuses is tried again.
+            if self._may_start and self._save():
+                self._start_job()
+                continue
+            if not self._running() and not self._may_start:
                 break
             self._save()
             SYSTEM.sleep(_POLL_SECONDS)
@@ -288,27 +292,23 @@ class TuningAgent:
             # It may be deleted; what happens to it is read by its status.
             self._log(f"{trial.name} cannot be stopped: {error}")
 
-    def _start_jobs(self) -> bool:
-        """Start as many training jobs as may run; return whether the tuning job goes on."""
-        running = len(self._running())
-        if self._state.status == "Stopping":
-            return running > 0
+    @property
+    def _may_start(self) -> bool:
+        """Whether one more training job may start now."""
         most = self._config["ResourceLimits"]["MaxParallelTrainingJobs"]
-        while running < most and len(self._trials) < self._most_jobs:
-            # What a full disk refuses is tried again.
-            if not self._save():
-                return True
-            number = len(self._trials)
-            name = training_job_name(self._folder.name, self._identity, number)
-            # The definitions take turns.
-            searches = {each: part.search for each, part in self._definitions.items() if not part.search.is_exhausted}
-            definition = min(searches, key=lambda each: searches[each].count)
-            tuned = searches[definition].suggest(number)
-            self._trials.append(Trial(name, tuned, created=0.0, definition=definition))
-            self._is_saved = False
-            self._create(number, self._trials[number])
-            running = len(self._running())
-        return running > 0 or len(self._trials) < self._most_jobs
+        is_open = self._state.status != "Stopping" and len(self._trials) < self._most_jobs
+        return is_open and len(self._running()) < most
+
+    def _start_job(self) -> None:
+        number = len(self._trials)
+        name = training_job_name(self._folder.name, self._identity, number)
+        # The definitions take turns.
+        searches = {each: part.search for each, part in self._definitions.items() if not part.search.is_exhausted}
+        definition = min(searches, key=lambda each: searches[each].count)
+        tuned = searches[definition].suggest(number)
+        self._trials.append(Trial(name, tuned, created=0.0, definition=definition))
+        self._is_saved = False
+        self._create(number, self._trials[number])
 
     def _create(self, number: int, trial: Trial) -> None:
         """Create a training job, after it is recorded; one that is refused has failed, and is not listed."""
