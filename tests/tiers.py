@@ -18,7 +18,14 @@ TIERS = ("test", "rest", "all", "thorough")
 #: Markers of what the tier ``test`` leaves out, in the order in which ``rest`` runs them.
 REST = ("root", "long", "slurm", "kubernetes", "docker")
 #: Directories whose tests wait longest for others. They start first: at the end of a run they would wait alone.
-WAITING = ("tests/sagemaker_sdk/", "tests/notebooks/", "tests/serve/", "tests/engines/", "tests/data_path/", "tests/docs/")
+WAITING = (
+    "tests/sagemaker_sdk/",
+    "tests/notebooks/",
+    "tests/serve/",
+    "tests/engines/",
+    "tests/data_path/",
+    "tests/docs/",
+)
 
 
 def selects(tier: str, markers: set[str]) -> bool:

@@ -7,7 +7,7 @@ ScriptmodeError
 ├── PlatformError                    the platform refused a call or could not be reached
 │   ├── RequestError                 the service does not accept the request
 │   ├── CredentialsError             AWS credentials are missing, or do not allow the call
-│   ├── QuotaError                   the account's quotas do not allow the job
+│   ├── QuotaError                   a quota of the account, or the size of this machine, does not allow the job
 │   ├── TransientError               no answer, or throttling: the same call may succeed later
 │   ├── DataError                    an input cannot be read, or an output cannot be written
 │   │   ├── DataNotFoundError        the object or the bucket does not exist
@@ -127,7 +127,7 @@ class CredentialsError(PlatformError):
 
 
 class QuotaError(PlatformError):
-    """The quotas of the AWS account do not allow the job, which was not started."""
+    """The quotas of the AWS account, or the size of this machine, do not allow the job, which was not started."""
 
 
 class TransientError(PlatformError):

@@ -28,7 +28,7 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.terminal_line": ("sdk/scriptmode/core/text/terminal_text.py",),
     # Jobs wait for the processors that their hosts are told of.
     "scriptmode_runtime.host.machine": (
-        "sdk/scriptmode/platforms/local/store/job_queue.py",
+        "sdk/scriptmode/platforms/local/system/capacity.py",
         "sdk/scriptmode/results/scaling.py",  # the processors that hosts of this machine share
     ),
     # A request that launchers would refuse is refused before there is a job.

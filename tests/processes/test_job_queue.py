@@ -130,7 +130,7 @@ def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
         (["--queue", "0", "train.py"], "'0' is not a whole number of at least 1"),
         (
             ["train.py", "--queue", "--instance-type", "ml.m5.large"],
-            "--queue 1: only jobs of this machine wait for one",
+            "--queue is for jobs of this machine",
         ),
     ],
 )

@@ -53,7 +53,7 @@ RUN = {
     "an hour": (["--max-run", "1h"], "write 3600, the seconds of 1h"),
     "an hour as a setting": (["--set", "max_run=1h"], "--set max_run is '1h'; write 3600, the seconds of 1h"),
     "no host": (["--instance-count", "0"], "'0' is not a whole number of at least 1"),
-    "5,000 hosts": (["--instance-count", "5000"], "5,000 hosts are more than this machine has ports for; use at most"),
+    "5,000 hosts": (["--instance-count", "5000"], "5,000 processes at once (5,000 hosts with 1 each) are too many"),
     "a type of EC2": (["--instance-type", "m5.large"], "did you mean 'ml.m5.large'?"),
     "SageMaker without an image": (["--instance-type", "ml.m5.large"], "image_uri is missing"),
     "SageMaker without a Region": ([*CLOUD], "no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure' (--region)"),

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJob
+from scriptmode import QuotaError, ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import scriptmode
 from scriptmode.cli.cloud_ml_engine.machines import NEAREST, TIERS
 from scriptmode.core.request.service_model import shapes
@@ -108,17 +108,13 @@ def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkey
     assert installed == {"source_dir": str(package.parent), "entry_point": "trainer/task.py"}
 
 
-def test_premium_1_is_refused_where_every_machine_would_be_a_process_of_this_one(package, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    with pytest.raises(SpecError) as caught:
-        submit(package, "--scale-tier", "premium-1")
-    said = str(caught.value)
-    assert "scaleTier PREMIUM_1 is 31 machines (1 master, 19 workers, 11 parameter servers)" in said
-    assert "with 2 cores at most 8 processes are allowed" in said
-    assert "scaleTier: CUSTOM" in said
-    assert "--max-processes 31" in said
-    with pytest.raises(SpecError, match="is 8 machines .*at most 7 processes"):
-        submit(package, "--scale-tier", "STANDARD_1", "--max-processes", "7")
+def test_more_machines_than_this_one_bears_are_refused_without_force(package):
+    machines = config(
+        package,
+        CUSTOM.replace("workerCount: 2", "workerCount: 2000, parameterServerCount: 1, parameterServerType: standard"),
+    )
+    with pytest.raises(QuotaError, match="2,002 processes at once .*--force"):
+        submit(package, *machines)
 
 
 ARGUMENTS = [

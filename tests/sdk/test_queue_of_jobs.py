@@ -7,7 +7,7 @@ import pytest
 
 from scriptmode import Estimator
 from scriptmode.core.request.parse import parse_request
-from scriptmode.platforms.local.store.job_queue import JobQueue, count_processes
+from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_record import FITTING
 from scriptmode.platforms.local.system import memory
 from scriptmode_runtime.host import machine as runtime_machine
@@ -135,7 +135,7 @@ def test_the_processes_of_a_job_are_counted(tmp_path, distribution, processes):
     estimator = Estimator(
         entry_point=str(tmp_path / "train.py"), instance_type="local_process", instance_count=3, **distribution
     )
-    assert count_processes(parse_request(estimator.request())) == processes
+    assert 3 * parse_request(estimator.request()).processes_of_host == processes
 
 
 def test_a_record_of_an_earlier_version_counts_as_one_process(store, machine):

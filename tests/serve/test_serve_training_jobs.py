@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -240,6 +241,15 @@ def test_jobs_beyond_a_limit_are_refused(tmp_path):
         api.start(SLEEPS)
         code, message = code_of(api.sagemaker.create_training_job, **api.request("print(1)"))
         assert (code, "--max-jobs" in message) == ("ResourceLimitExceeded", True)
+
+
+def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
+    request = api.request("print(1)")
+    request["ResourceConfig"]["InstanceCount"] = 1000
+    code, message = code_of(api.sagemaker.create_training_job, **request)
+    assert code == "ResourceLimitExceeded"
+    assert re.search(r"1,000 processes at once .* up to \d+ are not, .*--force", message)
+    assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
 
 
 def test_jobs_wait_for_others_in_the_order_of_their_creation(tmp_path):

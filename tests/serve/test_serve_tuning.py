@@ -636,6 +636,12 @@ def test_an_ended_tuning_job_is_deleted_and_its_training_jobs_are_kept(api, tuni
     stop(api, request["HyperParameterTuningJobName"])
 
 
+def test_a_tuning_job_has_at_most_as_many_training_jobs_at_once_as_on_aws(api, tuning):
+    request = changed(tuning[0], f"{CONFIG}.ResourceLimits.MaxParallelTrainingJobs", 1_000_000)
+    with pytest.raises(ClientError, match="ResourceLimitExceeded.*is 1,000,000, .* at most 100"):
+        api.sagemaker.create_hyper_parameter_tuning_job(**request)
+
+
 def test_a_tuning_job_takes_the_room_of_the_training_jobs_that_it_may_run_at_once(tmp_path):
     with serving(tmp_path, "--s3", "memory", "--max-jobs", "2") as api:
         create = api.sagemaker.create_hyper_parameter_tuning_job

@@ -7,8 +7,7 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli import completers, job_file
-from scriptmode.cli.options import account_options, add_options, job_name_option, json_option, platform_option
+from scriptmode.cli import completers, job_file, options
 from scriptmode.cli.values import WholeNumber
 from scriptmode.core.spec.inputs import INPUT_MODES
 
@@ -121,8 +120,11 @@ def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("program", required=False, shell_complete=completers.complete_file),
         click.option("--file", type=click.Path(path_type=Path),
                      help="TOML or YAML file with arguments of the job. Options override it."),
-        job_name_option("Name of the job. [default: a name with the current time]"),
+        options.job_name_option("Name of the job. [default: a name with the current time]"),
     )  # fmt: skip
-    platform = platform_option("Platform that --instance-type must belong to. [default: that of --instance-type]")
-    options = (*first, *SINGLE_OPTIONS.values(), *_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, platform, account_options)
-    return add_options((*options, json_option))(command)
+    platform = options.platform_option(
+        "Platform that --instance-type must belong to. [default: that of --instance-type]"
+    )
+    others = (*_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS, platform, options.account_options)
+    found = (*first, *SINGLE_OPTIONS.values(), *others, options.force_option, options.json_option)
+    return options.add_options(found)(command)

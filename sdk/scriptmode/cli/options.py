@@ -17,6 +17,9 @@ PLATFORMS = ("local", "sagemaker")
 #: Environment variables that boto3 prefers to a profile.
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
+force_option = click.option(
+    "--force", is_flag=True, help="Start also what has more processes than this machine has cores and memory for."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 last_option = click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")
 

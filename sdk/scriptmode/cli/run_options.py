@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class RunOptions:
                 )
             arguments["instance_type"] = _LOCAL_PROCESS
         is_local = _is_local(arguments, given["platform"])
+        arguments.update(platform_arguments(given, is_local=is_local))
         for argument in _LOCATIONS:
             if isinstance(arguments.get(argument), str):
                 base = None if path is None or argument in options else path.parent
@@ -81,16 +82,6 @@ class RunOptions:
             },
         )
 
-    def queued(self, queue: int) -> RunOptions:
-        """Return the options of a job that waits for other jobs of this machine; raise `SpecError` for another job."""
-        from scriptmode.platforms.local import LocalPlatform
-
-        if not _is_local(self.arguments, None):
-            raise SpecError(
-                f"--queue {queue}: only jobs of this machine wait for one another", advice="leave --queue out"
-            )
-        return replace(self, arguments={**self.arguments, "platform": LocalPlatform(queue=queue)})
-
     def require_no_name(self, command: str) -> None:
         """Raise `SpecError` for the name of one job, where a command starts several."""
         if self.job_name is not None:
@@ -102,6 +93,17 @@ class RunOptions:
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""
         return Estimator(**self.arguments)
+
+
+def platform_arguments(given: Mapping[str, Any], *, is_local: bool) -> Mapping[str, Any]:
+    """Return the platform if options have settings of `LocalPlatform`; raise `SpecError` for a job elsewhere."""
+    from scriptmode.platforms.local import LocalPlatform
+
+    settings = {name: given[name] for name in ("queue", "force") if given.get(name)}
+    if settings and not is_local:
+        option = f"--{next(iter(settings))}"
+        raise SpecError(f"{option} is for jobs of this machine", advice=f"leave {option} out")
+    return {"platform": LocalPlatform(**settings)} if settings else {}
 
 
 def _require_program(arguments: Mapping[str, Any], path: Path | None) -> None:

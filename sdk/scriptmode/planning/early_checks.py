@@ -41,17 +41,18 @@ _PYTHON_2 = re.compile(r"-py2\d?\b")
 _CLUSTERS = {contract.PARAMETER_SERVER_ENABLED: "parameter servers", contract.MULTI_WORKER_MIRRORED_ENABLED: "workers"}
 
 
-def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None) -> list[str]:
+def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | None, *, jobs: int = 1) -> list[str]:
     """Return a sentence for each setting without an effect and for what probably fails.
 
-    ``sent`` is the source and its archive's URI, if the source is on this machine. Raises `SourceError` for a script
+    ``sent`` is the source and its archive's URI, if the source is on this machine; ``jobs``: how many such jobs may run
+    at once. Raises `SourceError` for a script
     that the hosts' interpreter cannot compile, and `SpecError` for processes of this machine without ``mpirun``.
     """
     python = _host_python(platform, job)
     if python and not job.resources.host_kind.is_scheduled:
         _require_mpirun(job, python)
     script = _Script(sent[0], job, python) if sent and job.program.endswith(".py") else None
-    return [*unused_settings(job), *_crowded_hosts(job), *(script.problems() if script else ())]
+    return [*unused_settings(job), *_crowded_hosts(platform, job, jobs), *(script.problems() if script else ())]
 
 
 def _host_python(platform: Platform, job: JobRequest) -> str:
@@ -74,8 +75,11 @@ def _require_mpirun(job: JobRequest, python: str) -> None:
         )
 
 
-def _crowded_hosts(job: JobRequest) -> Iterator[str]:
-    """Yield a sentence for each instance type that has fewer GPUs, or cores, than a host has ranks."""
+def _crowded_hosts(platform: Platform, job: JobRequest, jobs: int) -> Iterator[str]:
+    """Yield a sentence for each instance type with fewer GPUs, or cores, than ranks; for this machine by all hosts."""
+    # Of a platform of this machine.
+    if describe := getattr(platform, "describe_crowding", None):
+        yield from filter(None, [describe(job, jobs)])
     ranks = job.parameter(contract.MPI_PROCESSES_PER_HOST)
     if not contract.enabled(job.parameter(contract.MPI_ENABLED)) or not isinstance(ranks, int):
         return

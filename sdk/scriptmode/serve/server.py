@@ -58,6 +58,7 @@ class Settings:
         table: The hosts and images that stand for SageMaker's.
         max_jobs: The most jobs in progress at once; 0 is unlimited.
         queue: The most jobs that run at once, for which the others wait; 0 is as many as the machine has room for.
+        force: Whether jobs start that are too large for this machine.
         rate: The most requests of one client in a second; 0 is unlimited.
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
@@ -70,6 +71,7 @@ class Settings:
     table: HostTable = field(default_factory=HostTable)
     max_jobs: int = 0
     queue: int = 0
+    force: bool = False
     rate: float = 0.0
     s3: str = "disk"
     allowed: tuple[str, ...] = ()
@@ -111,7 +113,7 @@ class Server:
     def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
         require_packages()
         self._report = report
-        self._platform = LocalPlatform(queue=settings.queue or "auto")
+        self._platform = LocalPlatform(queue=settings.queue or "auto", force=settings.force)
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
         _check(settings, self._keys)

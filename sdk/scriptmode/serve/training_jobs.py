@@ -23,6 +23,7 @@ from scriptmode.errors import (
     JobExistsError,
     JobNotFoundError,
     MissingPackageError,
+    QuotaError,
     RequestError,
     SpecError,
     UnreadableJobError,
@@ -285,6 +286,8 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
         raise ApiError("ResourceInUse", f"Names must be unique within an AWS account and Region: {error}") from error
     except JobNotFoundError as error:
         raise not_found() from error
+    except QuotaError as error:
+        raise ApiError("ResourceLimitExceeded", str(error)) from error
     except UnreadableJobError as error:
         advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
         file = Path(error.path).name

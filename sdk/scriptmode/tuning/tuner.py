@@ -444,8 +444,9 @@ class Tuner:
         from scriptmode.planning import early_checks
 
         request, submissions = self._prepare(inputs, job_name)
+        at_once = request["HyperParameterTuningJobConfig"]["ResourceLimits"]["MaxParallelTrainingJobs"]
         for estimator, submission in submissions:
-            warnings = early_checks.check_job(estimator.platform, *submission[:2])
+            warnings = early_checks.check_job(estimator.platform, *submission[:2], jobs=at_once)
             log_lines.warn(warnings if arguments.shows_logs(logs) else (), sys.stderr)
         for estimator, submission in submissions:
             estimator._store_files(*submission, shown=shown)  # noqa: SLF001 - the files of the estimator's own request

@@ -7,7 +7,6 @@ machines, 5 x 0.5788 + 3 x 0.3878 = 4.057 for STANDARD_1 and 20 x 1.1576 + 11 x 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -81,19 +80,13 @@ NEAREST = {
 #: A machine type of Compute Engine: generation, shape, number of cores.
 _GOOGLE = re.compile(r"[a-z]\d[a-z]?-[a-z]+-\d+[a-z]?")
 _SAGEMAKER = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
-#: Several processes can share a core, because they mostly wait for one another. The minimum allows STANDARD_1 (8
-#: machines) on every machine.
-_PROCESSES_PER_CORE, _MIN_PROCESSES = 4, 8
 _ROLE_NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
 
 
-def resolve_machines(
-    settings: Mapping[str, Any], *, is_local: bool, max_processes: int | None = None
-) -> tuple[MachineGroup, ...]:
+def resolve_machines(settings: Mapping[str, Any], *, is_local: bool) -> tuple[MachineGroup, ...]:
     """Return the machines of a job's scale tier; on this machine each is a process.
 
-    Raises `SpecError` for an unknown tier, for a cluster that cannot train, and on this machine for more machines than
-    ``max_processes`` (default: 4 for each core, at least 8).
+    Raises `SpecError` for an unknown tier and for a cluster that cannot train.
     """
     found = _custom_machines(settings) if settings["scaleTier"] == CUSTOM else _tier_machines(settings)
     roles = {each.role for each in found}
@@ -104,7 +97,6 @@ def resolve_machines(
             "parameterServerType, or train with scriptmode.Estimator(distribution=MultiWorkerMirrored())",
         )
     if is_local:
-        _require_capacity(settings["scaleTier"], found, max_processes)
         return tuple(replace(each, type=LOCAL) for each in found)
     return found
 
@@ -191,16 +183,3 @@ def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[Mach
                 else "choose one with as many cores, such as ml.m5.xlarge",
             )
     return found
-
-
-def _require_capacity(tier: str, found: tuple[MachineGroup, ...], max_processes: int | None) -> None:
-    cores = os.cpu_count() or 1
-    most = max(_MIN_PROCESSES, _PROCESSES_PER_CORE * cores) if max_processes is None else max_processes
-    count = sum(each.count for each in found)
-    if count > most:
-        raise SpecError(
-            f"scaleTier {tier} is {count} machines ({format_machines(found)}). On this machine each of them is a "
-            f"process, and with {cores} core{'s' if cores > 1 else ''} at most {most} processes are allowed. Write "
-            "scaleTier: CUSTOM with a smaller workerCount and parameterServerCount, add --platform sagemaker, or add "
-            f"--max-processes {count}"
-        )

@@ -1,7 +1,7 @@
 """``scriptmode jobs submit training``: Cloud ML Engine's command, for this machine and Amazon SageMaker.
 
 Its options are those of ``gcloud ai-platform jobs submit training`` (``gcloud ml-engine`` before), by the reference of
-the Google Cloud SDK. --platform, --profile, --input, --role, --image-uri and --max-processes have no counterpart there.
+the Google Cloud SDK. --platform, --profile, --input, --role, --image-uri and --force have no counterpart there.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from scriptmode.cli.cloud_ml_engine import machines, package
 from scriptmode.cli.cloud_ml_engine.config import parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
-from scriptmode.cli.options import PLATFORMS, add_options, json_option, profile_option, use_region
+from scriptmode.cli.options import PLATFORMS, add_options, force_option, json_option, profile_option, use_region
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
+from scriptmode.cli.run_options import platform_arguments
 from scriptmode.cli.values import WholeNumber, parse_pairs
 
 _COUNT = WholeNumber(min=0)
@@ -130,13 +131,7 @@ _training_options = add_options(
         ),
         click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
         click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
-        click.option(
-            "--max-processes",
-            type=WholeNumber(min=1),
-            metavar="N",
-            help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for "
-            "each core, at least 8]",
-        ),
+        force_option,
         following.plain_option,
         json_option,
     )
@@ -175,7 +170,7 @@ def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, 
     is_local = given["platform"] == "local"
     settings = parse_settings(config, {**given, "args": arguments_after_dashes()})
     python = settings.get("pythonVersion")
-    found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
+    found = machines.resolve_machines(settings, is_local=is_local)
     if not is_local:
         found = machines.to_sagemaker_types(found, settings["scaleTier"])
         region = settings.get("region")
@@ -186,6 +181,7 @@ def training(name: str, config: Path | None, *, labels: str, stream_logs: bool, 
     with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
             **machines.instance_arguments(found),
+            **platform_arguments(given, is_local=is_local),
             **_source(given["package_path"], settings, Path(directory)),
             **_output_locations(given["staging_bucket"], is_local=is_local),
             **_script_arguments(settings, is_local=is_local),

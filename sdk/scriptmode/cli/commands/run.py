@@ -59,13 +59,11 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
-    queue, watch = given.pop("queue"), given.pop("watch")
+    watch = given.pop("watch")
     if watch and (as_json or not wait):
         context = click.get_current_context()
         raise click.UsageError(f"--watch follows its jobs; leave {'--json' if as_json else '--no-wait'} out", context)
     options = RunOptions.parse(given, arguments_after_dashes())
-    if queue is not None:
-        options = options.queued(queue)
     with translate_errors_to_options(options.options_by_argument):
         if watch:
             watching.run_again_on_save(options, is_plain=is_plain)

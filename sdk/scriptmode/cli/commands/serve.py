@@ -13,7 +13,7 @@ import click
 
 from scriptmode.cli import output
 from scriptmode.cli.group import Group
-from scriptmode.cli.options import json_option
+from scriptmode.cli.options import force_option, json_option
 from scriptmode.cli.structured_files import parse_toml, read_text
 from scriptmode.cli.values import WholeNumber
 from scriptmode.serve.access_keys import AccessKeys
@@ -86,6 +86,7 @@ class _ServeGroup(Group):
     metavar="N",
     help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
 )
+@force_option
 @click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
 @json_option
 @click.pass_context
@@ -115,7 +116,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         table = replace(table, hosts=options["hosts"])
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
     tls = load_certificate(options["tls_certificate"], options["tls_key"])
-    settings = Settings(host, port, table, s3=options["s3"], allowed=options["allowed"], tls=tls, **limits)
+    s3, allowed, force = (options[name] for name in ("s3", "allowed", "force"))
+    settings = Settings(host, port, table, s3=s3, allowed=allowed, force=force, tls=tls, **limits)
     server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:

@@ -14,7 +14,7 @@ from scriptmode.core.spec.parameter_ranges import CategoricalParameter, Continuo
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.core.text.tracebacks import warn_caller
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ _ESSENTIAL = frozenset(
 )
 #: Hyperparameters from which the service infers Hyperband's MaxResource.
 _EPOCHS = ("epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs")
+#: Training jobs at once, and in all by strategy. (Resource Limits for Automatic Model Tuning, developer guide)
+_MOST_PARALLEL, _MOST_JOBS, _MOST_OF_STRATEGY = 100, 750, {"Random": 10_000}
 #: Fields of a tuning job's training jobs that a training job does not have.
 _OF_TUNING = ("DefinitionName", "TuningObjective", "HyperParameterRanges", "StaticHyperParameters")
 
@@ -204,6 +206,20 @@ def count_combinations(request: Mapping[str, Any]) -> float:
             count *= int(found["MaxValue"]) - int(found["MinValue"]) + 1
         total += math.inf if ranges.get("ContinuousParameterRanges") else count
     return total
+
+
+def require_quota(request: Mapping[str, Any]) -> None:
+    """Raise `QuotaError` for more training jobs than Amazon SageMaker allows in a tuning job, whatever the account."""
+    config = request[_CONFIG]
+    limits, strategy = config["ResourceLimits"], config["Strategy"]
+    jobs = limits.get("MaxNumberOfTrainingJobs") or (count_combinations(request) if strategy == "Grid" else 0)
+    for name, argument, count, most in (
+        ("MaxParallelTrainingJobs", "max_parallel_jobs", limits["MaxParallelTrainingJobs"], _MOST_PARALLEL),
+        ("MaxNumberOfTrainingJobs", "max_jobs", jobs, _MOST_OF_STRATEGY.get(strategy, _MOST_JOBS)),
+    ):
+        if count > most:
+            what = f"{name} is {count:,}, and a tuning job with strategy {strategy} has at most {most:,}"
+            raise QuotaError(what, f"give at most {most:,}", argument=argument)
 
 
 def max_resource_of(tuning: Mapping[str, Any]) -> int | None:

@@ -88,6 +88,15 @@ class JobRequest:
         return value if isinstance(value, str) else ""
 
     @property
+    def processes_of_host(self) -> int:
+        """The number of processes that the script has on a host, as far as the request tells."""
+        if contract.enabled(self.hyperparameters.get(contract.MPI_ENABLED, "")):
+            ranks = self.parameter(contract.MPI_PROCESSES_PER_HOST) or 1
+            return ranks if isinstance(ranks, int) else 1
+        is_server = contract.enabled(self.hyperparameters.get(contract.PARAMETER_SERVER_ENABLED, ""))
+        return 2 if is_server and contract.PARAMETER_SERVER_ROLES not in self.hyperparameters else 1
+
+    @property
     def source_channel(self) -> Channel | None:
         """The channel with the source archive, which a job has under network isolation."""
         if not self._submitted.startswith(contract.DEFAULT_BASE_DIR):

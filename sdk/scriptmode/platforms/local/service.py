@@ -71,13 +71,14 @@ class LocalPlatform(StoredJobs):
         queue: A job that is created waits until fewer than this many jobs of the data directory run, or with "auto"
             until this machine has processors and memory for it, and the earlier ones that wait have started. A job
             that is larger than the machine then runs alone. By default a job starts at once.
+        force: Whether to start jobs that have more processes than this machine has cores and memory for.
 
     Raises:
         SpecError: ``file_systems``, ``container_limits``, ``queue`` or one of the variables is wrong.
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one setting of the machine
         self,
         *,
         data_dir: str | os.PathLike[str] | None = None,
@@ -86,6 +87,7 @@ class LocalPlatform(StoredJobs):
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
         container_limits: Mapping[str, int | float | str] | None = None,
         queue: int | str | None = None,
+        force: bool = False,
     ) -> None:
         if queue not in (None, AUTOMATIC) and (not isinstance(queue, int) or queue < 1):
             advice = f"give the number of jobs that may run at once, at least 1, or {AUTOMATIC!r}"
@@ -97,7 +99,7 @@ class LocalPlatform(StoredJobs):
         ):
             advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
             raise invalid("stop_grace", f"is {stop_grace!r}", advice)
-        self._queue = queue or None
+        self._queue, self._force = queue or None, force
         if container_limits is not None:
             from scriptmode.platforms.local.hosts.container_limits import parse_limits
 
@@ -139,21 +141,25 @@ class LocalPlatform(StoredJobs):
             "file_systems": self._file_systems,
             "container_limits": limits and dict(limits),
             "queue": self._queue,
+            "force": self._force,
         }
 
     def with_settings_of(self, name: str) -> Self:
         """Return this platform with the settings of one of its jobs, over which those that are given prevail.
 
-        A job that a server created keeps its Region and waits as it did. The other settings are those of a cluster,
-        with the interpreter and the grace period.
+        A job that a server created keeps its Region and waits as it did, and one that was forced is forced. The other
+        settings are those of a cluster, with the interpreter and the grace period.
 
         Raises:
             JobNotFoundError: There is no such job.
             UnreadableJobError: A file of the job is damaged.
 
         """
+        from scriptmode.platforms.local.system import capacity
+
         job = self._store.find(name).read_job()
         made = copy(self)
+        vars(made)["_force"] = self._force or bool(capacity.describe_crowding(job.request, is_refused=True))
         if any(key.startswith(SERVER_TAGS) for key, _ in job.request.tags):
             queue = AUTOMATIC if job.queue == FITTING else job.queue or None
             vars(made).update(_region=job.region, _queue=self._queue or queue)
@@ -190,11 +196,31 @@ class LocalPlatform(StoredJobs):
         )
         return replace(spec, role=role, output=output)
 
-    def validate(self, request: JobRequest | Mapping[str, Any]) -> None:
-        """Raise `RequestError` listing every problem of a request, by the service's model and for its hosts."""
-        from scriptmode.platforms.local import validation
+    def validate(self, request: JobRequest | Mapping[str, Any], *, jobs: int = 1) -> None:
+        """Raise `RequestError` listing every problem of a request, by the service's model and for its hosts.
 
-        self._checked = validation.validate_request(request)
+        Raises `QuotaError` where ``jobs`` such jobs, as far as they do not wait for one another, need a larger machine.
+        """
+        self._checked = self._validate(request, jobs)
+
+    def _validate(self, request: JobRequest | Mapping[str, Any], jobs: int = 1) -> ValidatedRequest:
+        from scriptmode.platforms.local import validation
+        from scriptmode.platforms.local.system import capacity
+
+        checked = validation.validate_request(request)
+        if not self._force:
+            capacity.require_capacity(checked.request, self._at_once(jobs))
+        return checked
+
+    def describe_crowding(self, job: JobRequest, jobs: int) -> str:
+        """Return a warning where a number of such jobs have more processes than run well on this machine, else ""."""
+        from scriptmode.platforms.local.system import capacity
+
+        return capacity.describe_crowding(job, self._at_once(jobs))
+
+    def _at_once(self, jobs: int) -> int:
+        """Return how many of a number of jobs run at once, while the others wait."""
+        return 1 if self._queue == AUTOMATIC else min(jobs, int(self._queue or jobs))
 
     def require_runnable(self, request: Mapping[str, Any]) -> None:
         """Raise what `create` raises for a valid request whose data, places of results or software are missing."""
@@ -257,6 +283,7 @@ class LocalPlatform(StoredJobs):
 
         Raises:
             RequestError: The request is invalid.
+            QuotaError: This machine is too small for the job.
             JobExistsError: A job of that name exists.
             DataError: An input cannot be read, or an output path or the data directory cannot be written.
             CredentialsError: The request names S3 objects, and there are no AWS credentials.
@@ -268,7 +295,7 @@ class LocalPlatform(StoredJobs):
 
         checked = self._checked
         if checked is None or checked.request is not request:
-            checked = validation.validate_request(request)
+            checked = self._validate(request)
         parsed = checked.request
         if self._store.exists(parsed.name) and not start.remove_unstarted(self._store, parsed, checked.fields):
             raise job_exists_error(parsed.name)

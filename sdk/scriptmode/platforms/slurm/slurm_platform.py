@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Arguments of `LocalPlatform` that have no effect on a cluster, and what to use instead.
 _OF_THIS_MACHINE = {
     "queue": "Slurm queues the jobs: leave it out",
+    "force": "Slurm decides what fits: leave it out",
     "container_limits": "give options of sbatch, such as mem and cpus_per_task",
 }
 

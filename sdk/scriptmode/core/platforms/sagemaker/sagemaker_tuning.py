@@ -37,6 +37,7 @@ class SageMakerTuning:
             request, lambda field, _: field.endswith(_OPEN_ENUMERATIONS), tuning.REQUEST_SHAPE
         )
         service_model.raise_problems("Amazon SageMaker would refuse this tuning job", found)
+        tuning.require_quota(request)
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateHyperParameterTuningJob."""

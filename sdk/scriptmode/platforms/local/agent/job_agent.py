@@ -48,7 +48,7 @@ from scriptmode.platforms.local.hosts.engine import find_control, find_engine
 from scriptmode.platforms.local.inputs import pipe_mode
 from scriptmode.platforms.local.outputs import checkpoints
 from scriptmode.platforms.local.store import heartbeat, host_logs
-from scriptmode.platforms.local.store.job_queue import JobQueue, count_processes
+from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.store.state import MESSAGES, Outcome
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
@@ -194,17 +194,13 @@ class Agent:
 
     def _await_turn(self) -> Outcome | None:
         """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
-        if self._has_waited:
-            self._enter("Starting")
-            return None
-        place = (self._state.name, self._state.created, count_processes(self._request))
-        if not self._job.queue:
+        processes = len(self._request.resources.hosts) * self._request.processes_of_host
+        place = (self._state.name, self._state.created, processes)
+        if not self._job.queue and not self._has_waited:
             # Without the record queued jobs do not wait for this one.
             with suppress(OSError):
                 self._queue.enter(*place)
-            self._enter("Starting")
-            return None
-        while True:
+        while self._job.queue and not self._has_waited:
             if outcome := self._find_stop():
                 return outcome
             # What a full disk refuses is tried again.

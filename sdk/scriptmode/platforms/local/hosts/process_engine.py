@@ -46,20 +46,13 @@ class ProcessEngine(LocalAgent, Engine):
         return spec
 
     def problems(self, job: JobRequest) -> Iterator[Problem]:
-        """Yield a missing network, and more hosts than this machine has ports for."""
+        """Yield a missing network."""
         if job.network.isolation:
             yield Problem(
                 "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
                 "leave it out, or use instance type 'local'",
                 "enable_network_isolation",
             )
-        from scriptmode.platforms.local.system import ports
-
-        count, most = job.resources.count, ports.max_hosts()
-        if count > most:
-            what = f"{count:,} hosts are more than this machine has ports for"
-            argument = "instance_groups" if job.resources.instance_groups else "instance_count"
-            yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
 
     def plan_hosts(self, job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
         """Return the environment of each host, with ports that are not chosen yet."""

@@ -5,8 +5,8 @@ creation, so that the order of the names is that of the jobs, and its content sa
 how many processes it has. Every reader and writer holds the lock of the directory. A file whose job has no agent any
 more, because it crashed or was killed, counts for nothing and is removed by the next writer.
 
-A job waits for a number of jobs, or for the machine: its processes and those that run must not be more than the
-processors, and need memory that the machine has. A job that is larger than the machine runs alone.
+A job waits for a number of jobs, or until the machine has processors and memory for its processes beside those that
+run (`capacity`). A job that is larger than the machine runs alone.
 """
 
 from __future__ import annotations
@@ -16,19 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.data.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.store.job_record import FITTING
+from scriptmode.platforms.local.system import capacity
 from scriptmode.platforms.local.system.directory_lock import locked_directory
-from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.platforms.local.store.job_store import JobStore
 
-#: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
-_FEWEST_PROCESSES = 4
-#: What a process with TensorFlow needs at least.
-_PROCESS_BYTES = 512 * 1024**2
 _RUNS, _WAITS = "runs", "waits"
 _NANOSECONDS = 10**9
 
@@ -39,16 +34,6 @@ class _Entry(NamedTuple):
     name: str
     is_running: bool
     processes: int
-
-
-def count_processes(request: JobRequest) -> int:
-    """Return the number of processes that the script of a job has on all hosts, as far as the request tells."""
-    each = 1
-    if contract.enabled(request.hyperparameters.get(contract.MPI_ENABLED, "")):
-        each = request.parameter(contract.MPI_PROCESSES_PER_HOST) or 1
-    elif contract.enabled(request.hyperparameters.get(contract.PARAMETER_SERVER_ENABLED, "")):
-        each = 2
-    return len(request.resources.hosts) * (each if isinstance(each, int) else 1)
 
 
 class JobQueue:
@@ -78,7 +63,9 @@ class JobQueue:
             # The job itself is missing where it was deleted in this moment.
             is_first = next((each.name for each in entries if not each.is_running), "") == job
             running = [each.processes for each in entries if each.is_running]
-            if not is_first or not (_fits(running, processes) if most == FITTING else len(running) < most):
+            if not is_first or not (
+                capacity.fits_beside(running, processes) if most == FITTING else len(running) < most
+            ):
                 return False
             self._write(entry._replace(is_running=True), created)
             return True
@@ -127,16 +114,3 @@ class JobQueue:
             elif remove:
                 path.unlink(missing_ok=True)
         return found
-
-
-def _fits(running: list[int], processes: int) -> bool:
-    """Return whether the machine is large enough for the processes of a job beside those that run."""
-    from scriptmode.platforms.local.system.memory import read_memory
-    from scriptmode_runtime.host import machine
-
-    if not running:
-        return True
-    memory, together = read_memory(), sum(running) + processes
-    if memory and (together * _PROCESS_BYTES > memory.total or processes * _PROCESS_BYTES > memory.free):
-        return False
-    return together <= max(_FEWEST_PROCESSES, machine.inspect().cpus)

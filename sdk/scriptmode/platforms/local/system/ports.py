@@ -65,11 +65,6 @@ class Ports:
         return False
 
 
-def max_hosts() -> int:
-    """Return the number of hosts that could have ports if no program used any."""
-    return len(range(LOWEST, _ephemeral_start() - len(ROLES) + 1, len(ROLES)))
-
-
 def _blocks(end: int) -> Iterator[int]:
     """Yield the first port of every block once, from a random one on, as other data directories do."""
     blocks = range(LOWEST, end - len(ROLES) + 1, len(ROLES))

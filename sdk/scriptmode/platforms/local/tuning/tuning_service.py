@@ -60,11 +60,14 @@ class LocalTuning:
         # Those that come later rely on those before.
         for rules in (_whole_request, _definitions, _limits):
             service_model.raise_problems("the tuning job cannot run", list(rules(request)))
+        tuning.require_quota(request)
         found = list(warm_start.problems(request, self._parents(request)))
         service_model.raise_problems("the tuning job cannot start from others", found)
+        at_once = request[_CONFIG]["ResourceLimits"]["MaxParallelTrainingJobs"]
         for field, part in _parts(request):
             with _named(field, part[tuning.DEFINITION]):
-                self._platform.validate(tuning.training_request(part, "training-job", tuning.sample_values(part)))
+                sample = tuning.training_request(part, "training-job", tuning.sample_values(part))
+                self._platform.validate(sample, jobs=at_once)
 
     def create(self, request: Mapping[str, Any], tags: Mapping[str, Sequence[Mapping[str, str]]] | None = None) -> str:
         """Validate a request and start its tuning job; return the tuning job's ARN without waiting.
