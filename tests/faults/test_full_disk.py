@@ -93,7 +93,7 @@ def works_again(jobs):
 def test_a_disk_that_is_full_before_the_start_is_named_and_nothing_is_left(jobs):
     jobs.data_dir.mkdir()
     filler = fill(jobs.folder)
-    with pytest.raises(DataError, match=r"the disk of '.*data dir' is full .*; free some space, or set SCRIPTMODE_"):
+    with pytest.raises(DataError, match=r"the disk of '.*data dir' is full .*; delete some files, or set SCRIPTMODE_"):
         jobs.start("pass")
     assert jobs.platform.list() == []
     assert not list((jobs.data_dir / "jobs").glob("*"))

@@ -50,6 +50,15 @@ def train_on_small_disk(base, size="2m", *, filled=False, **variables):
     return Ran(done, shown)
 
 
+def run_on_small_disk(disk, options, *words):
+    """Run a program with a tmpfs of these options at a directory, which is there for the program alone."""
+    script = 'mount -t tmpfs -o "$1" tmpfs "$2" && shift 2 && exec "$@"'
+    return subprocess.run(
+        [*_namespace(), "sh", "-c", script, "sh", options, str(disk), *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
 def _namespace():
     """Give what lets a process mount: a mount namespace, for others than root inside a user namespace."""
     for words in (("unshare", "--mount"), ("unshare", "--user", "--map-root-user", "--mount")):

@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
+from fakes.command_line import PROGRAM
 from fakes.local_jobs import KEEPS_WRITING, SLEEPS, channel
 from fakes.processes import until
+from processes.small_disk import run_on_small_disk
 
 from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.errors import JobExistsError
@@ -42,6 +45,20 @@ def test_a_killed_agent_leaves_no_file_that_is_not_complete(jobs, phase):
     os.kill(agent, signal.SIGKILL)
     until(lambda: jobs.platform.describe(name).response["TrainingJobStatus"] == "Failed")
     assert [draft for draft in drafts if draft.exists()] == []
+
+
+@pytest.mark.parametrize("inodes", [5, 9, 12], ids=["source", "job", "record"])
+def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
+    (tmp_path / "train.py").write_text("pass")
+    (tmp_path / "disk").mkdir()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "disk" / "data"))
+    monkeypatch.chdir(tmp_path)
+    done = run_on_small_disk(tmp_path / "disk", f"size=50m,nr_inodes={inodes}", PROGRAM, "run", "train.py")
+    assert done.returncode == 1
+    assert re.search(
+        r"the disk of '.*' has \d+ inodes left \(5\d\.\d MB free\), and a job's own files take 16: ", done.stderr
+    )
+    assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk" in done.stderr
 
 
 @pytest.mark.mpi

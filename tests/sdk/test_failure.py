@@ -255,8 +255,8 @@ def test_the_error_is_above_a_long_traceback(frames):
 @pytest.mark.parametrize(
     ("error", "advice", "step"),
     [
-        (FULL, "stage fewer files", "free some space, or stage fewer files"),
-        (FULL, "", "free some space, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk"),
+        (FULL, "stage fewer files", "delete some files, or stage fewer files"),
+        (FULL, "", "delete some files, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk"),
         (DataError("it is full", advice="do this"), "stage fewer files", "it is full; do this"),
     ],
 )
@@ -264,7 +264,7 @@ def test_an_error_of_a_full_disk_names_one_next_step_and_stays_itself(tmp_path, 
     found = full_disk_error(error, tmp_path, advice)
     assert str(found).startswith(f"the disk of {str(tmp_path)!r} is full")
     assert str(found).endswith(step)
-    assert ("free some space" in str(found)) is (error is FULL)
+    assert ("delete some files" in str(found)) is (error is FULL)
     assert full_disk_error(found, tmp_path, "another") is found
 
 

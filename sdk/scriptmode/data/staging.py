@@ -211,7 +211,8 @@ def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError
         advice = "rename the object, or use input mode Pipe, which needs no files"
     elif error.errno == errno.ENOSPC:
         disk = os.statvfs(folder)
-        advice = f"{format_bytes(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
+        left = f"{format_bytes(disk.f_bavail * disk.f_frsize)} and {disk.f_favail:,} inodes"
+        advice = f"{left} are free; delete some files, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
         advice = "check that directory's disk, or set SCRIPTMODE_DATA_DIR to another directory"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}", advice=advice)

@@ -31,7 +31,7 @@ def describe_host_failure(folder: JobFolder, sandboxes: Mapping[str, Sandbox], n
     reason, failure = foreign_failure.describe_foreign_failure(name, code, text, log)
     disk = folder.path.parent.parent
     if not log and not full_disk.has_space(disk):
-        full = f"{full_disk.describe_full_disk(disk)}, so nothing more is known; free some space"
+        full = f"{full_disk.describe_full_disk(disk)}, so nothing more is known; delete some files"
         return Outcome("Failed", f"ClientError: {reason}; {full}, exit code: {exit_code}", failure)
     return Outcome("Failed", algorithm_error(reason, exit_code), failure)
 
