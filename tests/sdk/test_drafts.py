@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,37 +16,28 @@ from scriptmode.results.artifacts import download
 
 #: Creates drafts of every kind in a directory, and keeps them.
 OWNER = """
-import os, sys, tempfile, time
+import os, sys, time
 from pathlib import Path
 from scriptmode.core.machine import drafts
 
 folder = Path(sys.argv[1])
-descriptor, name = tempfile.mkstemp(prefix=".new-", dir=folder)
-drafts.lock(descriptor)
+descriptor, name = drafts.new_file(folder)
 os.write(descriptor, b"half")
-job = Path(tempfile.mkdtemp(prefix=".new-job-", dir=folder))
-(job / "half").touch()
-held = os.open(job / "agent.lock", os.O_RDWR | os.O_CREAT)
-drafts.lock(held)
-with drafts.locked(tempfile.mkdtemp(prefix=".new-", dir=folder)):
+with drafts.new_directory(folder) as directory:
+    (directory / "half").touch()
     (folder / "ready").touch()
     time.sleep(600)
 """
 
 
-def make_older(folder, seconds=10):
-    for path in folder.iterdir():
-        then = time.time() - seconds
-        os.utime(path, (then, then))
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["SIGKILL", "SIGTERM"])
 def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path, number):
     (tmp_path / "kept").touch()
+    os.mkfifo(tmp_path / ".new-fifo")
+    (tmp_path / ".new-link").symlink_to("kept")
     owner = subprocess.Popen((sys.executable, "-c", OWNER, str(tmp_path)))
     try:
         until((tmp_path / "ready").exists)
-        make_older(tmp_path)
         before = sorted(tmp_path.iterdir())
         drafts.remove_orphans(tmp_path)
         assert sorted(tmp_path.iterdir()) == before
@@ -55,26 +45,7 @@ def test_drafts_stay_while_their_process_lives_and_are_removed_after_it(tmp_path
         owner.send_signal(number)
         owner.wait()
     drafts.remove_orphans(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "ready"]
-
-
-def test_a_draft_that_its_process_may_not_have_locked_yet_stays(tmp_path):
-    (tmp_path / ".new-file").touch()
-    (tmp_path / ".new-directory").mkdir()
-    os.mkfifo(tmp_path / ".new-fifo")
-    (tmp_path / ".new-link").symlink_to("kept")
-    drafts.remove_orphans(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
-    (tmp_path / ".new-link").unlink()
-    make_older(tmp_path)
-    drafts.remove_orphans(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [".new-fifo"]
-
-
-def test_a_draft_without_content_goes_with_a_job_that_ended(tmp_path):
-    (tmp_path / ".new-file").touch()
-    drafts.remove_orphans(tmp_path, locking_seconds=0)
-    assert list(tmp_path.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".new-fifo", ".new-link", "kept", "ready"]
 
 
 def test_a_file_is_locked_until_it_has_its_name(tmp_path, monkeypatch):
@@ -131,11 +102,9 @@ def test_a_download_that_gets_sigterm_leaves_nothing(tmp_path, downloading):
 def test_what_a_killed_download_left_is_removed_by_the_next_one(tmp_path, downloading):
     platform = SimpleNamespace(fetch=lambda _uri, target: target.mkdir() or [])
     (left,) = tmp_path.iterdir()
-    make_older(tmp_path)
     download(platform, "s3://bucket/model/", tmp_path / "other", extract=True)
     assert left.exists()
     downloading.kill()
     downloading.wait()
-    make_older(tmp_path)
     download(platform, "s3://bucket/model/", tmp_path / "another", extract=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["another", "other"]

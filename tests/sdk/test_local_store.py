@@ -18,7 +18,7 @@ from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.service_values import ENDED
 from scriptmode.core.spec.training_job import Resources, Script, TrainingJobSpec
-from scriptmode.errors import JobExistsError, JobNotFoundError, UnreadableJobError
+from scriptmode.errors import JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.host_logs import last_lines
 from scriptmode.platforms.local.store.job_record import Job
@@ -134,7 +134,10 @@ def test_the_limits_of_a_record_of_an_earlier_version_are_the_engines_settings(s
     assert folder.read_job().engine == {"memory": 5}
 
 
-@pytest.mark.parametrize(("content", "raised"), [(Interrupted(x=1), KeyboardInterrupt), ({"x": object()}, TypeError)])
+@pytest.mark.parametrize(
+    ("content", "raised"),
+    [(Interrupted(x=1), KeyboardInterrupt), ({"x": object()}, RequestError), ({"x": "\ud800"}, RequestError)],
+)
 def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
     job = replace(JOB, engine=content)
     with pytest.raises(raised), store.create(job, starting_state("job", "arn", 0.0)):

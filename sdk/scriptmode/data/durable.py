@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 
 from scriptmode.core.machine import drafts
@@ -47,11 +46,10 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True, directory:
         directory: Whether the new content is certain to survive a power cut once this returns.
 
     """
-    descriptor, name = tempfile.mkstemp(prefix=drafts.PREFIX, dir=path.parent)
+    descriptor, name = drafts.new_file(path.parent)
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            drafts.lock(descriptor)
             file.write(content)
             file.flush()
             if durable:

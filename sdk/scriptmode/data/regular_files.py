@@ -1,4 +1,4 @@
-"""Open the files of a job's directory, whatever is in them.
+"""Open the files of a job's directory, whatever is in them, and render those that are read again.
 
 A power cut, a full disk or another program may have left them empty, garbled, or of another kind. Every function here
 returns what was asked for or raises ``OSError`` or ``ValueError``, and none of them waits: a FIFO in a file's place is
@@ -133,12 +133,19 @@ def parse_json(content: bytes) -> Any:
     if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
     if b"\\u" in content and b"\\ud" in content.lower():
-        # A surrogate without its other half: no terminal and no file takes such a text.
+        # No file has a surrogate in its name but those that stand for bytes that are not UTF-8.
         try:
-            json.dumps(value, ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
             raise ValueError("it is damaged: it has half of a character") from error
     return value
+
+
+def render_json(value: object, parse: Callable[[Any, str], Any] = lambda content, _: content, name: str = "") -> bytes:
+    """Return a record's content; raise what `read_parsed` with ``parse`` and ``name`` would raise when it is read."""
+    content = json.dumps(value, indent=1).encode()
+    parse(parse_json(content), name)
+    return content
 
 
 def _open(path: Path, flags: int = os.O_RDONLY) -> int:

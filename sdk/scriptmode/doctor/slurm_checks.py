@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.core.text.messages import pluralize
 from scriptmode.doctor.check import Check, ok, problem, warning
@@ -68,9 +68,9 @@ class _Step(NamedTuple):
 
 def _shared_files(partitions: Mapping[str, Partition], settings: SlurmSettings) -> Check:
     data_dir = default_data_dir()
-    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=data_dir_checks.existing_folder(data_dir)) as folder:
-        Path(folder, "token").write_text(_MARK, encoding="utf-8")
-        steps = _run_steps(partitions, lambda name: _share(name, Path(folder), settings))
+    with drafts.new_directory(data_dir_checks.existing_folder(data_dir)) as folder:
+        (folder / "token").write_text(_MARK, encoding="utf-8")
+        steps = _run_steps(partitions, lambda name: _share(name, folder, settings))
     advice = f"name a directory that all nodes share in {DATA_DIR_VARIABLE}, and install scriptmode in another"
     return _summarize(steps, f"use {data_dir} and {sys.executable}", f"jobs of {data_dir} cannot run", advice)
 

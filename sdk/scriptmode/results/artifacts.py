@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,7 +85,7 @@ def output_uri(job: JobRequest) -> str:
 def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
     # In the parent directory: a rename within one file system is atomic.
     drafts.remove_orphans(target.parent, _DRAFT)
-    with tempfile.TemporaryDirectory(prefix=_DRAFT, dir=target.parent) as draft, drafts.locked(draft) as temporary:
+    with drafts.new_directory(target.parent, _DRAFT) as temporary:
         downloaded, unpacked = temporary / "downloaded", temporary / "unpacked"
         try:
             files = platform.fetch(uri, downloaded)

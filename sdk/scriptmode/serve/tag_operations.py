@@ -5,7 +5,6 @@ The tags are those of the request until a client changes them. Then a file of th
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from typing import TYPE_CHECKING, Any
@@ -87,7 +86,7 @@ class TagOperations:
                 raise ApiError("ResourceLimitExceeded", f"A resource has at most {_MOST} tags.")
             folder = jobs[0](name)
             folder.mkdir(mode=0o700, exist_ok=True)
-            replace_file(folder / _FILE, json.dumps(tags).encode())
+            replace_file(folder / _FILE, regular_files.render_json(tags))
         return tags
 
     def _find(self, arn: str) -> tuple[TaggedJobs, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from contextlib import contextmanager, nullcontext
@@ -270,7 +269,7 @@ def _add_update(folder: Path, arguments: Mapping[str, Any], description: Mapping
         if _RULES in arguments:
             changed[_RULES] = arguments[_RULES]
         folder.mkdir(mode=0o700, exist_ok=True)
-        replace_file(folder / _UPDATES, json.dumps(changed).encode())
+        replace_file(folder / _UPDATES, regular_files.render_json(changed))
 
 
 def _resource_not_found() -> ApiError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -161,8 +161,10 @@ def _replace(at: beneath.At, content: BinaryIO, *, beside: Path) -> None:
     draft = beside / f"{drafts.PREFIX}{os.urandom(8).hex()}"
     try:
         # With the rights that the user's other files have.
-        with draft.open("xb") as writer:
-            drafts.lock(writer.fileno())
+        with ExitStack() as stack:
+            with drafts.creating(beside):
+                writer = stack.enter_context(draft.open("xb"))
+                drafts.lock(writer.fileno())
             shutil.copyfileobj(content, writer)
             writer.flush()
             os.replace(draft, at.name, dst_dir_fd=at.dir_fd)

@@ -1,8 +1,8 @@
 """Drafts: files and directories that get their final name once they are complete.
 
 A process that is killed leaves its drafts. Each has a lock that ends with its process, so that a later one can tell
-those without an owner, and removes them. A draft that is a file is locked itself, a directory too or by ``agent.lock``
-in it.
+those without an owner, and removes them. Between its creation and its lock a draft has none: its process holds a shared
+lock of the directory meanwhile, and one that looks for orphans has the directory's exclusive lock.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,59 +22,76 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = ".new-"
-#: Seconds in which a process has locked the draft that it created.
-_LOCKING_SECONDS = 2.0
-_LOCK_FILE = "agent.lock"
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: Seconds for which a new draft waits for a process that removes orphans.
+_LOCKING_SECONDS, _POLL_SECONDS = 2.0, 0.01
 
 
-def lock(descriptor: int) -> bool:
-    """Lock a draft until its descriptor is closed; return False where another process has it, or locks are missing."""
-    # Not every file system has locks.
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+def lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock a draft, or with ``LOCK_SH`` its directory, until it is closed; return False where another process has it.
+
+    Not every file system has locks: without them nothing is taken for an orphan.
+    """
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return kind == fcntl.LOCK_SH and not isinstance(error, BlockingIOError)
+    return True
 
 
 @contextmanager
-def locked(directory: str) -> Iterator[Path]:
-    """Hold the lock of a draft that is a directory."""
-    descriptor = os.open(directory, _FLAGS)
-    lock(descriptor)
+def creating(parent: Path) -> Iterator[None]:
+    """Hold the lock of a directory while a draft is created in it and locked."""
+    with ExitStack() as stack:
+        # Another user's directory may be closed for reading.
+        with suppress(OSError):
+            descriptor = stack.enter_context(_opened(f"{parent}/."))
+            deadline = time.monotonic() + _LOCKING_SECONDS
+            while not lock(descriptor, fcntl.LOCK_SH) and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS)
+        yield
+
+
+def new_file(parent: Path) -> tuple[int, str]:
+    """Create a draft that is a file; return its descriptor, with which its lock ends, and its path."""
+    with creating(parent):
+        descriptor, name = tempfile.mkstemp(prefix=PREFIX, dir=parent)
+        lock(descriptor)
+    return descriptor, name
+
+
+@contextmanager
+def new_directory(parent: Path, prefix: str = PREFIX) -> Iterator[Path]:
+    """Create a draft that is a directory, and hold its lock; what still has its name at the end is removed."""
+    with ExitStack() as stack:
+        with creating(parent):
+            path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            # Shared, because drafts are created in it.
+            lock(stack.enter_context(_opened(path)), fcntl.LOCK_SH)
+        try:
+            yield path
+        finally:
+            with suppress(OSError):
+                beneath.remove_tree(path)
+
+
+def remove_orphans(folder: Path, prefix: str = PREFIX) -> None:
+    """Remove the drafts in a directory, by their names' beginning, whose processes have ended."""
+    with suppress(OSError):
+        paths = [folder / name for name in os.listdir(folder) if name.startswith(prefix)]  # noqa: PTH208 - thousands
+        if not paths:
+            return
+        with _opened(f"{folder}/.") as directory:
+            # While another process has the directory, a draft may not be locked yet.
+            for path in paths if lock(directory) else ():
+                with suppress(OSError), _opened(path) as draft:
+                    if stat.S_IFMT(os.fstat(draft).st_mode) in (stat.S_IFDIR, stat.S_IFREG) and lock(draft):
+                        beneath.remove_tree(path)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        yield Path(directory)
+        yield descriptor
     finally:
         os.close(descriptor)
-
-
-def remove_orphans(folder: Path, prefix: str = PREFIX, *, locking_seconds: float = _LOCKING_SECONDS) -> None:
-    """Remove the drafts in a directory, by their names' beginning, whose processes have ended.
-
-    ``locking_seconds``: the age from which a draft would be locked; 0 where no process creates drafts any more.
-    """
-    with suppress(OSError):
-        for path in [path for path in folder.iterdir() if path.name.startswith(prefix)]:
-            with suppress(OSError):
-                _remove_orphan(path, locking_seconds)
-
-
-def _remove_orphan(path: Path, locking_seconds: float) -> None:
-    status = path.lstat()
-    is_directory = stat.S_ISDIR(status.st_mode)
-    if not is_directory and not stat.S_ISREG(status.st_mode):
-        return
-    # A file without content, or a directory, may not be locked yet.
-    if (is_directory or not status.st_size) and time.time() - status.st_mtime < locking_seconds:
-        return
-    locks = [path, path / _LOCK_FILE] if is_directory else [path]
-    descriptors = []
-    try:
-        for each in locks:
-            with suppress(FileNotFoundError):
-                descriptors.append(os.open(each, _FLAGS))
-        if all(map(lock, descriptors)):
-            beneath.remove_tree(path)
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)

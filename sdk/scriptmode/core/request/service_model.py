@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import json
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -113,20 +114,16 @@ def shapes(root: str = REQUEST_SHAPE) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return found
     found = _read_shapes(source, root)
-    import tempfile
-
     from scriptmode.core.machine import drafts
 
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         drafts.remove_orphans(kept.parent)
-        with tempfile.NamedTemporaryFile(
-            "w", prefix=drafts.PREFIX, dir=kept.parent, delete=False, encoding="utf-8"
-        ) as file:
-            drafts.lock(file.fileno())
+        descriptor, draft = drafts.new_file(kept.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(found, file)
             file.flush()
-            Path(file.name).replace(kept)
+            Path(draft).replace(kept)
     return found
 
 

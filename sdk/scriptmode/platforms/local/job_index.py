@@ -38,6 +38,7 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
 
     The status of a job whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
+    store.remove_orphans()
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
     found: list[JobSummary] = []

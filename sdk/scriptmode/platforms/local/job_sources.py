@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import close_to_others, mark_used, path_within, unwritable_error
 from scriptmode.data import file_uris
 from scriptmode.data.durable import ChangedDirectories, replace_file
@@ -29,6 +30,7 @@ def store_source(store: JobStore, archive: bytes, uri: str, kms_key: str | None)
         return
     try:
         path, entries = file_uris.file_path(uri), ChangedDirectories()
+        drafts.remove_orphans(path.parent)
         if not _reserve(store, path, entries):
             replace_file(path, archive, directory=True)
             entries.sync()

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import FETCHED, TUNING
 from scriptmode.core.spec.service_values import ENDED, UNREADABLE
 from scriptmode.core.text.messages import Problem, problem_of
@@ -82,8 +81,7 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
     except OSError as error:
         report.problems.append(Problem(f"environments of images are kept: {error}", "remove them as their owner"))
     if not dry_run:
-        for directory in store.draft_directories:
-            drafts.remove_orphans(directory)
+        store.remove_orphans()
         _remove_interrupted(store.sources, store.data_dir / FETCHED, store.data_dir / TUNING)
     _prune_tuning_jobs(store.data_dir / TUNING, before, report, dry_run=dry_run)
     try:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model
 from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.request.render import as_fields
@@ -27,6 +26,7 @@ from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from scriptmode.core.spec.inputs import Channel
     from scriptmode.core.spec.job_request import JobRequest
@@ -134,7 +134,9 @@ def _make_writable(argument: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Permissions are not enough to know: root may write to /proc, where no file can be created.
-        Path(tempfile.mkdtemp(prefix=".new-", dir=folder)).rmdir()
+        drafts.remove_orphans(folder)
+        with drafts.new_directory(folder):
+            pass
     except OSError as error:
         raise DataError(
             f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}",

@@ -30,10 +30,10 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
             names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
     else:
         names.append(folder.hosts.name)
-    drafts.remove_orphans(folder.path, locking_seconds=0)
+    drafts.remove_orphans(folder.path)
     usage = folder.usage_file("").parent
     if not usage.is_symlink():
-        drafts.remove_orphans(usage, locking_seconds=0)
+        drafts.remove_orphans(usage)
     with beneath.Directory(folder.path) as directory:
         warnings += [warning for name in names for warning in _remove(directory, folder, name)]
         # As long as it is there, the next command tries again.

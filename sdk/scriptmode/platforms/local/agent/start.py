@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.machine import drafts
 from scriptmode.errors import JobNotFoundError, ScriptmodeError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import find_engine
@@ -29,8 +28,7 @@ def start_job(store: JobStore, job: Job, state: JobState) -> None:
     scheduler is busy: a folder without an agent is a failed job.
     """
     engine = find_engine(job.request.resources.host_kind)
-    for directory in store.draft_directories:
-        drafts.remove_orphans(directory)
+    store.remove_orphans()
     with deferred_interrupts(), store.create(job, state) as (folder, lock):
         if state.ended:
             return

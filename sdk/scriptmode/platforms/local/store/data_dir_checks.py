@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,6 @@ from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
-from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,20 +28,16 @@ def probe_writable(data_dir: Path) -> float:
 
     Return the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
     """
-    with drafts.locked(tempfile.mkdtemp(prefix=drafts.PREFIX, dir=data_dir)) as draft:
-        try:
-            file = draft / "state.json"
-            replace_file(file, b"{}")
-            ahead = file.stat().st_mtime - time.time()
-            folder = draft / "job"
-            folder.mkdir()
-            folder.rename(draft / "renamed")
-            _lock(draft / "agent.lock")
-            os.mkfifo(draft / "pipe", _FIFO_MODE)
-            return ahead
-        finally:
-            with suppress(OSError):
-                beneath.remove_tree(draft)
+    with drafts.new_directory(data_dir) as draft:
+        file = draft / "state.json"
+        replace_file(file, b"{}")
+        ahead = file.stat().st_mtime - time.time()
+        folder = draft / "job"
+        folder.mkdir()
+        folder.rename(draft / "renamed")
+        _lock(draft / "agent.lock")
+        os.mkfifo(draft / "pipe", _FIFO_MODE)
+        return ahead
 
 
 def existing_folder(data_dir: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 def write_engine_record(folder: JobFolder, record: Mapping[str, str]) -> None:
     """Record what the engine needs to find the job outside its folder; raise ``OSError``."""
-    replace_file(_path(folder), json.dumps(dict(record), indent=1).encode())
+    replace_file(_path(folder), regular_files.render_json(dict(record)))
 
 
 def read_engine_record(folder: JobFolder) -> dict[str, str]:

@@ -31,32 +31,31 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import re
 import signal
 import stat
-import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import suggest_similar
 from scriptmode.data import regular_files
 from scriptmode.data.durable import ChangedDirectories, replace_file, sync_directory
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
 from scriptmode.platforms.local.store import heartbeat, host_logs, job_record, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import file_owner, full_disk
-from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode.platforms.local.system.directory_lock import above_streams, new_lock
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job, JobFacts
     from scriptmode.platforms.local.store.state import JobState
@@ -157,7 +156,8 @@ class JobFolder:
 
     def write_state(self, state: JobState) -> None:
         """Write the job's state; a final one is written on a full disk too, and is durable when this returns."""
-        content, file = _json(state.to_json()), self.path / "state.json"
+        content = regular_files.render_json(state.to_json(), _parse_state, state.name)
+        file = self.path / "state.json"
         try:
             replace_file(file, content, directory=state.ended)
         except OSError as error:
@@ -204,7 +204,7 @@ class JobFolder:
     def write_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         """Record the agent and the launchers for the process that later finds the agent dead."""
         content = {name: identity._asdict() for name, identity in processes.items()}
-        replace_file(self.path / "processes.json", _json(content))
+        replace_file(self.path / "processes.json", regular_files.render_json(content))
 
     def read_processes(self) -> dict[str, ProcessIdentity]:
         """Return what `write_processes` recorded; an empty dict for a file that cannot be read.
@@ -224,7 +224,8 @@ class JobFolder:
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
         """Write the progress of the channels; return whether that was possible."""
         try:
-            replace_file(self.path / "progress.json", _json([asdict(each) for each in progress]), durable=False)
+            content = regular_files.render_json([asdict(each) for each in progress])
+            replace_file(self.path / "progress.json", content, durable=False)
         except OSError:
             return False
         return True
@@ -241,7 +242,7 @@ class JobFolder:
 
     def write_rehearsal(self, content: object) -> None:
         """Write what a rehearsal found whose undisturbed job this is; raise ``OSError``."""
-        replace_file(self.path / "rehearsal.json", _json(content), durable=False)
+        replace_file(self.path / "rehearsal.json", regular_files.render_json(content), durable=False)
 
     def read_rehearsal(self) -> Any:
         """Return what `write_rehearsal` wrote; None for a job without one, and for a file that cannot be read."""
@@ -323,7 +324,9 @@ class JobFolder:
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
         """Return the error for a file of the job that cannot be read, with the cause."""
         owner = file_owner.find_other_owner(self.path)
-        return UnreadableJobError(self.name, path, cause, is_running=self.has_agent(), owner=owner)
+        # An agent that has begun has recorded itself; the lock alone may be that of another reader.
+        is_running = self.has_agent() and not self.never_had_processes
+        return UnreadableJobError(self.name, path, cause, is_running=is_running, owner=owner)
 
     def has_agent(self) -> bool:
         """Return whether an agent holds the job's lock; False where that is unknown."""
@@ -370,7 +373,7 @@ class JobStore:
         self.sources = data_dir / "sources"
         self.ports = data_dir / "ports"
         #: Where killed processes may have left drafts.
-        self.draft_directories = (data_dir, self.jobs, self.sources, data_dir / TUNING)
+        self._draft_directories = (data_dir, self.jobs, self.sources, data_dir / TUNING, data_dir / "queue")
         #: Environments of requirements, which the runtime's `requirements.environment_cache` manages.
         self.environments = data_dir / "environments"
         #: Cache of the summaries of ended jobs.
@@ -382,50 +385,29 @@ class JobStore:
 
         The agent inherits the lock, so no process ever finds it free while the job starts.
         """
-        draft, lock = self._draft(job, state)
-        try:
-            folder = JobFolder(self.jobs / state.name)
-            try:
-                draft.path.rename(folder.path)
-            except OSError as error:
-                raise job_exists_error(state.name) from error
-            sync_directory(self.jobs)
+        folder = JobFolder(self.jobs / state.name)
+        with ExitStack() as stack:
+            with translated_errors(self.data_dir, state.name):
+                entries = ChangedDirectories()
+                for directory in (self.data_dir, self.jobs):
+                    entries.make_directory(directory, mode=0o700)
+                with drafts.new_directory(self.jobs) as path:
+                    lock = stack.enter_context(new_lock(JobFolder(path).lock_file))
+                    heartbeat.write_heartbeat(lock)
+                    _write_draft(JobFolder(path), job, state)
+                    entries.add(path)
+                    entries.sync()
+                    try:
+                        path.rename(folder.path)
+                    except OSError as error:
+                        raise job_exists_error(state.name) from error
+                sync_directory(self.jobs)
             yield folder, lock
-        finally:
-            os.close(lock)
-            with suppress(OSError):
-                beneath.remove_tree(draft.path)
 
-    def _draft(self, job: Job, state: JobState) -> tuple[JobFolder, int]:
-        draft = lock = None
-        try:
-            entries = ChangedDirectories()
-            for directory in (self.data_dir, self.jobs):
-                entries.make_directory(directory, mode=0o700)
-            draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
-            lock = above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            heartbeat.write_heartbeat(lock)
-            draft.log("host").parent.mkdir()
-            replace_file(draft.path / "job.json", _json(job.to_json()))
-            draft.write_state(state)
-            draft.reserve.allocate()
-            # So that the agent can open it later, on a full disk too.
-            draft.agent_log.touch()
-            entries.add(draft.path)
-            entries.sync()
-        except BaseException as error:
-            if lock is not None:
-                os.close(lock)
-            if draft is not None:
-                with suppress(OSError):
-                    beneath.remove_tree(draft.path)
-            if not isinstance(error, OSError):
-                raise
-            if full_disk.is_full(error):
-                raise full_disk.full_disk_error(error, self.data_dir) from error
-            raise unwritable_error(self.data_dir, error) from error
-        return draft, lock
+    def remove_orphans(self) -> None:
+        """Remove the drafts that killed processes left."""
+        for directory in self._draft_directories:
+            drafts.remove_orphans(directory)
 
     def find(self, name: str) -> JobFolder:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
@@ -494,6 +476,31 @@ class JobStore:
             os.close(jobs)
 
 
+@contextmanager
+def translated_errors(data_dir: Path, name: str) -> Iterator[None]:
+    """Raise `DataError` where a data directory cannot be written, `RequestError` for a record that is not readable."""
+    try:
+        yield
+    except OSError as error:
+        if full_disk.is_full(error):
+            raise full_disk.full_disk_error(error, data_dir) from error
+        raise unwritable_error(data_dir, error) from error
+    except (TypeError, ValueError) as error:
+        what = f"job {name!r} cannot be recorded, because its record could not be read again: {error}"
+        raise RequestError(what, "correct that value") from error
+
+
+def _write_draft(draft: JobFolder, job: Job, state: JobState) -> None:
+    draft.log("host").parent.mkdir()
+    # The request itself was parsed from what it is here.
+    content = regular_files.render_json(job.to_json(), job_record.validate_job_record, state.name)
+    replace_file(draft.path / "job.json", content)
+    draft.write_state(state)
+    draft.reserve.allocate()
+    # So that the agent can open it later, on a full disk too.
+    draft.agent_log.touch()
+
+
 def _parse_state(content: Any, name: str) -> JobState:
     state = states.state_from_json(content)
     if state.name != name:
@@ -547,7 +554,3 @@ def _suggest_job(name: str, known: set[str]) -> str:
 
 def _is_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _json(content: object) -> bytes:
-    return json.dumps(content, indent=1).encode()

@@ -23,6 +23,17 @@ def locked_directory(path: Path, *, shared: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextmanager
+def new_lock(path: Path) -> Iterator[int]:
+    """Create the file of an agent's lock, and yield its descriptor, which holds the lock; raise ``OSError``."""
+    descriptor = above_streams(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     """Lock an open file, unless another process has locked it; return whether it is locked now."""
     try:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model, tuning
 from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.core.text.messages import Problem
@@ -96,6 +97,7 @@ class LocalTuning:
             request = tuning.change_definitions(
                 request, lambda each: {**each, "Tags": tags.get(each.get("DefinitionName", ""), [])}
             )
+        drafts.remove_orphans(self._store.folder)
         arn = f"arn:aws:sagemaker:{self._platform.region}:{LOCAL_ACCOUNT}"
         record = TuningRecord(
             dict(request),

@@ -16,28 +16,27 @@ before it creates it, so that an agent that continues the tuning job finds it by
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.core.machine.data_dir import TUNING, make_private, unwritable_error
+from scriptmode.core.machine import drafts
+from scriptmode.core.machine.data_dir import TUNING, make_private
 from scriptmode.core.spec.service_values import ENDED, FAILED
 from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file, sync_directory
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.store.job_store import has_folder
-from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.directory_lock import above_streams
+from scriptmode.platforms.local.store.job_store import has_folder, translated_errors
+from scriptmode.platforms.local.system.directory_lock import above_streams, new_lock
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 _TRIAL = {"name!": str, "tuned!": {"*": str}, "created!": object, "status!": str}
 _STATE = {"status!": str, "created!": object, "modified!": object, "trials!": [_TRIAL]}
@@ -198,7 +197,7 @@ class TuningFolder:
 
     def write_state(self, state: TuningState) -> None:
         """Write the state; it is durable when this returns. Raises ``OSError``."""
-        replace_file(self.path / "state.json", _json(asdict(state)), directory=True)
+        replace_file(self.path / "state.json", regular_files.render_json(asdict(state)), directory=True)
 
     def request_stop(self) -> None:
         """Create the file that requests a stop; raise `DataError` where the directory cannot be written."""
@@ -259,32 +258,22 @@ class TuningStore:
     def create(self, record: TuningRecord, state: TuningState) -> Iterator[tuple[TuningFolder, int]]:
         """Write a new tuning job, completely or not at all; yield it with the descriptor of its lock, which is held."""
         name = record.request["HyperParameterTuningJobName"]
-        lock, draft = -1, None
-        try:
-            make_private(self.folder, self.data_dir)
-            draft = TuningFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder)))
-            lock = above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            replace_file(draft.path / "request.json", _json(asdict(record)))
-            draft.write_state(state)
-            draft.agent_log.touch()
-            folder = TuningFolder(self.folder / name)
-            try:
-                draft.path.rename(folder.path)
-            except OSError as error:
-                raise tuning_job_exists_error(name) from error
-            sync_directory(self.folder)
+        folder = TuningFolder(self.folder / name)
+        with ExitStack() as stack:
+            with translated_errors(self.data_dir, name):
+                make_private(self.folder, self.data_dir)
+                with drafts.new_directory(self.folder) as path:
+                    draft = TuningFolder(path)
+                    lock = stack.enter_context(new_lock(draft.lock_file))
+                    replace_file(path / "request.json", regular_files.render_json(asdict(record)))
+                    draft.write_state(state)
+                    draft.agent_log.touch()
+                    try:
+                        path.rename(folder.path)
+                    except OSError as error:
+                        raise tuning_job_exists_error(name) from error
+                sync_directory(self.folder)
             yield folder, lock
-        except OSError as error:
-            if full_disk.is_full(error):
-                raise full_disk.full_disk_error(error, self.data_dir) from error
-            raise unwritable_error(self.data_dir, error) from error
-        finally:
-            if lock >= 0:
-                os.close(lock)
-            if draft is not None:
-                with suppress(OSError):
-                    beneath.remove_tree(draft.path)
 
     def find(self, name: str) -> TuningFolder:
         """Return the directory of a tuning job; raise `JobNotFoundError`."""
@@ -310,7 +299,3 @@ def tuning_job_exists_error(name: str) -> JobExistsError:
     """Return the error for the name of a tuning job that exists."""
     step = f"use another name, or continue it: Tuner.attach({name!r})"
     return JobExistsError(f"there is a tuning job named {name!r} already", argument="job_name", advice=step)
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, indent=1).encode()
