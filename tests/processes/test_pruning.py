@@ -211,14 +211,20 @@ def test_a_job_is_deleted_though_another_process_looks_whether_it_has_an_agent(j
         release.join()
 
 
-def test_a_damaged_job_is_kept_and_named(jobs):
-    name = jobs.start("pass")
+def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
+    name, running = jobs.start("pass"), jobs.start(SLEEPS)
     end_long_ago(jobs, name)
-    (jobs.job_folder(name).path / "state.json").write_text("{")
-    done = program("prune", "--older-than", "0s")
+    jobs.until_line(running, "up")
+    for each in (name, running):
+        (jobs.job_folder(each).path / "state.json").write_text("{")
+    done = program("prune", "--older-than", "1h")
     assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
     assert f"delete it: scriptmode rm {name}" in done.stderr
-    assert jobs.job_folder(name).path.exists()
+    assert f"the job still runs, stop it: scriptmode stop {running}" in done.stderr
+    done = program("prune", "--older-than", "0s")
+    assert (done.returncode, done.stdout.partition("(")[0]) == (1, f"deleted job {name} ")
+    assert jobs.platform._store.names() == {running}
+    jobs.platform.delete(running)
 
 
 @pytest.mark.parametrize("age", ["", "7", "-1d", "7x", "1e3d", "nan"])

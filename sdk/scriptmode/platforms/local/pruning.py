@@ -95,14 +95,17 @@ def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
 
 def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run: bool) -> None:
     for job in sorted(job_index.job_summaries(store), key=lambda each: each.modified):
-        if job.secondary == UNREADABLE:
-            report.problems.append(Problem(job.note))
-        if STATUS_OF.get(job.secondary) not in ENDED or job.modified > before:
-            continue
         folder = store.folder(job.name)
+        is_lost = job.secondary == UNREADABLE and job.modified <= before and removal.is_lost(folder)
+        if job.secondary == UNREADABLE and not is_lost:
+            report.problems.append(Problem(job.note))
+        if not is_lost and (STATUS_OF.get(job.secondary) not in ENDED or job.modified > before):
+            continue
         size = disk_usage(folder.path)
         try:
-            if dry_run or removal.delete_ended_job(folder):
+            if is_lost and not dry_run:
+                removal.delete_job(folder)
+            if dry_run or is_lost or removal.delete_ended_job(folder):
                 report.removed.append(Removed("job", job.name, size))
             else:
                 what = f"training job {job.name} is kept: its agent has not ended yet"

@@ -13,6 +13,7 @@ from scriptmode.data import mounts
 from scriptmode.errors import DISK_ERRORS, FAILED_DISK, DataError, ScriptmodeError, UnreadableJobError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.engine import absent_engine, find_control
+from scriptmode.platforms.local.store.engine_record import has_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
@@ -61,6 +62,19 @@ def delete_job(folder: JobFolder) -> None:
     _remove_moved(folder, moved)
     if left:
         raise DataError(f"training job {folder.name} is deleted, but {left}")
+
+
+def is_lost(folder: JobFolder) -> bool:
+    """Return whether a job's files are damaged, not only out of reach, and nothing runs it."""
+    if has_engine_record(folder) or folder.has_agent():
+        return False
+    try:
+        folder.read_facts()
+        folder.read_state()
+    except UnreadableJobError as error:
+        is_out_of_reach = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
+        return not (is_out_of_reach or any(map(process_tree.is_running, folder.read_processes().values())))
+    return False
 
 
 def delete_ended_job(folder: JobFolder) -> bool:
