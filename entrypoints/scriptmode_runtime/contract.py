@@ -180,6 +180,37 @@ def decode(text: str) -> object:
         return text
 
 
+def text_problem(text: str, *, encoding_errors: str = "strict") -> str:
+    """Return why a text is not UTF-8 without NUL, "" if it is.
+
+    With "surrogateescape" it may have bytes that are not UTF-8, as paths and arguments may (`os.fsdecode`).
+    """
+    try:
+        text.encode(errors=encoding_errors)
+    except UnicodeEncodeError as error:
+        kind = "a byte that is not UTF-8" if "\udc80" <= text[error.start] <= "\udcff" else "half of a character"
+        return f"has {kind} at character {error.start + 1}"
+    return "has a NUL character" if "\0" in text else ""
+
+
+def argument_text(value: object) -> str:
+    """Return the argument of a script that stands for a hyperparameter's value."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ",".join(f"{key}={member}" for key, member in sorted(value.items()))
+    return str(value)
+
+
+def hyperparameter_problem(name: str, text: str) -> str:
+    """Return why no process can be given a hyperparameter of the request, "" if one can."""
+    value = decode(text)
+    words = value if name == ARGUMENTS and isinstance(value, list) else [value]
+    problems = (text_problem(argument_text(word), encoding_errors="surrogateescape") for word in words)
+    problem = next(filter(None, problems), "")
+    return problem and f"hyperparameter {name!r} {problem}, and no process can be given that"
+
+
 def enabled(value: object) -> bool:
     """Return whether a switch is on, spelled as JSON or as Python does."""
     return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)

@@ -39,7 +39,7 @@ def script_arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     words: list[str] = []
     for key in sorted(hyperparameters):
         dashes = "-" * min(len(key), 2)
-        words += [dashes + key, _argument(hyperparameters[key])]
+        words += [dashes + key, contract.argument_text(hyperparameters[key])]
         _check_text(key, "".join(words[-2:]))
     return tuple(words)
 
@@ -168,14 +168,6 @@ def _distribution_hosts(environment: TrainingEnvironment) -> list[str]:
     ]
 
 
-def _argument(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, dict):
-        return ",".join(f"{key}={member}" for key, member in sorted(value.items()))
-    return str(value)
-
-
 def _value(value: object) -> str:
     if value is None:
         return ""
@@ -186,13 +178,5 @@ def _value(value: object) -> str:
 
 def _check_text(name: str, text: str) -> None:
     """Raise `ConfigurationError` for text that an argument or a variable of a process cannot hold."""
-    try:
-        text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(
-            f"hyperparameter {name!r} holds half a surrogate pair ({error.reason}); correct its text"
-        ) from error
-    if "\0" in text or "\0" in name:
-        raise ConfigurationError(
-            f"hyperparameter {name!r} holds a zero byte, which cannot be passed to a process; remove it"
-        )
+    if problem := contract.text_problem(text, encoding_errors="surrogateescape") or contract.text_problem(name):
+        raise ConfigurationError(f"hyperparameter {name!r} {problem}, which a process cannot be given; correct it")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scriptmode.core.request.fields import FIELDS
 from scriptmode.core.request.parse import parse_description, parse_request
 from scriptmode.core.request.render import render_request
-from scriptmode.core.spec.hyperparameters import encode_hyperparameters
+from scriptmode.core.spec.hyperparameters import check_limits, encode_hyperparameters
 from scriptmode.core.spec.job_request import ABSENT
 from scriptmode.errors import SpecError
 from scriptmode.testing import FakeSageMaker
@@ -134,9 +134,15 @@ def test_floats_keep_every_bit_and_text_that_is_not_json_stands_for_itself(value
     assert contract.decode("plain words") == "plain words"
 
 
-def test_text_that_no_program_can_be_given_is_refused():
-    with pytest.raises(SpecError, match="'name' has a NUL character"):
-        encode_hyperparameters({"name": "a\0b"}, script_mode=True)
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [("a\0b", "a NUL character"), ({"a": "\0"}, "a NUL character"), ("a\ud800", "half of a character at character 2")],
+    ids=["NUL", "NUL in a dict", "half of a character"],
+)
+def test_text_that_no_program_can_be_given_is_refused(value, problem):
+    with pytest.raises(SpecError, match=f"'name' has {problem}"):
+        check_limits(encode_hyperparameters({"name": value}, script_mode=True))
+    check_limits(encode_hyperparameters({"name": ["\0"], "bytes": "a\udcff"}, script_mode=True))
 
 
 def test_a_value_keeps_nothing_of_the_dict_it_was_parsed_from():

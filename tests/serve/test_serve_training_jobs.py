@@ -120,6 +120,38 @@ def test_a_request_that_boto3_does_not_check_is_refused_in_the_words_of_aws(api)
     )
 
 
+def test_a_path_of_other_bytes_than_utf_8_is_an_input_and_is_described(api):
+    folder = api.folder / "d\udcffta"
+    folder.mkdir()
+    (folder / "f\udcfele").touch()
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"file://{folder}"}
+    script = "import os; print(ascii(os.listdir(os.environ['SM_CHANNEL_TRAIN'])))"
+    found = api.run(script, InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": source}}])
+    assert found["TrainingJobStatus"] == "Completed", found.get("FailureReason")
+    assert found["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"] == f"file://{folder}"
+    events = api.logs.filter_log_events(logGroupName=LOGS, logStreamNamePrefix=found["TrainingJobName"])["events"]
+    assert "['f\\udcfele']" in [each["message"] for each in events]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a" + chr(0xDCFF), "a" + chr(0xD800)], ids=["NUL", "byte", "half"])
+def test_text_that_no_program_and_no_record_can_have_is_refused(api, text):
+    code = "SerializationException" if text[1] == chr(0xD800) else "ValidationException"
+    parts = {
+        "environment": {"Environment": {"A": text}},
+        "hyperParameters": {"HyperParameters": {**api.request("")["HyperParameters"], "a": text}},
+        "outputDataConfig.s3OutputPath": {"OutputDataConfig": {"S3OutputPath": f"s3://bucket/{text}"}},
+    }
+    for member, changes in parts.items():
+        found = code_of(api.sagemaker.create_training_job, **api.request("pass", **changes))
+        assert (found[0], member in found[1] or code[0] == "S") == (code, True), found
+    if text == "a\0b":
+        request = api.request("pass")
+        request["HyperParameters"]["a"] = json.dumps(text)
+        assert "'a' has a NUL character" in code_of(api.sagemaker.create_training_job, **request)[1]
+        request["OutputDataConfig"]["S3OutputPath"] = f"file://{api.folder}/{text}"
+        assert "NUL" in code_of(api.sagemaker.create_training_job, **request)[1]
+
+
 def test_jobs_are_listed_in_pages_by_filters_and_in_both_orders(api):
     prefix = f"listed{time.time_ns()}"
     names = [api.start("print(1)", name=f"{prefix}-{index}") for index in range(5)]

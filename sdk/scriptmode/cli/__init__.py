@@ -6,7 +6,9 @@ Only `main`, which ``scriptmode.__main__`` calls, is public. Each verb is a modu
 
 from __future__ import annotations
 
+import sys
 import warnings
+from io import TextIOWrapper
 
 import click
 
@@ -100,4 +102,7 @@ def scriptmode() -> None:
 def main() -> None:
     """Run the command, and exit; an error or a warning of scriptmode is printed as one line."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        # Bytes in paths that are not UTF-8 are printed as they are.
+        sys.stdout.reconfigure(errors="surrogateescape")
     scriptmode()

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+from scriptmode_runtime import contract
+
 SCHEME = "file://"
 
 
@@ -15,15 +17,17 @@ def is_file(uri: str) -> bool:
 
 
 def file_path(uri: str) -> Path:
-    """Return the path of a ``file://`` URI; raise ``ValueError`` unless it is absolute.
+    """Return the path of a ``file://`` URI; raise ``ValueError`` unless it is absolute, and can be one.
 
-    The path is taken as it is written, spaces and all. Percent-decoding (as ``Path.as_uri`` needs it) is applied only
-    where the decoded path leads deeper into what exists.
+    The path is taken as it is written, spaces and bytes that are not UTF-8 (as `os.fsdecode` returns them) and all.
+    Percent-decoding (as ``Path.as_uri`` needs it) is applied only where the decoded path leads deeper into what exists.
     """
     rest = uri[len(SCHEME) :]
     rest = rest[len("localhost") :] if rest.startswith("localhost/") else rest
     if not rest.startswith("/"):
         raise ValueError(f"{uri!r} has no absolute path; write {SCHEME}/ and the path from the root")
+    if problem := contract.text_problem(rest, encoding_errors="surrogateescape"):
+        raise ValueError(f"{uri!r} {problem}, which no path has; correct it")
     written, decoded = Path(rest), Path(unquote(rest))
     return decoded if _existing_depth(decoded) > _existing_depth(written) else written
 

@@ -46,8 +46,8 @@ def parse_request(body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body.decode() or "{}", parse_constant=_refuse_constant)
         if b"\\u" in body:
-            # A text with half of a surrogate pair has no encoding: a job's record could not be read again.
-            json.dumps(content, ensure_ascii=False).encode()
+            # A path of this machine may have bytes that are not UTF-8; the service's model refuses them elsewhere.
+            json.dumps(content, ensure_ascii=False).encode(errors="surrogateescape")
     except (ValueError, RecursionError) as error:
         raise ApiError("SerializationException", f"The body is not a JSON object: {error}") from error
     if not isinstance(content, dict):

@@ -175,7 +175,7 @@ def _parts(violation: Violation, root: str) -> tuple[str, tuple[str, str]]:
     if not container:
         constraint = _constraint(violation.shape, violation.constraint)
         return "Value" if is_secret else f"Value '{shown}'", (member, f"{failed} {constraint}")
-    constraint = f"{failed} {container} must satisfy constraint: [{', '.join(_constraints(violation.shape))}]"
+    constraint = f"{failed} {container} must satisfy constraint: [{', '.join(_constraints(violation))}]"
     if isinstance(last, int):
         return f"Value '[{shown}]'", (member, constraint)
     key, is_secret = (last.key, True) if isinstance(last, MapKey) else (last, is_secret)
@@ -201,13 +201,17 @@ def _locate(violation: Violation, root: str) -> tuple[str, str]:
     return ".".join(names), ""
 
 
-def _constraints(shape: Mapping[str, Any]) -> list[str]:
-    return [_constraint(shape, name) for name in (*service_model.limits(shape), "enum") if name in shape]
+def _constraints(violation: Violation) -> list[str]:
+    shape, own = violation.shape, violation.constraint
+    names = [name for name in (*service_model.limits(shape), "enum") if name in shape]
+    return [_constraint(shape, name) for name in (names if own in names else [own])]
 
 
 def _constraint(shape: Mapping[str, Any], name: str) -> str:
     if name == "enum":
         return f"Member must satisfy enum value set: [{', '.join(shape['enum'])}]"
+    if name == "text":
+        return "Member must be text in UTF-8 without NUL characters"
     limit = service_model.limits(shape)[name]
     if name == "pattern":
         return f"Member must satisfy regular expression pattern: {limit}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode.core.request.fields import PLAIN_ARGUMENTS, argument_of
 from scriptmode.core.text.messages import Problem, did_you_mean
 from scriptmode.errors import PlatformError, RequestError
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,8 +78,9 @@ class Violation(NamedTuple):
 
     Attributes:
         path: The members, indices and keys that lead to the value; `MapKey` for a key.
-        constraint: ``type``, ``enum``, ``min``, ``max`` or ``pattern`` of the value, ``required`` for a member that is
-            missing, ``unknown`` for one that the model does not have.
+        constraint: ``type``, ``enum``, ``min``, ``max`` or ``pattern`` of the value, ``text`` for one that is not text
+            in UTF-8 without NUL, ``required`` for a member that is missing, ``unknown`` for one that the model does not
+            have.
         value: The value; the structure for a member that is missing or unknown.
         shape: The shape of ``value``.
     """
@@ -239,6 +241,9 @@ def _unmet_limits(shape: Mapping[str, Any], value: Any) -> Iterator[str]:
     if "enum" in shape and value not in shape["enum"]:
         yield "enum"
         return
+    if shape["type"] == "string" and contract.text_problem(value):
+        yield "text"
+        return
     limit = limits(shape)
     size = len(value) if shape["type"] in _UNITS else value
     if "min" in limit and size < limit["min"]:
@@ -290,6 +295,8 @@ def _value_problem(violation: Violation) -> tuple[str, str]:
     shown = f"is {_show(path, value)}"
     if constraint == "enum":
         return shown, did_you_mean(value, shape["enum"]) or _SEE
+    if constraint == "text":
+        return f"{shown}, which {contract.text_problem(value)}", "give text in UTF-8 without NUL characters"
     limit = limits(shape)[constraint]
     if constraint == "pattern":
         return shown, f"it must match {limit}"

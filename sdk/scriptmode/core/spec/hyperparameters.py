@@ -37,7 +37,7 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
 
 
 def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
-    """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
+    """Return what service and script accept; raise `SpecError` naming the first hyperparameter over a limit."""
     if len(encoded) > KEYS_LIMIT:
         what = f"{len(encoded)} hyperparameters, with those of script mode"
         raise _error(what, f"the service accepts {KEYS_LIMIT}: put the others in a file in source_dir")
@@ -47,12 +47,12 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
         if len(text) > VALUE_LIMIT:
             what = f"hyperparameter {key!r} has {len(text)} characters when encoded"
             raise _error(what, f"the service accepts {VALUE_LIMIT}. Put it in a file in source_dir")
+        if problem := contract.hyperparameter_problem(key, text):
+            raise _error(problem, "correct it")
     return dict(encoded)
 
 
 def _encode_json(key: str, value: object) -> str:
-    if isinstance(value, str) and "\0" in value:
-        raise _error(f"hyperparameter {key!r} has a NUL character, which no argument can have", "remove it")
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:

@@ -22,6 +22,7 @@ from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import s3_locations
 from scriptmode.platforms.local.system import file_systems
+from scriptmode_runtime import contract
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ def _algorithm(job: JobRequest) -> Iterator[Problem]:
             yield Problem(f"AlgorithmSpecification.{field} {NOT_YET}", _LEAVE_OUT, argument)
     if ("ServerlessJobConfig",) in others:
         yield Problem(f"ServerlessJobConfig {NOT_YET}", _LEAVE_OUT)
+    for problem in filter(None, (contract.hyperparameter_problem(*each) for each in job.hyperparameters.items())):
+        yield Problem(problem, "correct it", "hyperparameters")
 
 
 def _instances(resources: Resources) -> Iterator[Problem]:
