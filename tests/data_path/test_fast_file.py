@@ -9,13 +9,17 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
+from fakes import fresh
 from fakes.processes import until
 from fakes.promptness import soon
-from fakes.views import UNPRIVILEGED, WatchedObjects, drop_root_privileges, plain_folder, wait
+from fakes.views import UNPRIVILEGED, Hanging, View, WatchedObjects, drop_root_privileges, plain_folder, tree, wait
 
 from scriptmode.data import mounts
 from scriptmode.data.fast_file import ObjectTree
@@ -23,6 +27,9 @@ from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system.forked_tasks import Tasks
+
+#: The longest limit of the product is that of a read, two minutes.
+pytestmark = pytest.mark.timeout(300)
 
 MIB = 1024 * 1024
 ODD_NAMES = [
@@ -166,13 +173,49 @@ def test_an_error_in_the_middle_of_a_file_cuts_the_read_there(objects, views, pl
         assert file.tell() < 64 * MIB
 
 
+ONE = [(StoredObject("s3://b/a", 5), "a")]
+
+
+@dataclass
+class Broken:
+    kind: type
+
+    def read(self, _item, _start, _end):
+        raise self.kind("half a bug")
+
+
+def test_a_read_that_the_store_never_answers_is_an_input_output_error_with_its_reason(views, place):
+    view = views.mount(partial(tree, ONE, Hanging), place)
+    for _ in range(2):
+        assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable, 60)
+    assert view.unreadable == [
+        "s3://b/a: reading it has hung for 1 s; check that its storage answers on this machine, and start the job again"
+    ]
+    assert [path.name for path in place.iterdir()] == ["a"]
+    assert view.error is None
+
+
+def test_a_server_that_hangs_itself_ends_all_reads_with_its_reason(views, place):
+    view = views.mount(HangingTree, place)
+    with pytest.raises(OSError):
+        (place / "a").read_bytes()
+    until(lambda: view.poll() or view.error, 60)
+    assert view.unreadable == ["the server of the mount has hung for 1 s in OPEN"]
+
+
+class HangingTree(ObjectTree):
+    def __init__(self):
+        super().__init__(ONE, lambda _: Hanging())
+        Hanging()
+
+    def open(self, _number):
+        threading.Event().wait()
+
+
 @pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
 def test_an_unexpected_error_of_a_store_is_reported_too(views, place, kind):
-    class Broken:
-        def read(self, item, start, end):
-            raise kind("half a bug")
-
-    view = views.mount(lambda: ObjectTree([(StoredObject("s3://b/a", 5), "a")], lambda _: Broken()), place)
+    view = views.mount(partial(tree, ONE, partial(Broken, kind)), place)
     assert read_error(place / "a") == errno.EIO
     until(lambda: view.poll() or view.unreadable)
     assert view.unreadable == [f"{kind.__name__}: half a bug"]
@@ -180,7 +223,7 @@ def test_an_unexpected_error_of_a_store_is_reported_too(views, place, kind):
 
 def test_impossible_paths_are_the_reason_for_a_missing_mount(views, place):
     entries = [(StoredObject("s3://1/a", 1), "a"), (StoredObject("s3://2/a/b", 1), "a/b")]
-    view = views.begin(lambda: ObjectTree(entries, lambda _: None), place)
+    view = views.begin(partial(tree, entries, object), place)
     wait(view)
     assert str(view.error).startswith("s3://2/a/b: 'a' would be a file and a directory")
     assert not view.is_up
@@ -230,7 +273,7 @@ def test_stopping_frees_a_reader_of_a_store_that_hangs(objects, views, place, tm
     with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
         until(store.reads)
         view.end()
-        reader.communicate(timeout=600)
+        reader.communicate(timeout=240)
         assert reader.returncode == 1
     assert mounts.mounted_below(place) == []
     assert list(place.iterdir()) == []
@@ -246,7 +289,7 @@ def test_a_killed_reader_ends_though_its_store_hangs(objects, views, place, tmp_
     with subprocess.Popen([sys.executable, "-c", program, place / "a"]) as reader:
         until(store.reads)
         reader.kill()
-        assert reader.wait(timeout=600) == -signal.SIGKILL
+        assert reader.wait(timeout=240) == -signal.SIGKILL
 
 
 def test_a_file_that_hangs_delays_no_other(objects, views, place, tmp_path):
@@ -259,7 +302,7 @@ def test_a_file_that_hangs_delays_no_other(objects, views, place, tmp_path):
         assert (place / "b").read_bytes() == b"b"
         assert sorted(path.name for path in place.iterdir()) == ["a", "b"]
         (tmp_path / "control" / "held").unlink()
-        assert reader.communicate(timeout=600)[0] == b"a"
+        assert reader.communicate(timeout=240)[0] == b"a"
 
 
 def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
@@ -274,7 +317,7 @@ def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
         until(store.reads)
         reader.send_signal(signal.SIGUSR1)
         (tmp_path / "control" / "held").unlink()
-        answer = reader.communicate(timeout=600)[0].split()
+        answer = reader.communicate(timeout=240)[0].split()
     assert sorted(answer) == ["100", "signal"]
 
 
@@ -283,18 +326,11 @@ def test_mounts_of_a_dead_agent_can_be_unmounted(objects, tmp_path):
     store = objects({"a": b"content"})
     places = [job / "hosts" / host / "train" for host in ("algo-1", "algo-2")]
 
-    def agent():
-        views = [FuseMount(store.tree, each, Tasks(os.dup(0))) for each in places]
-        for view in views:
-            wait(view)
-        (tmp_path / "up").touch()
-        signal.pause()
-
-    task = Tasks(os.dup(0)).start(agent)
-    until((tmp_path / "up").exists)
+    agent = fresh.Interpreter()
+    for mount_point in places:
+        wait(View(agent, store.tree, mount_point))
     assert len(mounts.mounted_below(job)) == 2
-    task.kill()
-    until(task.poll)
+    agent.close()
     mounts.detach(job)
     assert mounts.mounted_below(job) == []
     shutil.rmtree(job)
@@ -317,47 +353,44 @@ def test_a_mount_in_use_is_unmounted_at_once(objects, views, place):
 def test_stopping_twice_and_after_all_children_were_killed_is_not_an_error(objects, views, place):
     view = views.mount(objects({}).tree, place)
     os.kill(view.pid, signal.SIGKILL)
-    os.waitpid(view.pid, 0)
+    view.reap()
     view.end()
     view.end()
     assert str(view.error) == f"the mount at {str(place)!r} is gone: its process was killed with all others of the job"
 
 
-def as_nobody(work):
+def as_nobody(work, *arguments):
     """Give what ``work`` gives in a process of a user without rights."""
+    return fresh.call(drop_and_work, work, *arguments)
 
-    def drop_and_work():
-        drop_root_privileges()
-        return work()
 
-    task = Tasks(os.dup(0)).start(drop_and_work)
-    until(task.poll)
-    assert task.error == ""
-    return task.value
+def drop_and_work(work, *arguments):
+    drop_root_privileges()
+    return work(*arguments)
 
 
 def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
     with plain_folder("/tmp") as folder:
         store = WatchedObjects({"a b": b"content", "large": bytes(9 * MIB)}, folder)
-        place = folder / "data\nhere"
-
-        def work():
-            assert mounts.mount_obstacle(folder) is None
-            view = FuseMount(store.tree, place, Tasks(os.dup(0)))
-            wait(view)
-            read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
-            said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
-            os.kill(view.pid, signal.SIGKILL)
-            until(lambda: view.poll() or view.error)
-            view.end()
-            left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
-            again = FuseMount(store.tree, place, Tasks(os.dup(0)))
-            wait(again)
-            again.end()
-            return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
-
         expected = ["content", True, None, True, [], []]
-        assert as_nobody(work) == [*expected, UNPRIVILEGED if os.geteuid() == 0 else os.geteuid()]
+        found = as_nobody(mount_and_read, store, folder, folder / "data\nhere")
+        assert found == [*expected, UNPRIVILEGED if os.geteuid() == 0 else os.geteuid()]
+
+
+def mount_and_read(store, folder, place):
+    assert mounts.mount_obstacle(folder) is None
+    view = FuseMount(store.tree, place, Tasks())
+    wait(view)
+    read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
+    said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
+    os.kill(view.pid, signal.SIGKILL)
+    until(lambda: view.poll() or view.error)
+    view.end()
+    left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
+    again = FuseMount(store.tree, place, Tasks())
+    wait(again)
+    again.end()
+    return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
 
 
 @pytest.mark.root
@@ -380,9 +413,8 @@ def test_a_machine_without_the_device_gets_the_reason(monkeypatch, place):
         mounts.attach(place)
 
 
-def test_a_user_without_the_helper_gets_the_name_of_its_package(monkeypatch):
-    monkeypatch.setattr(mounts, "HELPERS", ())
-    said = as_nobody(lambda: str(mounts.mount_obstacle()))
+def test_a_user_without_the_helper_gets_the_name_of_its_package():
+    said = as_nobody(obstacle_without_helper)
     assert (
         said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
     )
@@ -395,6 +427,11 @@ def test_the_helpers_error_output_is_the_reason(monkeypatch, tmp_path):
     monkeypatch.setattr(mounts, "HELPERS", (str(helper),))
     with pytest.raises(DataError, match=r"fusermount3 was refused: fusermount3: not today"):
         mounts._attach_by(mounts._helper(), tmp_path)
+
+
+def obstacle_without_helper():
+    mounts.HELPERS = ()
+    return str(mounts.mount_obstacle())
 
 
 @pytest.mark.prompt

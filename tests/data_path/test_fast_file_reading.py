@@ -3,14 +3,15 @@
 import random
 import subprocess
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 from fakes.processes import until
+from fakes.views import tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.file_prefetch import (
     BUDGET_BYTES,
     LEAST_CHUNK_BYTES,
@@ -211,15 +212,11 @@ def test_a_server_of_large_files_uses_little_memory(views, tmp_path):
     size = 2000 * MIB
     place = tmp_path / "train"
 
-    def make():
-        store = Zeros()
-        return ObjectTree([(item(size, name), name) for name in "abc"], lambda _: store)
-
-    view = views.mount(make, place)
+    view = views.mount(partial(tree, [(item(size, name), name) for name in "abc"], Zeros), place)
     readers = [
         subprocess.Popen(["head", "-c", str(600 * MIB), place / name], stdout=subprocess.DEVNULL) for name in "abc"
     ]
-    assert [reader.wait(timeout=600) for reader in readers] == [0, 0, 0]
+    assert [reader.wait(timeout=240) for reader in readers] == [0, 0, 0]
     peak = next(line for line in Path(f"/proc/{view.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
     own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
     assert int(peak.split()[1]) * 1024 < BUDGET_BYTES + 128 * MIB + int(own.split()[1]) * 1024

@@ -6,19 +6,21 @@ import itertools
 import random
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Callable
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
+from fakes.views import tree
 
 from scriptmode.data import staging
-from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.prefetch import prefetch
 from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
 
-pytestmark = pytest.mark.slow
+#: The longest limit of the product is that of a read of a mount, two minutes.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 SIZE = 40_000
 BAD = ("2", "7")
@@ -114,11 +116,7 @@ def pipe_mode(entries, _views, _folder):
 
 
 def fast_file_mode(entries, views, folder):
-    def make():
-        store = S3Store(**SETTINGS)
-        return ObjectTree(entries, lambda _: store)
-
-    view = views.mount(make, folder / "train")
+    view = views.mount(partial(tree, entries, partial(S3Store, **SETTINGS)), folder / "train")
     try:
         return {name: (folder / "train" / name).read_bytes() for _, name in entries}
     except OSError as error:

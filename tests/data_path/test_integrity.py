@@ -5,13 +5,14 @@ import hashlib
 import random
 import ssl
 import zlib
+from functools import partial
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
+from fakes.views import tree
 
 from scriptmode.data import integrity, staging
-from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import CHUNK_BYTES as PART
 from scriptmode.data.prefetch import prefetch
 from scriptmode.data.s3_store import S3Store
@@ -57,11 +58,12 @@ def pipe_mode(server, key, _, __):
     return b"".join(bytes(chunk.data) for chunk in prefetch(lambda _: store, iter([store.find(f"s3://bkt/{key}")])))
 
 
-def fast_file_mode(server, key, views, tmp_path):
-    def make():
-        store = S3Store(retry_seconds=2)
-        return ObjectTree([(store.find(f"s3://bkt/{key}"), "x")], lambda _: store)
+def found(key, store):
+    return [(store.find(f"s3://bkt/{key}"), "x")]
 
+
+def fast_file_mode(server, key, views, tmp_path):
+    make = partial(tree, partial(found, key), partial(S3Store, retry_seconds=2))
     view = views.mount(make, tmp_path / "train")
     try:
         return (tmp_path / "train" / "x").read_bytes()

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -10,20 +9,19 @@ from ctypes import CDLL
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from fakes import fresh
 from fakes.installed import require_mounts
 from fakes.processes import until
 
+from scriptmode.data import file_prefetch
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system.forked_tasks import Tasks
-from scriptmode_runtime.processes import process_tree
 
 #: An unprivileged user id, as Debian has it.
 UNPRIVILEGED = 65534
-#: A thread that waits for a client of TLS is in that module all the time.
-SETTLING_SECONDS = 2.0
 #: CLONE_NEWNS of unshare(2).
 NEW_MOUNTS = 0x20000
 
@@ -64,17 +62,18 @@ class WatchedObjects:
 
 
 class Views:
-    """Begins mounts, and takes them all away at the end."""
+    """Begins mounts in an interpreter without threads, as agents do, and takes them all away at the end."""
+
+    interpreter = None
 
     def __init__(self):
-        self.lock = os.open(os.devnull, os.O_RDONLY)
+        Views.interpreter = Views.interpreter or fresh.Interpreter()
         self.begun = []
 
     def begin(self, make, place):
+        """Begin to mount the tree that ``make`` returns, which can be pickled."""
         require_mounts()
-        # Agents, which mount, have no threads. Threads of tests may create a context of TLS, without Python's lock.
-        process_tree.wait_until(lambda: not _is_inside_openssl(), SETTLING_SECONDS, 0.01)
-        view = FuseMount(make, place, Tasks(self.lock))
+        view = View(Views.interpreter, make, place)
         self.begun.append(view)
         return view
 
@@ -87,13 +86,58 @@ class Views:
     def close(self):
         for view in self.begun:
             view.end()
-        os.close(self.lock)
 
 
-def _is_inside_openssl():
-    """Return whether another thread may hold a lock of OpenSSL, which a forked child would wait for for ever."""
-    frames = (frame for thread, frame in sys._current_frames().items() if thread != threading.get_ident())
-    return any("ssl" in Path(frame.f_code.co_filename).name for frame in frames)
+class View:
+    """A `FuseMount` of another interpreter."""
+
+    def __init__(self, interpreter, make, place):
+        self._interpreter = interpreter
+        self.mount_point = place
+        self._tell("begin", make)
+
+    def poll(self):
+        self._tell("poll")
+
+    def end(self):
+        self._tell("end")
+
+    def reap(self):
+        """Wait for the end of its server, as what kills all children does."""
+        self._interpreter.call(os.waitpid, self.pid, 0)
+
+    def _tell(self, verb, *arguments):
+        told = self._interpreter.call(_do, verb, self.mount_point, *arguments)
+        self.pid, self.is_up, self.error, self.unreadable = told
+
+
+_mounts = {}
+
+
+def _do(verb, place, *arguments):
+    """Do one thing with the mount at a place of this interpreter; return what is to be known of it."""
+    if verb == "begin":
+        _mounts[place] = FuseMount(*arguments, place, Tasks())
+    else:
+        getattr(_mounts[place], verb)()
+    mount = _mounts[place]
+    return mount.pid, mount.is_up, mount.error, mount.unreadable
+
+
+def tree(entries, create_store):
+    """Return the tree of objects whose store is created where they are served; ``entries`` may be found there, too."""
+    store = create_store()
+    return ObjectTree(entries(store) if callable(entries) else entries, lambda _: store)
+
+
+class Hanging:
+    """A store whose reads hang for ever, where the server of the mount waits for them for a second."""
+
+    def __init__(self):
+        file_prefetch.STALL_SECONDS = 1.0
+
+    def read(self, _item, _start, _end):
+        threading.Event().wait()
 
 
 def wait(view):

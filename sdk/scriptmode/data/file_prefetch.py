@@ -14,7 +14,7 @@ read ended, a file counts as read in sequence, and its chunks go through these s
 Bounded are the bytes of all chunks, pending or ready (`BUDGET_BYTES`; one file holds a share of them and at most
 `MOST_AHEAD_BYTES`), and the requests at a time (`FETCHERS` for each pool). A file that was not read for `IDLE_SECONDS`
 loses its chunks to one that needs them. Without budget a read asks the store directly. Retries are bounded by the
-store: see `s3_store.S3Store`.
+store: see `s3_store.S3Store`. A fetch thread that a store does not return to is known by its silence (`is_stalled`).
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable, Union
 
+from scriptmode.data.cancellation import cancelled_by
 from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES
+from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scriptmode.data.integrity import ObjectCheck
     from scriptmode.data.object_store import Buffer, ObjectStore, StoredObject
-    from scriptmode.errors import DataError
 
 #: The result of a read: consecutive bytes in one or more buffers, or an error.
 Content = Union["Sequence[Buffer]", BaseException]
@@ -48,6 +49,9 @@ MOST_AHEAD_BYTES = 64 * MIB
 #: The kernel reads ahead by itself, a little out of order.
 BEHIND_BYTES = 1 * MIB
 FETCHERS = 16
+#: Seconds without a sign of life from a store after which a read has failed: a store's own limits are shorter, which
+#: are those of one attempt and not of all.
+STALL_SECONDS = 120.0
 #: Seconds without a read after which a file may lose its chunks.
 IDLE_SECONDS = 1.0
 
@@ -59,6 +63,8 @@ class PendingChunk:
     start: int
     end: int
     data: Future[Sequence[Buffer]]
+    #: When it was requested, or its fetch thread last showed that it is alive.
+    active: float
     #: Whether a read waits for it, or has got some of it.
     is_needed: bool = False
 
@@ -75,6 +81,8 @@ class Prefetcher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store_of = store_of
+        #: When any fetch thread last showed that it is alive.
+        self._active = clock()
         self._budget = budget
         self._clock = clock
         #: Bytes and time of the last read, the least recently read first.
@@ -108,7 +116,25 @@ class Prefetcher:
     ) -> PendingChunk:
         """Start to fetch a range; its bytes are added to ``check`` before the chunk is ready."""
         pool = self._prefetches if ahead else self._needed
-        return PendingChunk(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
+        chunk = PendingChunk(start, end, Future(), self._clock())
+
+        def is_cancelled() -> bool:
+            # Stores ask it after each part and before each attempt.
+            chunk.active = self._active = self._clock()
+            return False
+
+        def fetch() -> Sequence[Buffer]:
+            is_cancelled()
+            with cancelled_by(is_cancelled):
+                return _fetch(self._store_of, item, start, end, check)
+
+        chunk.data = pool.submit(fetch)
+        return chunk
+
+    def is_stalled(self, chunk: PendingChunk, seconds: float) -> bool:
+        """Return whether a chunk's fetch thread, or all of them if it has none yet, have been silent that long."""
+        active = chunk.active if chunk.data.running() else max(chunk.active, self._active)
+        return not chunk.data.done() and self._clock() - active > seconds
 
     def verifying_store(self, item: StoredObject) -> Verifying | None:
         """Return the store of an object if it has checksums."""
@@ -148,15 +174,19 @@ class PrefetchedFile:
         #: Whether some of it was read, and whether the object was compared with its checksum, or cannot be.
         self._was_read = self._was_compared = False
 
-    def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
-        """Call ``answer`` once, on any thread, with the bytes from ``start`` on, within the object, or the error."""
+    def read(self, start: int, size: int, answer: Callable[[Content], None]) -> Callable[[float], DataError | None]:
+        """Call ``answer`` once, on any thread, with the bytes from ``start`` on, within the object, or the error.
+
+        The function that is returned is for any thread, too: it returns an error if the store has been silent for as
+        many seconds, else None.
+        """
         end = min(start + size, self._item.size)
         if start >= end:
             answer(())
-            return
+            return _in_time
         if error := self._damage():
             answer(error)
-            return
+            return _in_time
         chunks = self._covering(start, end) if self._is_sequential(start) else []
         if not chunks:
             chunks = [self._prefetcher.fetch(self._item, start, end)]
@@ -169,6 +199,13 @@ class PrefetchedFile:
         if self._chunks:
             self._prefetch()
         _when_ready(chunks, lambda: answer(_cut(chunks, start, end)))
+        return lambda seconds: self._stall(chunks, seconds)
+
+    def _stall(self, chunks: Sequence[PendingChunk], seconds: float) -> DataError | None:
+        if not any(self._prefetcher.is_stalled(chunk, seconds) for chunk in chunks):
+            return None
+        reason = f"{self._item.uri}: reading it has hung for {seconds:.0f} s"
+        return DataError(reason, advice="check that its storage answers on this machine, and start the job again")
 
     def close(self) -> None:
         """Drop all chunks, and count the object if it was not compared with its checksum."""
@@ -250,6 +287,10 @@ class PrefetchedFile:
 
     def _account(self) -> None:
         self._prefetcher.account(self, self._chunks[-1].end - self._chunks[0].start if self._chunks else 0)
+
+
+def _in_time(_seconds: float) -> None:
+    """Return None for a read that was answered at once."""
 
 
 def _fetch(

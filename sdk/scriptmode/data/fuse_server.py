@@ -1,7 +1,9 @@
 """The server of a read-only FUSE file system: it replies to the kernel's requests.
 
 One thread reads the requests and replies at once where it can. A read of bytes that must be fetched is replied to by
-the thread that fetched them, so that a slow object delays no other reader.
+the thread that fetched them, so that a slow object delays no other reader. A third one replies to reads whose store has
+been silent for `file_prefetch.STALL_SECONDS`; where the first thread itself hangs, it ends the process: the kernel then
+replies to all requests.
 """
 
 from __future__ import annotations
@@ -10,11 +12,13 @@ import errno
 import os
 import signal
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from scriptmode.data import fuse_protocol, mounts
+from scriptmode.data import file_prefetch, fuse_protocol, mounts
 from scriptmode.data.fuse_protocol import Operation, Request
 from scriptmode.errors import DataError, ScriptmodeError
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from scriptmode.data.object_store import Buffer
 
 _Opened = TypeVar("_Opened")
+#: How many times within the limit of a read it is compared with the limit.
+_LOOKS = 24
 #: Seconds that a thread keeps the interpreter lock: readers wait for the thread that answers the kernel.
 SWITCH_SECONDS = 0.0005
 
@@ -43,6 +49,15 @@ def mount(tree: ObjectTree, mount_point: Path, report: Callable[[str], None], re
     Server(device, tree, report).serve()
 
 
+@dataclass
+class _Read:
+    """A read without reply."""
+
+    pid: int
+    answer: Callable[[Content], None]
+    stalled: Callable[[float], DataError | None] | None = None
+
+
 class Server:
     """The server of ``tree`` over a descriptor of /dev/fuse; ``report`` is called once for each different error."""
 
@@ -54,8 +69,10 @@ class Server:
         self._files: dict[int, PrefetchedFile] = {}
         self._directories: dict[int, Sequence[Name]] = {}
         self._handles = 0
-        #: Reads that are pending, and the calling threads.
-        self._waiting: dict[int, int] = {}
+        #: Reads that are pending: the calling threads, and what tells and answers a read without reply.
+        self._waiting: dict[int, _Read] = {}
+        #: The request that the thread that calls `serve` handles, since when; None while it waits for one.
+        self._handled: tuple[Request, float] | None = None
         self._lock = Lock()
         self._handlers: dict[int, Callable[[Request], bytes | None]] = {
             Operation.INIT: self._init,
@@ -79,6 +96,14 @@ class Server:
 
     def serve(self) -> None:
         """Serve requests until the file system is unmounted."""
+        ended = Event()
+        Thread(target=self._watch, args=(ended,), name="stalls", daemon=True).start()
+        try:
+            self._serve()
+        finally:
+            ended.set()
+
+    def _serve(self) -> None:
         while True:
             try:
                 request = fuse_protocol.parse_request(os.read(self._device, fuse_protocol.REQUEST_BYTES))
@@ -89,7 +114,24 @@ class Server:
                 if error.errno not in (errno.ENOENT, errno.EINTR, errno.EAGAIN):
                     raise
                 continue
+            self._handled = request, time.monotonic()
             self._answer(request)
+            self._handled = None
+
+    def _watch(self, ended: Event) -> None:
+        """Stop the reads of stores that hang, until ``ended``, and this process if its first thread hangs."""
+        limit = file_prefetch.STALL_SECONDS
+        while not ended.wait(limit / _LOOKS):
+            with self._lock:
+                pending = list(self._waiting.values())
+            for read in pending:
+                if read.stalled and (error := read.stalled(limit)):
+                    read.answer(error)
+            handled = self._handled
+            if handled and time.monotonic() - handled[1] > limit:
+                name = Operation(handled[0].operation).name
+                self._report_once(DataError(f"the server of the mount has hung for {limit:.0f} s in {name}"))
+                os._exit(1)
 
     def _answer(self, request: Request) -> None:
         handler = self._handlers.get(request.operation)
@@ -125,8 +167,6 @@ class Server:
 
     def _read(self, request: Request) -> None:
         handle, offset, size = fuse_protocol.parse_read(request.body)
-        with self._lock:
-            self._waiting[request.unique] = request.pid
 
         def answer(content: Content) -> None:
             with self._lock:
@@ -141,7 +181,10 @@ class Server:
                 self._report_once(error)
                 self._refuse(request.unique, errno.EIO)
 
-        self._files[handle].read(offset, size, answer)
+        read = _Read(request.pid, answer)
+        with self._lock:
+            self._waiting[request.unique] = read
+        read.stalled = self._files[handle].read(offset, size, answer)
 
     def _release_directory(self, request: Request) -> bytes:
         self._directories.pop(fuse_protocol.parse_number(request.body))
@@ -168,8 +211,8 @@ class Server:
         """Abort the read of a killed thread; one with another signal continues: reads of files are not interrupted."""
         unique = fuse_protocol.parse_number(request.body)
         with self._lock:
-            pid = self._waiting.get(unique)
-            if pid is None or not _killed(pid):
+            read = self._waiting.get(unique)
+            if read is None or not _killed(read.pid):
                 return
             del self._waiting[unique]
         self._refuse(unique, errno.EINTR)
