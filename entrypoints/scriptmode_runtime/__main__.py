@@ -14,6 +14,7 @@ from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, as_document
+from scriptmode_runtime.processes import forks
 from scriptmode_runtime.processes.host_processes import HostProcesses
 from scriptmode_runtime.processes.launcher_output import LauncherOutput
 from scriptmode_runtime.processes.loop import STOPPING, Loop
@@ -47,6 +48,8 @@ def main(argv: list[str] | None = None) -> int:
     if words not in ([], ["train"]):
         sys.stderr.write(_USAGE)
         return 0 if words in (["-h"], ["--help"]) else 2
+    if argv is None:
+        forks.restart_without_threads("scriptmode_runtime")
     _open_standard_descriptors()
     # A signal to stop stays pending until the supervisor handles signals; process 1 would lose it.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.processes import children, namespace, process_tree, system
+from scriptmode_runtime.processes import children, forks, namespace, process_tree, system
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
@@ -209,7 +209,7 @@ def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
         # word by word, and Open MPI 4 puts its tag before each of them.
         env.pop("PYTHONUNBUFFERED", None)
     parent = os.getpid()
-    program = os.fork()
+    program = forks.fork()
     if program == 0:
         _enter_host(here.base_dir)
         # The arguments for this host, not those of the host that runs mpirun: paths in them are this host's.
@@ -288,4 +288,5 @@ def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    forks.restart_without_threads("scriptmode_runtime.rank")
     sys.exit(main())

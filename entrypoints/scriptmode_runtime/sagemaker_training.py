@@ -26,7 +26,7 @@ _LAUNCH = """\
 import sys
 sys.path = [path for path in sys.path if path]
 from scriptmode_runtime.__main__ import main
-sys.exit(main([]))
+sys.exit(main())
 """
 
 

@@ -3,6 +3,7 @@
 Paths in tables are relative to the checkout; one that ends in a slash stands for everything below it.
 """
 
+import ast
 import importlib.util
 import subprocess
 import sys
@@ -70,6 +71,8 @@ RUNTIME_NAMES = {
     ),
     # One way to identify, find and end processes of this machine.
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
+    # One place that forks.
+    "scriptmode_runtime.processes.forks": ("sdk/scriptmode/platforms/local/",),
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/", "sdk/scriptmode/rehearsal/injection.py"),
     # A rank of another host enters its namespace as the host itself does.
     "scriptmode_runtime.processes.namespace": (
@@ -114,7 +117,7 @@ DISTRIBUTIONS = {
 #: Modules that start processes.
 STARTERS = (
     "entrypoints/scriptmode_runtime/processes/children.py",
-    "entrypoints/scriptmode_runtime/processes/namespace.py",  # tries the steps in a child process
+    "entrypoints/scriptmode_runtime/processes/forks.py",
     "entrypoints/scriptmode_runtime/requirements/overlay.py",
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
@@ -250,6 +253,24 @@ def test_the_sdk_uses_values_and_primitives_of_the_runtime():
         return not any(is_in(path, table) for table in allowed)
 
     expect_none(offending(check), "share values by the contract")
+
+
+def test_one_module_forks():
+    """It refuses in a process that has threads."""
+    forks = {"os.fork", "os.forkpty", "preexec_fn", "multiprocessing", "concurrent.futures.ProcessPoolExecutor"}
+    found = [
+        f"{source.path}: {name}"
+        for source in sources.product()
+        if source.path != "entrypoints/scriptmode_runtime/processes/forks.py"
+        for name in (
+            *(f"os.{name}" for name in used_of_os(source)),
+            *(node.arg or "" for node in source.nodes if isinstance(node, ast.keyword)),
+            # The children of others can be listed.
+            *(item.dotted for item in imports.imported(source) if item.name not in ("active_children", "BaseProcess")),
+        )
+        if name in forks or name.startswith("multiprocessing.")
+    ]
+    expect_none(found, "use scriptmode_runtime.processes.forks")
 
 
 def test_processes_are_started_in_few_modules():

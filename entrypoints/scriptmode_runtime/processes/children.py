@@ -1,4 +1,4 @@
-"""Child processes: started in sessions of their own, signalled by group, reaped. Only this module and `rank` fork."""
+"""Child processes: started in sessions of their own, signalled by group, reaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_RANKS
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime.processes import forks, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -84,7 +84,7 @@ def start(spec: ProcessSpec) -> tuple[int, int]:
     # No signal between fork and exec: this process's handlers would run in the child.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        pid = os.fork()
+        pid = forks.fork()
         if pid == 0:
             _exec(spec, writing, reporting, parent)
     except OSError as error:

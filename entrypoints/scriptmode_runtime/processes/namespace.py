@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
-from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes import forks, system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,13 +97,13 @@ def make_read_only(directory: str) -> bool:
     In a namespace of a plain user no process in it can undo that: its user namespace does not own the mount. Root can.
     """
     steps = partial(_enter, "", "", (directory,))
-    if not os.path.isdir(directory) or _try(steps):
-        return False
     parent = os.getppid()
     try:
+        # Threads are those of a debugger, for example.
+        if not os.path.isdir(directory) or len(forks.threads()) > 1 or _try(steps):
+            return False
         steps()
     except NamespaceError as error:
-        # Unlike its child, this process may have threads, such as a debugger's; its user namespace cannot change then.
         _require_first_step(error.refusal)
         return False
     if parent:
@@ -125,7 +125,7 @@ def is_base_dir(base_dir: str) -> bool:
 def _try(steps: Callable[[], None]) -> Refusal | None:
     """Run steps in a child process, which reports the first that fails and ends."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = forks.fork()
     if child == 0:
         report: Refusal | None = Refusal(_TRIAL_STEP, 0, "no report")
         try:

@@ -13,7 +13,6 @@ import venv
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.processes import system
 from scriptmode_runtime.requirements import PIP
 
 if TYPE_CHECKING:
@@ -26,19 +25,23 @@ _INTERPRETER = (
     rb"#!(?:/bin/sh\n'''exec' )?\"?%b/bin/(?P<name>[\w.-]+)\"?(?P<options>[^\"\n]*?)(?: \"\$0\" \"\$@\"\n' ''')?\n"
 )
 
+#: `system.die_with_parent`, for an interpreter that need not have this package.
+_DIE_WITH_PARENT = """\
+import contextlib
+with contextlib.suppress(Exception):
+    import ctypes
+    ctypes.CDLL(None).prctl(1, 9)
+"""
+
 
 def install(folder: str, code: str, arguments: Sequence[str]) -> int:
     """Create the overlay ``folder`` and run ``pip install`` in ``code``; return pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
     with_pip = not _has_pip()
+    code_of_pip = _DIE_WITH_PARENT + PIP
     python = _create(folder, _site_folders(), with_pip=with_pip)
-    pip = [python, "-c", PIP] if with_pip else [sys.executable, "-c", PIP, "--python", python]
-    return subprocess.run(
-        [*pip, "install", *options, *arguments],
-        check=False,
-        cwd=code,
-        preexec_fn=system.die_with_parent,
-    ).returncode
+    pip = [python, "-c", code_of_pip] if with_pip else [sys.executable, "-c", code_of_pip, "--python", python]
+    return subprocess.run([*pip, "install", *options, *arguments], check=False, cwd=code).returncode
 
 
 def _has_pip() -> bool:

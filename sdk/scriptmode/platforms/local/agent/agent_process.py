@@ -16,10 +16,10 @@ from scriptmode.core.spec.service_values import COMPLETED
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.local.agent import log_stream
 from scriptmode.platforms.local.agent.job_agent import Agent
-from scriptmode.platforms.local.hosts.local_agent import replace_agent
+from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE, replace_agent
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.directory_lock import above_streams, try_lock
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime.processes import forks, process_tree
 
 FOREGROUND = "--foreground"
 #: Seconds to wait for a lock that another process holds: a client that reads the state, for some milliseconds, or an
@@ -82,4 +82,5 @@ def _exit_code(status: str) -> int:
 
 
 if __name__ == "__main__":
+    forks.restart_without_threads(AGENT_MODULE)
     sys.exit(main(sys.argv[1:]))

@@ -38,7 +38,7 @@ from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.directory_lock import above_streams
 from scriptmode.platforms.local.system.forked_tasks import Children, Tasks
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import process_tree
+from scriptmode_runtime.processes import forks, process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -299,4 +299,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    forks.restart_without_threads("scriptmode.platforms.local.agent.host_agent")
     sys.exit(main(sys.argv[1:]))

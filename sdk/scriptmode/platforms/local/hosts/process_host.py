@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import regular_files
 from scriptmode.platforms.local.hosts.host_identity import describe_missing_names, describe_refusal
 from scriptmode.platforms.local.store import host_logs
-from scriptmode_runtime.processes import namespace, process_tree, system
+from scriptmode_runtime.processes import forks, namespace, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,15 +78,15 @@ class ProcessHost:
 
     def _spawn(self, before_exec: Callable[[], None]) -> None:
         with regular_files.open_to_append(self.log) as log:
-            self._process = subprocess.Popen(
+            self._process = forks.popen(
                 self.argv,
+                before_exec,
                 env=self.env,
                 cwd=self.cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=before_exec,  # noqa: PLW1509 - the agent has no threads
             )
 
     def poll(self) -> int | None:

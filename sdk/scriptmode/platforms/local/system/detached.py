@@ -14,15 +14,17 @@ from importlib import import_module
 from pathlib import Path
 
 from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode_runtime.processes import forks
 
 #: The longest wait for others, of which one may hang: less than the silence after which an agent counts as lost.
 _WAIT_SECONDS = 10
 
 
 def _run(module: str, folder: str, lock: str) -> int:
+    forks.restart_without_threads("scriptmode.platforms.local.system.detached")
     # The lock must be released when the background process ends, so no child of it may inherit the descriptor.
     os.set_inheritable(int(lock), False)  # noqa: FBT003
-    if os.fork():
+    if forks.fork():
         # Without what the interpreter does at its end.
         os._exit(0)
     # The caller waits for the end of standard output.

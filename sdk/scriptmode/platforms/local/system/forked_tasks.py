@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_failure import describe_exit_code
 from scriptmode.errors import ScriptmodeError
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime.processes import forks, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -74,10 +74,7 @@ class Children:
 
 
 class Tasks:
-    """The forks of a process that has private descriptors, such as that of a lock: no child inherits them.
-
-    The process must have no threads.
-    """
+    """The forks of a process that has private descriptors, such as that of a lock: no child inherits them."""
 
     def __init__(self, *private: int) -> None:
         self._private = set(private)
@@ -96,8 +93,8 @@ class Tasks:
         return ForkedTask(self, work, stays=stays)
 
     def fork(self) -> int:
-        """Fork; return the child's process ID, and 0 in the child."""
-        pid = os.fork()
+        """Create a child process as `forks.fork`."""
+        pid = forks.fork()
         if pid == 0:
             while self._private:
                 os.close(self._private.pop())
