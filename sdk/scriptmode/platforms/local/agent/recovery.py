@@ -61,7 +61,15 @@ def reconcile(folder: JobFolder) -> JobState:
 
     The same happens to a job whose agent does not answer and should have ended it: because a stop was requested, or
     because its time limit passed. Where the folder cannot be written, nothing is ended and the state has a note.
+    Raises `JobNotFoundError` for a job that is deleted meanwhile, wherever that is noticed.
     """
+    try:
+        return _reconcile(folder)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise folder.missing(folder.path, error) from error
+
+
+def _reconcile(folder: JobFolder) -> JobState:
     state = folder.read_state()
     if state.ended:
         _remove_rest(folder, state)
@@ -286,6 +294,8 @@ def _record_end(folder: JobFolder, find_outcome: Callable[[JobState], Outcome], 
         # On a full disk the caller still gets the state; the next call tries to write it again.
         with suppress(OSError):
             folder.write_state(ended)
+        if folder.is_deleted(lock):
+            raise folder.gone()
         return ended
 
 

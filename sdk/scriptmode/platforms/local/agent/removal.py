@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ _LOOKING_SECONDS = 1.0
 #: Seconds in which killed processes finish the writes that the kernel does for them.
 _WRITING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
+#: An agent that was killed is gone in milliseconds.
+_KILLED_POLL_SECONDS = 0.002
 
 
 def delete_job(folder: JobFolder) -> None:
@@ -45,15 +47,19 @@ def delete_job(folder: JobFolder) -> None:
     if folder.has_agent():
         with suppress(ScriptmodeError):
             if find_control(folder).kill(folder):
-                process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS)
+                process_tree.wait_until(lambda: not folder.has_agent(), _ENDING_SECONDS, _KILLED_POLL_SECONDS)
     left = None
-    if not folder.has_agent():
-        with suppress(DataError):
-            problem = recovery.end_orphans(folder)
-            # What a job has elsewhere is found by its request; without a readable one nothing is.
-            left = problem if folder.read_job() and not absent_engine(folder) else None
-    with _jobs_locked(folder):
-        moved = _rename(folder)
+    with ExitStack() as held:
+        if not folder.has_agent():
+            # No process that follows the job may record that its agent died.
+            with suppress(ScriptmodeError):
+                held.enter_context(folder.try_lock())
+            with suppress(DataError):
+                problem = recovery.end_orphans(folder)
+                # What a job has elsewhere is found by its request; without a readable one nothing is.
+                left = problem if folder.read_job() and not absent_engine(folder) else None
+        with _jobs_locked(folder):
+            moved = _rename(folder)
     if not process_tree.wait_until(lambda: not moved.has_agent(), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",

@@ -315,7 +315,7 @@ class JobFolder:
                     raise
                 return os.open(self.lock_file, os.O_RDONLY | flags), False
         except OSError as error:
-            raise self._missing(self.lock_file, error) from error
+            raise self.missing(self.lock_file, error) from error
 
     def agent_log_tail(self, lines: int = 5) -> str:
         """Return the last lines of the agent's log."""
@@ -345,12 +345,12 @@ class JobFolder:
         try:
             found: _Read = regular_files.read_parsed(path, parse, self.name)
         except OSError as error:
-            raise self._missing(path, error) from error
+            raise self.missing(path, error) from error
         except (TypeError, ValueError) as error:
             raise self.unreadable(path, error) from error
         return found
 
-    def _missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
+    def missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
         """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""
         if isinstance(error, (FileNotFoundError, NotADirectoryError)) and not self.path.is_dir():
             return self.gone()
