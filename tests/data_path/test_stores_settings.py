@@ -133,6 +133,17 @@ def test_requests_go_through_the_proxy(monkeypatch, no_credentials):
         assert is_read_by_obstore(store)
 
 
+def test_an_endpoint_of_this_machine_is_reached_without_a_proxy(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}) as server:
+        server.use(monkeypatch)
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.delenv("no_proxy", raising=False)
+        store = S3Store()
+        item = store.find("s3://bkt/x")
+        assert b"".join(store.read(item, 7, item.size)) == CONTENT[7:]
+        assert is_read_by_obstore(store)
+
+
 def test_a_store_that_was_prepared_reads_in_forked_children(monkeypatch, no_credentials):
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)

@@ -102,7 +102,7 @@ DISTRIBUTIONS = {
     "botocore": (
         "sdk/scriptmode/core/aws/s3.py",
         "sdk/scriptmode/core/aws/s3_errors.py",
-        "sdk/scriptmode/core/aws/session.py",
+        "sdk/scriptmode/core/aws/direct_endpoints.py",
         "sdk/scriptmode/core/aws/error_translation.py",
         "sdk/scriptmode/testing/",  # the fake raises its errors
         "sdk/scriptmode/serve/signatures.py",

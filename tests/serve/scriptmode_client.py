@@ -1,5 +1,6 @@
 """A program of scriptmode for Amazon SageMaker. Run with an endpoint in AWS_ENDPOINT_URL."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ raise SystemExit(7 if "--fail" in sys.argv else 0)
 
 def main(folder):
     boto3.client("s3").create_bucket(Bucket="own-bucket")
+    # A site's proxy, at which nothing listens, is not asked for a server of this machine.
+    os.environ["http_proxy"] = "http://127.0.0.1:9"
     (folder / "train.py").write_text(SCRIPT)
     estimator = Estimator(
         image_uri="763104351884.dkr.ecr.us-east-1.amazonaws.com/tensorflow-training:2.14-cpu-py310",

@@ -13,6 +13,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
+from scriptmode.core.aws.direct_endpoints import create_client, is_loopback
 from scriptmode.core.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, NOT_S3, translate_s3_errors
 from scriptmode.core.aws.s3_reader import BucketSettings
 from scriptmode.core.aws.s3_uris import SCHEME, S3Location, S3Object, parse_s3_uri
@@ -133,7 +134,7 @@ class S3:
         # A presigned URL names the first Region's host, whatever the Region is.
         host = re.sub(r"\.s3\.amazonaws\.com$", f".s3.{region}.amazonaws.com", signed.netloc)
         url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
-        proxy = utils.get_environ_proxies(url).get(signed.scheme) or ""
+        proxy = "" if is_loopback(url) else utils.get_environ_proxies(url).get(signed.scheme) or ""
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
         return BucketSettings(url, region, lambda: _frozen(uri, credentials), bundle, proxy)
 
@@ -282,15 +283,14 @@ class S3:
     def _connection(self, uri: str) -> Any:
         import boto3
         import botocore.session
-        from botocore.config import Config
 
         self._session = botocore.session.Session()
         # Half the time of a listing goes into reading modification times that no caller uses.
         self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
         try:
             # A presigned URL tells the Region only in this signature.
-            config = Config(signature_version="s3v4", **self._settings) if self._settings else None
-            return boto3.session.Session(botocore_session=self._session).client("s3", config=config)
+            settings = {"signature_version": "s3v4", **self._settings} if self._settings else {}
+            return create_client(boto3.session.Session(botocore_session=self._session), "s3", settings)
         except ValueError as error:
             raise DataError(f"{uri}: {error}", "correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
 

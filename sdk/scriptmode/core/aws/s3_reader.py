@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
+from urllib.parse import urlsplit
+
+from scriptmode.core.aws.direct_endpoints import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +138,10 @@ class S3Reader:
             # AWS_ENDPOINT_URL_S3 would win against `endpoint`.
             config["aws_endpoint_url_s3"] = settings.url
             client["read_timeout"] = stall
-        if settings.proxy:
+        if is_loopback(settings.url):
+            # Without one of its own the client would take the environment's proxy.
+            client.update(proxy_url=settings.url, proxy_excludes=urlsplit(settings.url).hostname)
+        elif settings.proxy:
             client["proxy_url"] = settings.proxy
         if settings.authorities and settings.url.startswith("https:"):
             # Versions before 0.11 reject it, so that boto3 reads.

@@ -165,11 +165,11 @@ class Connection:
             found = self.boto_session.get_credentials()
         return str(found.method) if found is not None else ""
 
-    def _new_client(self, service: str, settings: Mapping[str, Any] = _TIMEOUTS) -> Any:
-        from botocore.config import Config
+    def _new_client(self, service: str, settings: dict[str, Any] = _TIMEOUTS) -> Any:
+        from scriptmode.core.aws.direct_endpoints import create_client
 
         warn_of_unknown_region(self.region)
-        return self.boto_session.client(service, region_name=self.region, config=Config(**settings))
+        return create_client(self.boto_session, service, settings, region_name=self.region)
 
 
 def _settings_of(what: str) -> AbstractContextManager[None]:
