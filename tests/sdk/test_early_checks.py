@@ -13,6 +13,7 @@ from scriptmode import (
     ContinuousParameter,
     Estimator,
     MultiWorkerMirrored,
+    ParameterServer,
     SourceError,
     SpecError,
     TrainingInput,
@@ -41,6 +42,7 @@ def folder_of(tmp_path, files):
         (tmp_path / name).write_text(text)
 
 
+INTEROP = "TF_NUM_INTEROP_THREADS"
 BROKEN = 'import os\nprint "epoch"\n'
 NOT_COMPILED = """\
 entry_point 'train.py' cannot be compiled by the hosts' Python, {python}
@@ -103,6 +105,9 @@ SCRIPTS = {
     "ranks per core": ({"train.py": ""}, {"instance_type": "ml.m5.xlarge", "distribution": MPI(64)},
         "is more than the 4 vCPUs of ml.m5.xlarge"),
     "ranks that fit": ({"train.py": ""}, {"instance_type": "ml.p3.16xlarge", "distribution": MPI(8)}, ""),
+    "one thread": ({"train.py": ""}, {"distribution": ParameterServer(), "environment": {INTEROP: "1"}},
+        "TF_NUM_INTEROP_THREADS=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"),
+    "one thread of workers": ({"train.py": ""}, {"distribution": MultiWorkerMirrored(), "environment": {INTEROP: "1"}}, ""),
     "not in an image of another Python": ({"train.py": BROKEN}, {"instance_type": "ml.m5.xlarge"},
         "train.py cannot be compiled by this Python"),
     "Python 2": ({"train.py": BROKEN}, {"instance_type": "ml.m5.xlarge", "image_uri": "x/tensorflow:1.12-cpu-py2"}, ""),
@@ -120,6 +125,17 @@ def test_what_would_go_wrong_on_the_hosts_is_said_before_a_job_starts(made, tmp_
     printed = capsys.readouterr().err
     assert message.format(python=sys.executable) in printed
     assert bool(message) == bool(printed)
+
+
+def test_one_thread_of_the_shell_is_warned_of_where_hosts_have_its_variables(made, monkeypatch, capsys):
+    monkeypatch.setenv(INTEROP, "1")
+    made(distribution=ParameterServer(), instance_count=2).plan()
+    assert f"{INTEROP}=1: " in capsys.readouterr().err
+    made(
+        distribution=ParameterServer(), instance_type="ml.m5.large", image_uri="x/scriptmode:1", role=ROLE,
+        sagemaker_session=FakeSageMaker(),
+    ).plan()  # fmt: skip
+    assert capsys.readouterr().err == ""
 
 
 def test_mpi_without_mpirun_is_refused_before_a_job_exists(made, monkeypatch, tmp_path):

@@ -52,7 +52,9 @@ def check_job(platform: Platform, job: JobRequest, sent: tuple[Source, str] | No
     if python and not job.resources.host_kind.is_scheduled:
         _require_mpirun(job, python)
     script = _Script(sent[0], job, python) if sent and job.program.endswith(".py") else None
-    return [*unused_settings(job), *_crowded_hosts(platform, job, jobs), *(script.problems() if script else ())]
+    threads = _single_threads(job, os.environ if python else {})
+    settings = (*unused_settings(job), *_crowded_hosts(platform, job, jobs), *threads)
+    return [*settings, *(script.problems() if script else ())]
 
 
 def _host_python(platform: Platform, job: JobRequest) -> str:
@@ -93,6 +95,14 @@ def _crowded_hosts(platform: Platform, job: JobRequest, jobs: int) -> Iterator[s
                 f"processes_per_host {ranks} is more than the {pluralize(most, what)} of "
                 f"{instance_type}, which the ranks of a host share; use at most {most}"
             )
+
+
+def _single_threads(job: JobRequest, inherited: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence where parameter servers get a single thread between operations from the user."""
+    name = "TF_NUM_INTEROP_THREADS"
+    is_single = {**inherited, **job.environment}.get(name) == "1"
+    if is_single and contract.enabled(job.parameter(contract.PARAMETER_SERVER_ENABLED)):
+        yield f"{name}=1: parameter servers can wait for each other for ever; set at least 2, or leave it out"
 
 
 class _Script:
