@@ -12,6 +12,7 @@ from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.environment import keras
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
+from scriptmode_runtime.host_variables import host_variables
 from scriptmode_runtime.peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, as_document
 from scriptmode_runtime.processes import forks
@@ -259,6 +260,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:
     """Install the program's requirements, then run it."""
+    os.environ.update(host_variables(here, os.environ))
     path = ""
     try:
         for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):

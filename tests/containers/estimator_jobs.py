@@ -16,10 +16,10 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 class ContainerJob:
-    """One job; ``fields`` are the `Estimator`'s."""
+    """One job; ``fields`` are the `Estimator`'s, ``limits`` those of each container."""
 
-    def __init__(self, data_dir, *, inputs=None, **fields):
-        platform = LocalPlatform(data_dir=data_dir)
+    def __init__(self, data_dir, *, inputs=None, limits=None, **fields):
+        platform = LocalPlatform(data_dir=data_dir, container_limits=limits)
         given = {"instance_count": 2, "instance_type": "local", "max_run": 900, **fields}
         self.job = Estimator(platform=platform, **given).fit(inputs, wait=False)
         self.folder = JobFolder(Path(data_dir) / "jobs" / self.job.name)

@@ -29,6 +29,7 @@ LIMITED = """
     print("memory", *first("memory/memory.limit_in_bytes", "memory.max"))
     # Version 2 has the period beside it.
     print("cpus", first("cpu/cpu.cfs_quota_us", "cpu.max")[0])
+    print("threads", os.environ["OMP_NUM_THREADS"], os.environ["TF_NUM_INTEROP_THREADS"])
     held = b"x" * (1024 * 1024 * 1024)
     print("more than it may have")
 """
@@ -76,6 +77,7 @@ def test_a_host_has_its_share_of_the_machine_and_not_more(tmp_path, runtime_imag
     assert f"algo-1: shm {32 * MIB}" in lines
     assert f"algo-1: memory {300 * MIB}" in lines
     assert "algo-1: cpus 50000" in lines
+    assert "algo-1: threads 1 2" in lines
     assert "algo-1: more than it may have" not in lines
     assert description["TrainingJobStatus"] == "Failed"
     assert description["FailureReason"] == (

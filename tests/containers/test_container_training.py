@@ -79,7 +79,7 @@ def trained(request, built, code, tmp_path_factory):
         version, layout = cell
         _, distribution, _, steps, environment = TRAININGS[layout]
         job = ContainerJob(
-            data_dir, entry_point="recorded.py", source_dir=str(code), image_uri=built(version),
+            data_dir, limits={"cpus": 1}, entry_point="recorded.py", source_dir=str(code), image_uri=built(version),
             distribution=distribution, environment={"PROGRAM": TRAININGS[layout].program, **environment},
             hyperparameters={"epochs": 1, "steps-per-epoch": steps},
             inputs={"train": (DATA / "train").as_uri(), "eval": (DATA / "eval").as_uri()},
@@ -118,7 +118,7 @@ def scores(trained, built, code):
 
 
 @each
-def test_two_containers_train_one_model(version, layout, trained, scores):
+def test_two_containers_of_one_cpu_train_one_model(version, layout, trained, scores):
     job = trained[version, layout]()
     if layout == "horovod":
         check_ranks(job, "ssh")

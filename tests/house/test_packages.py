@@ -104,6 +104,7 @@ RUNTIME = {
     "processes": ("cluster", "contract", "errors", "failure", "peers", "plan"),
     "host": ("tensorflow",),
     "environment": (*VALUES, "host", "requirements"),
+    "host_variables": (*VALUES, "environment", "strategies"),
     "peers": (*VALUES, "processes"),
     "strategies": (*VALUES, "environment", "host", "mpi"),
     "mpi": (*VALUES, "environment", "host", "peers", "processes"),

@@ -51,7 +51,8 @@ class TestKubernetes(EngineSuite):
 
 @pytest.mark.tf
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_pods_train_one_model(layout):
+def test_pods_of_one_cpu_train_one_model(jobs, monkeypatch, layout):
+    jobs.use(monkeypatch, resources={"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}})
     program, distribution = LAYOUTS[layout]
     estimator = Estimator(
         entry_point=program, source_dir=str(NOTEBOOKS / "code"), instance_type="kubernetes", instance_count=2,

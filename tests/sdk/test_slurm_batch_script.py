@@ -10,9 +10,7 @@ from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.slurm.batch_script import components, render_batch_script, submission_environment, time_limit
-from scriptmode.platforms.slurm.environment import cpu_variables
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings, settings_from_json
-from scriptmode_runtime.host import machine
 
 LOG = "/shared/jobs/mnist 1%j/agent.log"
 AGENT = ("/env/bin/python", "-m", "agent", "/shared/jobs/mnist 1%j")
@@ -335,12 +333,3 @@ def test_short_names_are_their_long_ones():
     ):
         with pytest.raises(SpecError, match=advice):
             parse_settings({name: "2"}, {})
-
-
-def test_a_host_has_the_cpus_of_its_step_and_its_ranks_share_them():
-    step = {"SLURM_CPUS_ON_NODE": "8", "OMP_NUM_THREADS": "3"}
-    assert cpu_variables(step, 4) == {
-        "SCRIPTMODE_NUM_CPUS": "8", "TF_NUM_INTRAOP_THREADS": "2", "TF_NUM_INTEROP_THREADS": "2",
-    }  # fmt: skip
-    assert cpu_variables({}, 1) == {}
-    assert machine.inspect(most_cpus="1").cpus == 1

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from fakes.cluster_scripts import LAYOUTS, compute_together
 from fakes.local_jobs import channel
 from fakes.processes import until
 
@@ -113,16 +114,23 @@ print("rank", rank, "of", size, "on", socket.gethostname(), flush=True)
 def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(jobs):
     script = """
         import os, sys
-        print("cpus", os.environ["SM_NUM_CPUS"], os.environ["OMP_NUM_THREADS"], flush=True)
+        print("cpus", *map(os.environ.get, ("SM_NUM_CPUS", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS")), flush=True)
         sys.exit(5 if os.environ["SM_CURRENT_HOST"] == "algo-2" else 0)
     """
     request = jobs.request(script, hosts=2, max_run=60)
     Slurm(data_dir=jobs.data_dir, cpus_per_task=1).create(request)
     name = request["TrainingJobName"]
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
-    assert "cpus 1 1" in "\n".join(jobs.lines(name))
+    assert "cpus 1 1 2" in "\n".join(jobs.lines(name))
     until(lambda: "algo-2, script: exit code 5" in jobs.cluster.job(jobs.number(name)).get("Comment", ""))
     until(lambda: jobs.cluster.step_codes(jobs.number(name)).get("algo-2") == ["5:0"])
+
+
+@pytest.mark.tf
+@pytest.mark.mpi
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_layout_computes_with_the_one_cpu_that_slurm_gives_a_host(jobs, layout):
+    compute_together(jobs, layout)
 
 
 @pytest.mark.mpi

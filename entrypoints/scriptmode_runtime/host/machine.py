@@ -20,6 +20,8 @@ class Machine(NamedTuple):
     cpus: int
     gpus: int
     neurons: int
+    #: Whether programs would see more CPUs than these, or the platform named their number.
+    is_limited: bool = False
 
 
 def inspect(root: str = "/", environ: Mapping[str, str] | None = None, most_cpus: str = "") -> Machine:
@@ -27,13 +29,9 @@ def inspect(root: str = "/", environ: Mapping[str, str] | None = None, most_cpus
 
     ``most_cpus``: the CPUs that it has where the kernel does not know of a limit; "" without one.
     """
-    cpus = _cpus(root, most_cpus)
-    return Machine(cpus=cpus, gpus=_gpus(root, environ or {}), neurons=_neurons(root))
-
-
-def _cpus(root: str, most: str) -> int:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([allowed, *_quotas(root), *([int(most)] if most.isdecimal() else [])]))
+    shown = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpus = max(1, min([shown, *_quotas(root), *([int(most_cpus)] if most_cpus.isdecimal() else [])]))
+    return Machine(cpus, _gpus(root, environ or {}), _neurons(root), is_limited=bool(most_cpus) or cpus < shown)
 
 
 def _quotas(root: str) -> Iterator[int]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import contract
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,9 +19,6 @@ _JOB = re.compile(
     r"SLURM_(CONF|CONF_SERVER|CLUSTERS|JOB_ID|JOBID|JOB_NUM_NODES|JWT|SACK_SOCKET|HET_SIZE|\w+_HET_GROUP_\d+)"
 )
 
-#: The numbers of threads of OpenMP, and of TensorFlow within and between operations (process_util.cc, local_device.cc).
-_THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-
 
 def without_slurm(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of a process without those of Slurm and of its process managers."""
@@ -33,20 +28,6 @@ def without_slurm(variables: Mapping[str, str]) -> dict[str, str]:
 def step_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of srun: those of the batch step that name the job, and all that are not Slurm's."""
     return {name: value for name, value in variables.items() if _JOB.fullmatch(name) or not _is_of_slurm(name)}
-
-
-def cpu_variables(variables: Mapping[str, str], processes: int) -> dict[str, str]:
-    """Return the variables of a host that tell its CPUs and threads, from those of its step.
-
-    Nothing binds the processes of many sites' jobs to their CPUs, so the kernel shows those of the whole node.
-    ``processes``: the ranks of the host, which share its CPUs. A variable that is set stays.
-    """
-    count = variables.get("SLURM_CPUS_ON_NODE", "")
-    if not count.isdecimal() or not int(count):
-        return {}
-    threads = str(max(1, int(count) // max(1, processes)))
-    found = {contract.CPUS_VARIABLE: count, **dict.fromkeys(_THREADS, threads)}
-    return {name: value for name, value in found.items() if name not in variables}
 
 
 def _is_of_slurm(name: str) -> bool:

@@ -169,9 +169,9 @@ class NodeFleet(ProcessFleet):
 
     def __init__(self, folder: JobFolder, job: Job, host: str, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         """Prepare the node; raise `DataError` or ``OSError`` where it cannot have the host."""
-        ranks = job.request.parameter(contract.MPI_PROCESSES_PER_HOST)
-        cpus = environment.cpu_variables(inherited, int(ranks) if str(ranks).isdecimal() else 1)
-        super().__init__(folder, job, tasks, {**environment.without_slurm(inherited), **cpus})
+        # Nothing binds the processes of many sites' jobs to their CPUs, so the kernel shows those of the whole node.
+        cpus = {contract.CPUS_VARIABLE: inherited.get("SLURM_CPUS_ON_NODE", "")}
+        super().__init__(folder, job, tasks, {**cpus, **environment.without_slurm(inherited)})
         _require_shared(job, host, os.uname().nodename)
         sandbox = Sandbox(host, folder.host(host))
         sandbox = replace(sandbox, network_interface=_find_interface(sandbox))

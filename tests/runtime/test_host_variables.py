@@ -1,0 +1,36 @@
+"""What all processes of a host get by its cluster and its CPUs."""
+
+import pytest
+from fakes.host_folders import write_host
+
+from scriptmode_runtime import environment
+from scriptmode_runtime.host.machine import Machine
+from scriptmode_runtime.host_variables import host_variables
+
+CLUSTER = {"hosts": {"algo-1": {"address": "10.0.0.1"}, "algo-2": {"address": "fd00::2"}}}
+THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+
+
+def variables_of(tmp_path, environ, machine, **hyperparameters):
+    names = ["algo-1", "algo-2"]
+    base = write_host(tmp_path / "ml", names[0], names, cluster=CLUSTER, **hyperparameters)
+    here = environment.read(str(base), environ)._replace(machine=machine)
+    return host_variables(here, environ)
+
+
+@pytest.mark.parametrize(
+    ("machine", "ranks", "environ", "threads"),
+    [
+        pytest.param(Machine(8, 0, 0), 0, {}, (), id="a whole machine"),
+        pytest.param(Machine(8, 0, 0), 4, {}, (), id="ranks of a whole machine"),
+        pytest.param(Machine(8, 0, 0, is_limited=True), 0, {}, (8, 8, 8), id="a part of it"),
+        pytest.param(Machine(8, 0, 0, is_limited=True), 4, {}, (2, 2, 2), id="ranks share a part"),
+        pytest.param(Machine(2, 0, 0, is_limited=True), 4, {}, (1, 1, 2), id="more ranks than CPUs"),
+        pytest.param(Machine(1, 0, 0), 0, {}, (1, 1, 2), id="one CPU"),
+        pytest.param(Machine(1, 0, 0), 0, dict.fromkeys(THREADS, "1"), (), id="of the user"),
+    ],
+)
+def test_threads_fit_the_cpus_and_are_never_one_between_operations(tmp_path, machine, ranks, environ, threads):
+    more = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": ranks} if ranks else {}
+    found = variables_of(tmp_path, environ, machine, **more)
+    assert {name: found[name] for name in THREADS if name in found} == dict(zip(THREADS, map(str, threads)))
