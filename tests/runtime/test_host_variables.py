@@ -19,6 +19,32 @@ def variables_of(tmp_path, environ, machine, **hyperparameters):
 
 
 @pytest.mark.parametrize(
+    ("environ", "no_proxy", "for_grpc"),
+    [
+        pytest.param({}, [], [], id="unset"),
+        pytest.param({"no_proxy": "a"}, ["a"], ["a"], id="set"),
+        pytest.param({"NO_PROXY": "a"}, ["a"], ["a"], id="in capitals"),
+        pytest.param({"NO_PROXY": "a", "no_proxy": "b"}, ["b"], ["b"], id="both"),
+        pytest.param({"no_proxy": "a", "no_grpc_proxy": "b"}, ["a"], ["b"], id="of gRPC"),
+        # Programs know the asterisk by itself alone, and gRPC does not know it.
+        pytest.param({"no_proxy": "*"}, "*", ["*"], id="all"),
+    ],
+)
+def test_a_cluster_is_reached_without_a_proxy_as_it_spells_its_hosts(tmp_path, environ, no_proxy, for_grpc):
+    tf_config = '{"cluster": {"worker": ["named.example:2222", "[fd00::9]:2222"]}}'
+    distribution = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+    found = variables_of(tmp_path, {**environ, "TF_CONFIG": tf_config}, Machine(4, 0, 0), **distribution)
+    cluster = {"algo-1", "algo-2", "10.0.0.1", "fd00::2", "named.example", "fd00::9", "localhost", "127.0.0.1"}
+    lists = {name: value.split(",") for name, value in found.items()}
+    for name, own in (("no_proxy", no_proxy), ("no_grpc_proxy", for_grpc)):
+        if own == "*":
+            assert found[name] == "*"
+        else:
+            assert lists[name][: len(own)] == own
+            assert sorted(lists[name][len(own) :]) == sorted(cluster)
+
+
+@pytest.mark.parametrize(
     ("machine", "ranks", "environ", "threads"),
     [
         pytest.param(Machine(8, 0, 0), 0, {}, (), id="a whole machine"),

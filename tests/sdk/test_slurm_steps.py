@@ -40,13 +40,6 @@ OF_THE_BATCH_STEP = {
 }
 
 
-def test_hosts_get_no_variable_of_slurm_or_its_process_managers_but_their_gpus():
-    found = {**OF_THE_BATCH_STEP, "PMIX_RANK": "0", "PMI_RANK": "0", "SRUN_DEBUG": "3", "SLURMD_NODENAME": "node1"}
-    assert environment.without_slurm(found) == {"CUDA_VISIBLE_DEVICES": "0,1", "PATH": "/bin"}
-    similar = {"SLURMING": "1", "PMIXER": "1", "MY_SLURM_X": "1"}
-    assert environment.without_slurm(similar) == similar
-
-
 def test_a_step_is_told_its_job_and_no_default_of_an_option():
     left_out = ("SLURM_MEM_PER_CPU", "SLURM_NTASKS_PER_NODE", "SLURM_EXPORT_ENV", "SBATCH_PARTITION")
     kept = {name: value for name, value in OF_THE_BATCH_STEP.items() if name not in left_out}

@@ -129,7 +129,8 @@ def test_a_host_has_the_cpus_of_its_allocation_and_its_step_ends_with_its_code(j
 @pytest.mark.tf
 @pytest.mark.mpi
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_each_layout_computes_with_the_one_cpu_that_slurm_gives_a_host(jobs, layout):
+def test_each_layout_computes_with_the_one_cpu_that_slurm_gives_a_host_and_a_proxy(jobs, monkeypatch, layout):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     compute_together(jobs, layout)
 
 

@@ -35,6 +35,7 @@ _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
 _DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
+_NCCL_INTERFACE = "NCCL_SOCKET_IFNAME"
 _RSH = os.path.join(os.path.dirname(os.path.abspath(ssh_files.__file__)), "rsh.py")
 #: Options of mpirun for the number of ranks and their hosts (mpirun(1)).
 _PLACING = frozenset(
@@ -204,7 +205,8 @@ def _parameters(environment: TrainingEnvironment, mpirun: Mpirun) -> dict[str, s
 
 def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[str]) -> Iterator[str]:
     """Yield the variables of every rank: ``NAME=value``, or ``NAME`` for one with mpirun's own value."""
-    yield f"NCCL_SOCKET_IFNAME={environment.resource_config.get('network_interface_name', 'eth0')}"
+    if _NCCL_INTERFACE not in environment.inherited:
+        yield f"{_NCCL_INTERFACE}={environment.resource_config.get('network_interface_name', 'eth0')}"
     yield f"NCCL_DEBUG={nccl_debug}"
     if environment.inherited.get("LD_LIBRARY_PATH"):
         yield "LD_LIBRARY_PATH"

@@ -1,4 +1,4 @@
-"""Variables of Slurm: which of them a job's steps need, and that training hosts get none. Pure."""
+"""Variables of Slurm that a job's steps need. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: With any of these in a host's environment mpirun starts its daemons through srun, and libraries take the ranks and
-#: addresses of the step for those of the script. CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay.
 _PREFIXES = ("SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_", "PMI_", "PMI2_", "PMIX_")
-_NAMES = frozenset({"PMI", "PMI2", "SLURM"})
 #: What srun and a host need of a batch step's variables: the cluster, the job, its size, and the components of a
 #: heterogeneous job. The others are defaults of its options, such as SLURM_NTASKS and SLURM_MEM_PER_CPU, which the
 #: job's own options set.
@@ -20,18 +17,9 @@ _JOB = re.compile(
 )
 
 
-def without_slurm(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a process without those of Slurm and of its process managers."""
-    return {name: value for name, value in variables.items() if not _is_of_slurm(name)}
-
-
 def step_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of srun: those of the batch step that name the job, and all that are not Slurm's."""
-    return {name: value for name, value in variables.items() if _JOB.fullmatch(name) or not _is_of_slurm(name)}
-
-
-def _is_of_slurm(name: str) -> bool:
-    return name in _NAMES or name.startswith(_PREFIXES)
+    return {name: value for name, value in variables.items() if _JOB.fullmatch(name) or not name.startswith(_PREFIXES)}
 
 
 class Allocation(NamedTuple):

@@ -22,7 +22,6 @@ from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
 from scriptmode.platforms.slurm import batch_script, checks, commands, remote_fleet, slurm_fleet
-from scriptmode.platforms.slurm.environment import without_slurm
 from scriptmode.platforms.slurm.remote_fleet import SCRIPT
 from scriptmode.platforms.slurm.slurm_agent import (
     CLUSTER,
@@ -119,7 +118,6 @@ class SlurmEngine(SlurmAgent):
             planned_containers.HIDDEN,
             environments=str(store.environments),
         )
-        variables = without_slurm(inherited)
         own = settings_from_json(job.engine)
         gpus = {
             host: checks.gpus_of_host(own.options_of(component.partition), len(component.hosts))
@@ -131,7 +129,7 @@ class SlurmEngine(SlurmAgent):
                 types[name],
                 str(sandbox.base),
                 sandbox.config_files(job.request, content),
-                process_fleet.process_environment(job, sandbox, variables),
+                process_fleet.process_environment(job, sandbox, inherited),
                 "" if job.request.algorithm.image_uri else job.python,
                 gpus[name],
             )

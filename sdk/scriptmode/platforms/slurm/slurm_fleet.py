@@ -171,7 +171,7 @@ class NodeFleet(ProcessFleet):
         """Prepare the node; raise `DataError` or ``OSError`` where it cannot have the host."""
         # Nothing binds the processes of many sites' jobs to their CPUs, so the kernel shows those of the whole node.
         cpus = {contract.CPUS_VARIABLE: inherited.get("SLURM_CPUS_ON_NODE", "")}
-        super().__init__(folder, job, tasks, {**cpus, **environment.without_slurm(inherited)})
+        super().__init__(folder, job, tasks, {**cpus, **inherited})
         _require_shared(job, host, os.uname().nodename)
         sandbox = Sandbox(host, folder.host(host))
         sandbox = replace(sandbox, network_interface=_find_interface(sandbox))

@@ -31,9 +31,16 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
 
-#: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
-FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
-FOREIGN_NAMES = frozenset({"TF_CONFIG", *WORLD_VARIABLES})
+#: Variables of other jobs, other launchers and batch systems, which a host must not read as its own: with those of a
+#: batch system mpirun starts its ranks on the nodes of that system's job, and libraries take its ranks and addresses.
+#: CUDA_VISIBLE_DEVICES and its kind, which Slurm sets too, stay.
+FOREIGN_PREFIXES = (
+    "SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_", "PMI_", "PMI2_", "SLURM_", "SLURMD_", "SRUN_", "SBATCH_", "SALLOC_",
+    "PBS_", "LSB_", "HOROVOD_GLOO_",
+)  # fmt: skip
+FOREIGN_NAMES = frozenset(
+    ("TF_CONFIG", *WORLD_VARIABLES, "SLURM", "PE_HOSTFILE", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
+)
 
 
 class ProcessFleet(Fleet, HostFleet):
