@@ -77,6 +77,8 @@ class Session:
     def play(self):
         """Resize one of the terminals, and end the job."""
         terminals = self.terminals.values()
+        large = self.terminals["200x60"]
+        until_read(terminals, lambda: re.search(r"  loss .*algo-2.* · (line|bar) \d", " ".join(large.panel())))
         until_read(terminals, lambda: all("Training" in "".join(each.panel()) for each in terminals))
         #: Columns, rows, and the panel.
         self.panels = [(*size, self.terminals[key].panel()) for key, size in SIZES.items()]
