@@ -155,7 +155,7 @@ def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
 @pytest.mark.parametrize("words", [(), ("--wait",)])
 @pytest.mark.parametrize("file", ["job.json", "state.json"])
 def test_a_running_job_that_cannot_be_read_is_stopped(jobs, file, words):
-    name = jobs.start(WRITES)
+    name = jobs.start(WRITES.replace("SIG_IGN", "SIG_DFL"))
     jobs.until_line(name, "up")
     (jobs.job_folder(name).path / file).write_text('{"x')
     stopped = invoke("stop", name, *words)
