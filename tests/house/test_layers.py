@@ -111,7 +111,11 @@ DISTRIBUTIONS = {
     "obstore": ("sdk/scriptmode/core/aws/s3_reader.py",),
     "optuna": ("sdk/scriptmode/platforms/local/tuning/search.py",),
     "cbor2": ("sdk/scriptmode/serve/cloudwatch.py", "sdk/scriptmode/serve/error_answers.py"),
-    "waitress": ("sdk/scriptmode/serve/http_server.py", "sdk/scriptmode/serve/checked_request.py"),
+    "waitress": (
+        "sdk/scriptmode/serve/http_server.py",
+        "sdk/scriptmode/serve/checked_request.py",
+        "sdk/scriptmode/serve/connections.py",
+    ),
     "moto": ("sdk/scriptmode/serve/other_services.py",),
 }
 #: Modules that start processes.

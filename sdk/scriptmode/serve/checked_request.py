@@ -11,10 +11,10 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import Error
 
 from scriptmode.core.spec.inputs import LEAST_RATE
+from scriptmode.serve import wsgi
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.error_answers import render_error
 from scriptmode.serve.s3_requests import is_for_s3
-from scriptmode.serve.wsgi import LARGEST_BODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 #: A longer body of a refused request is not awaited: the connection is closed.
 _MOST_DISCARDED = 16 * 1024 * 1024
-#: Seconds after which a connection without a byte is closed, and in which the headers of a request must arrive.
-IDLE_SECONDS, HEADER_SECONDS = 60, 10.0
+#: Seconds in which the headers of a request must arrive.
+_HEADER_SECONDS = 10.0
 _NOT_PREFIXED = ("CONTENT_TYPE", "CONTENT_LENGTH")
+
+
+def later(deadline: float, count: int, now: float) -> float:
+    """Return the deadline of a client that sent or took some bytes, each of which gives it more time, up to a limit."""
+    return min(deadline + count / LEAST_RATE, now + wsgi.IDLE_SECONDS)
 
 
 class _RefusedError(Error):  # type: ignore[misc]
@@ -45,7 +50,7 @@ class _RefusedError(Error):  # type: ignore[misc]
 def _with_largest_body(adjustments: Any) -> Any:
     """Return the settings of waitress with the limit of bodies that are not objects of S3."""
     changed = copy.copy(adjustments)
-    changed.max_request_body_size = LARGEST_BODY
+    changed.max_request_body_size = wsgi.LARGEST_BODY
     return changed
 
 
@@ -55,12 +60,14 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
     def __init__(self, check: Callable[[Environ], None], adjustments: Any) -> None:
         super().__init__(adjustments)
         self._check = check
-        #: When its first byte came, in seconds since the epoch.
-        self.began = time.time()
+        #: The task of its answer.
+        self.task: Any = None
+        self.is_for_s3 = False
+        #: When its first byte came, and when the client counts as gone, by the monotonic clock.
+        self.began = time.monotonic()
+        self.deadline = self.began + _HEADER_SECONDS
         #: Bytes of the body of a refused request that are still to come, and are discarded.
         self._left = 0
-        #: Bytes that have come.
-        self.received_bytes = 0
         self.adj: Any = adjustments
         self.completed: bool
 
@@ -73,35 +80,41 @@ class CheckedRequest(HTTPRequestParser):  # type: ignore[misc]
 
     def received(self, data: bytes) -> int:
         """Parse bytes that have come, and return how many belong to this request."""
+        had_headers = self.headers_finished
+        consumed = self._parse(data)
+        if had_headers:
+            self.deadline = later(self.deadline, consumed, time.monotonic())
+        return consumed
+
+    def _parse(self, data: bytes) -> int:
         if self._left:
             # A client that sends its body before it reads would miss the answer.
             taken = min(self._left, len(data))
             self._left -= taken
-            self.received_bytes += taken
             self.completed = not self._left
             return taken
         is_new = not self.headers_finished
         consumed: int = super().received(data)
-        self.received_bytes += consumed
-        if is_new and self.headers_finished and not self.completed:
+        if is_new and self.headers_finished and not self.error:
             environ = self._headers()
-            try:
-                self._check(environ)
-            except ApiError as error:
-                self.error = _RefusedError(error, environ)
-                is_read = not self.expect_continue and 0 < self.content_length <= _MOST_DISCARDED
-                self._left, self.completed = self.content_length if is_read else 0, not is_read
-            if not is_for_s3(environ):
-                # The length of a body in chunks is not known before.
-                self.adj = _with_largest_body(self.adj)
+            self.is_for_s3 = is_for_s3(environ)
+            if not self.completed:
+                self._check_headers(environ)
         return consumed
 
-    def is_too_slow(self, now: float) -> bool:
-        """Return whether its headers, or its body, do not come fast enough at the time ``now``."""
-        if not self.headers_finished:
-            return self.began < now - HEADER_SECONDS
-        first = HEADER_SECONDS if self._left else IDLE_SECONDS
-        return self.began + first + self.received_bytes / LEAST_RATE < now
+    def _check_headers(self, environ: Environ) -> None:
+        seconds = wsgi.IDLE_SECONDS
+        try:
+            self._check(environ)
+        except ApiError as error:
+            self.error = _RefusedError(error, environ)
+            is_read = not self.expect_continue and 0 < self.content_length <= _MOST_DISCARDED
+            self._left, self.completed = self.content_length if is_read else 0, not is_read
+            seconds = _HEADER_SECONDS
+        self.deadline = time.monotonic() + seconds
+        if not self.is_for_s3:
+            # The length of a body in chunks is not known before.
+            self.adj = _with_largest_body(self.adj)
 
     def _headers(self) -> Environ:
         """Return what is known before the body has come, in WSGI's terms."""

@@ -1,4 +1,4 @@
-"""The HTTP server, waitress: it reads a request whole before a thread has it, so that slow clients hold no thread.
+"""The HTTP server, waitress. Slow clients hold no thread, see `connections`.
 
 What the headers alone show is refused before the body is read. Connections of clients that have shown nothing yet are
 bounded in seconds and, where the server has too many, in number.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import logging
-import re
+import resource
 import shlex
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _MOST_CONNECTIONS = 1000
-#: Seconds after which a connection without a request in work may be closed where the server has too many.
+#: Descriptors of a connection, at most: with TLS three, and one for the S3 server.
+_DESCRIPTORS = 4
+#: Seconds after which a client for which the server waits may be gone where there are too many connections.
 _SPARE_SECONDS = 1.0
+#: Seconds between two looks at all connections, and in which requests for S3 have to end at the server's end.
+_LOOK_SECONDS, _END_SECONDS = 1.0, 2.0
 #: Bytes of one object that is written in one request (PutObject, Amazon S3 API reference).
 _LARGEST_OBJECT = 5 * 1024**3
-#: The keys of an object's metadata are in lower case; waitress capitalizes the names of headers.
-_METADATA = re.compile(rb"(?m)^X-Amz-Meta-[^:\r\n]*")
 
 
 def create_http_server(application: Service, host: str, port: int, check: Callable[[Environ], None]) -> Any:
@@ -38,42 +41,30 @@ def create_http_server(application: Service, host: str, port: int, check: Callab
 
     ``check`` gets the headers of each request whose body has not been read, and raises `ApiError` to refuse it.
     """
-    from waitress.channel import HTTPChannel
     from waitress.server import create_server
-    from waitress.task import WSGITask
 
-    from scriptmode.serve.checked_request import IDLE_SECONDS, CheckedRequest
-
-    class Task(WSGITask):  # type: ignore[misc]
-        def build_response_header(self) -> bytes:
-            return _METADATA.sub(lambda found: found[0].lower(), super().build_response_header())
-
-    class Channel(HTTPChannel):  # type: ignore[misc]
-        task_class = Task
-        parser_class = staticmethod(partial(CheckedRequest, check))
-
-        def send_continue(self) -> Any:
-            # waitress waits for a body that there is not.
-            return None if self.request.completed else super().send_continue()
+    from scriptmode.serve.connections import MOST_READY, in_turns
 
     # It warns of each full queue, and of too many connections.
     logging.getLogger("waitress").setLevel(logging.ERROR)
     try:
         server = create_server(
-            application,
+            partial(in_turns, application),
             map={},
             host=host,
             port=port,
             threads=_THREADS,
-            connection_limit=_MOST_CONNECTIONS,
-            channel_timeout=IDLE_SECONDS,
-            cleanup_interval=1,
+            connection_limit=min(_MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _DESCRIPTORS),
+            asyncore_use_poll=True,
+            outbuf_high_watermark=MOST_READY,
+            # In memory.
+            outbuf_overflow=2 * MOST_READY,
             max_request_body_size=_LARGEST_OBJECT,
             ident=None,
         )
     except (OSError, ValueError) as error:
         raise listening_error(error, host, port) from error
-    _configure(server, Channel)
+    _configure(server, check)
     return server
 
 
@@ -103,28 +94,48 @@ def _describe_listener(port: int) -> str:
     return ""
 
 
-def _configure(server: Any, channel_class: type) -> None:
-    """Set the class of the connections, and what closes them; a name with several addresses has a listener for each."""
-    for each in (server, *getattr(server, "map", {}).values()):
-        if hasattr(each, "channel_class"):
-            each.channel_class = channel_class
-            each.maintenance = partial(_close_connections, each)
+def _configure(server: Any, check: Callable[[Environ], None]) -> None:
+    """Set the class of the connections, and what closes them; a name with several addresses has a listener for each.
+
+    Requests for S3 have threads of their own: its server may hang, too.
+    """
+    from waitress.task import ThreadedTaskDispatcher
+
+    from scriptmode.serve.checked_request import CheckedRequest
+    from scriptmode.serve.connections import Connection
+
+    class Channel(Connection):
+        parser_class = staticmethod(partial(CheckedRequest, check))
+
+    others, objects = server.task_dispatcher, ThreadedTaskDispatcher()
+    objects.set_thread_count(_THREADS)
+    end_others = others.shutdown
+    others.shutdown = lambda: (objects.shutdown(timeout=_END_SECONDS), end_others())
+    for listener in (server, *getattr(server, "map", {}).values()):
+        if hasattr(listener, "channel_class"):
+            listener.channel_class = Channel
+            listener.add_task = lambda channel: (objects if channel.requests[0].is_for_s3 else others).add_task(channel)
+            listener.next_look = 0.0
+            listener.maintenance = partial(_close_connections, listener)
 
 
-def _close_connections(server: Any, now: float) -> None:
-    """Close connections that are idle, and those of slow requests; more where there are too many."""
-    from scriptmode.serve.checked_request import IDLE_SECONDS
-
-    spare = []
+def _close_connections(server: Any, _: float) -> None:
+    """Close the connections of clients that do nothing, or are too slow; more where there are too many."""
+    # By the monotonic clock: waitress's can be set back.
+    server.next_channel_cleanup, now = 0.0, time.monotonic()
+    if now < server.next_look:
+        return
+    server.next_look = now + _LOOK_SECONDS
+    waiting = []
     for channel in server.active_channels.values():
-        request = channel.request
-        if channel.requests:
-            continue
-        if channel.last_activity < now - IDLE_SECONDS or (request and request.is_too_slow(now)):
-            channel.will_close = True
-        elif request is None or not request.headers_finished:
-            spare.append((request.began if request else channel.last_activity, channel))
+        channel.update(now)
+        if channel.deadline < now or (channel.request and channel.request.deadline < now):
+            channel.discard()
+        elif channel.total_outbufs_len or not channel.requests:
+            waiting.append(channel)
     if server.in_connection_overflow:
-        spare.sort(key=lambda each: each[0])
-        for since, channel in spare[: _MOST_CONNECTIONS // 2]:
-            channel.will_close = channel.will_close or since < now - _SPARE_SECONDS
+        # Those without a request first.
+        waiting.sort(key=lambda channel: channel.waits_since)
+        for channel in waiting[: server.adj.connection_limit // 2]:
+            if channel.waits_since[1] < now - _SPARE_SECONDS:
+                channel.discard()

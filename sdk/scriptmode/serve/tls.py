@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import invalid
+from scriptmode.serve import wsgi
 from scriptmode.serve.http_server import listening_error
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 #: Seconds in which a client has to finish the handshake.
 _HANDSHAKE_SECONDS = 10.0
-_CHUNK = 256 * 1024
+#: Bytes that each side has to take within `wsgi.IDLE_SECONDS`.
+_CHUNK = 64 * 1024
 _MOST_CONNECTIONS = 1000
 
 
@@ -96,21 +98,27 @@ class TlsRelay:
             answers, requests = await asyncio.open_connection(*self._target)
             port = str(requests.get_extra_info("sockname")[1])
             self._clients[port] = writer.get_extra_info("peername")[0]
+            # A chunk is written before the next one is read.
+            writer.transport.set_write_buffer_limits(1)
             ways = [asyncio.create_task(_copy(reader, requests)), asyncio.create_task(_copy(answers, writer))]
             try:
                 await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             finally:
+                has_failed = any(way.done() and way.exception() for way in ways)
                 for way in ways:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
                 requests.close()
                 # Before the server can have another connection with this port.
                 del self._clients[port]
+                if has_failed:
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, wsgi.DISCARD)
+                    writer.transport.abort()
         writer.close()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
+    with suppress(ConnectionError):
         while data := await reader.read(_CHUNK):
             writer.write(data)
-            await writer.drain()
+            await asyncio.wait_for(writer.drain(), wsgi.IDLE_SECONDS)

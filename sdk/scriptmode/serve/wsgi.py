@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import uuid
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 CBOR_TYPE = "application/cbor"
 #: Bytes of a request's body. A CreateTrainingJob request with 100 hyperparameters of 2,500 characters has 0.3 MB.
 LARGEST_BODY = 4 * 1024 * 1024
+
+#: Seconds after which a client is gone that sends or takes nothing, or less than `LEAST_RATE`.
+IDLE_SECONDS = 60.0
+#: SO_LINGER with which a closed socket discards what its client has not taken.
+DISCARD = struct.pack("ii", 1, 0)
 
 
 def respond(
