@@ -123,7 +123,7 @@ class KubernetesFleet(Fleet):
     def start_agents(self, serve: Serve) -> Sequence[StartedAgent]:  # noqa: ARG002 - no agent is a fork
         """Start the watch of the pods, and a relay to each of them."""
         replace_file(self._pods_file, b"{}")
-        self._tasks.start(self._watch, stays=True)
+        self._tasks.start(self._watch, "the watch of the pods", stays=True)
         job = self._folder, self._job
         return [
             start_relay(job, host, listener, self._connection, _PodHooks(self, host), self._tasks)

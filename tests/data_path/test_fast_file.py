@@ -379,7 +379,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 def mount_and_read(store, folder, place):
     assert mounts.mount_obstacle(folder) is None
-    view = FuseMount(store.tree, place, Tasks())
+    view = FuseMount(store.tree, place, Tasks(), "the server")
     wait(view)
     read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
     said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
@@ -387,7 +387,7 @@ def mount_and_read(store, folder, place):
     until(lambda: view.poll() or view.error)
     view.end()
     left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
-    again = FuseMount(store.tree, place, Tasks())
+    again = FuseMount(store.tree, place, Tasks(), "the server")
     wait(again)
     again.end()
     return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208

@@ -117,7 +117,7 @@ _mounts = {}
 def _do(verb, place, *arguments):
     """Do one thing with the mount at a place of this interpreter; return what is to be known of it."""
     if verb == "begin":
-        _mounts[place] = FuseMount(*arguments, place, Tasks())
+        _mounts[place] = FuseMount(*arguments, place, Tasks(), "the server")
     else:
         getattr(_mounts[place], verb)()
     mount = _mounts[place]

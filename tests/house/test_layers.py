@@ -154,7 +154,7 @@ COMMAND_LINE_USES = {
     "display": "choose_view",  # the views, validated before a job is started
     # The resources of hosts as the live view shows them.
     "display.usage_table": "usage_lines watch_lines",
-    "display.formatting": "format_silence format_usage",
+    "display.formatting": "format_usage",
     # The types of the arguments that a job file may have.
     "core.spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from fakes.command_line import invoke
-from fakes.local_jobs import SLEEPS
+from fakes.installed import require_mounts
+from fakes.local_jobs import SLEEPS, channel
 from fakes.processes import recorded, until
 
 from scriptmode.doctor import machine_checks
@@ -237,3 +238,77 @@ def is_script(pid):
         return b"train.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+@pytest.fixture
+def soon(tmp_path, monkeypatch):
+    """Agents whose tasks hang after seconds."""
+    changes = "import scriptmode.platforms.local.system.forked_tasks as tasks\ntasks.SILENT_SECONDS = 3.0\n"
+    (tmp_path / "sitecustomize.py").write_text(
+        f"try:\n    {changes.replace(chr(10), chr(10) + '    ')}\nexcept ImportError:\n    pass\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+def stop_tasks(jobs, name, label, count):
+    """Stop the tasks of an agent, once there are as many."""
+    processes = recorded(jobs.job_folder(name))
+    hosts = {process.pid for process in processes.values()}
+    tasks = until(lambda: len(found := {*process_tree.children(processes[label].pid)} - hosts) == count and found)
+    for pid in tasks:
+        os.kill(pid, signal.SIGSTOP)
+
+
+READS = """
+    import os, time
+    print("up", flush=True)
+    while True:
+        open(os.environ["SM_INPUT_DIR"] + "/data/train{}", "rb").read()
+        time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "file", "reason"),
+    [
+        ("FastFile", "/a", "the FastFile server of channel 'train' on algo-1 (process "),
+        ("Pipe", "_0", "the writer of channel 'train' on algo-1 (process "),
+    ],
+)
+def test_a_server_of_inputs_that_hangs_fails_the_job_by_its_name(jobs, soon, tmp_path, mode, file, reason):
+    if mode == "FastFile":
+        require_mounts()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a").write_text("A")
+    script = READS.replace("{}", file) if mode == "FastFile" else SLEEPS
+    name = jobs.start(script, channels=[channel("train", f"file://{tmp_path}/in", InputMode=mode)])
+    jobs.until_line(name, "up")
+    # The server, and the sampler of CPU and memory.
+    stop_tasks(jobs, name, "agent of algo-1", 2)
+    ended = jobs.wait(name, 30)
+    assert reason in ended["FailureReason"]
+    assert "was stopped for 3 s, and was killed" in ended["FailureReason"]
+    assert not jobs.processes()
+
+
+@pytest.mark.parametrize(
+    ("label", "task"),
+    [("agent", "the upload of checkpoints"), ("agent of algo-1", "the sampler of CPU and memory")],
+)
+def test_a_job_goes_on_without_a_task_that_hangs_and_its_log_tells_it(jobs, soon, tmp_path, label, task):
+    (tmp_path / "checkpoints").mkdir()
+    uri = {"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/checkpoints", "LocalPath": "/opt/ml/checkpoints"}}
+    name = jobs.start(SAVES, more=uri)
+    jobs.until_line(name, "up")
+    stop_tasks(jobs, name, label, 1)
+    until(lambda: jobs.until_line(name, f"scriptmode: {task} has ended: {task} (process "), 30)
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+
+
+def test_the_list_says_for_how_long_a_job_has_printed_nothing(jobs):
+    name = jobs.start(SLEEPS)
+    jobs.until_line(name, "up")
+    log = jobs.job_folder(name).log("algo-1")
+    os.utime(log, (time.time() - 40,) * 2)
+    until(lambda: f"{name}: no output for 4" in invoke("list").stderr)

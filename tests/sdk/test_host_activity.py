@@ -157,8 +157,8 @@ def test_the_record_is_read_with_the_silence_of_each_running_host(folder):
     assert found["algo-1"].silent_seconds == pytest.approx(12, abs=2)
     assert found["algo-1"].memory_bytes == 7
     assert formatting.format_usage(found["algo-1"]) == "CPU 99%, 7 bytes, GPU 5%, 6 bytes"
-    assert formatting.format_silence(found["algo-1"]).startswith("no output for 1")
-    assert formatting.format_silence(HostActivity(silent_seconds=3.0)) == ""
+    assert found["algo-1"].silence.startswith("no output for 1")
+    assert HostActivity(silent_seconds=3.0).silence == ""
     folder.log("algo-2").write_text("one\n\r 10%")
     assert read_activity(folder)["algo-2"] == HostActivity(line="\r 10%")
 

@@ -15,7 +15,7 @@ from scriptmode.core.spec.service_values import ChannelProgress
 from scriptmode.core.text.messages import format_duration
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.data.file_uris import file_path, is_file
-from scriptmode.display.formatting import format_silence, format_usage
+from scriptmode.display.formatting import format_usage
 from scriptmode_runtime import contract
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
@@ -152,7 +152,7 @@ def _hosts(job: JobRequest) -> str:
 
 def _doing(host: str, activity: HostActivity) -> str:
     """Return the resources of a host, and for how long it has been silent; "" while nothing is known."""
-    facts = ", ".join(filter(None, (format_usage(activity), format_silence(activity))))
+    facts = ", ".join(filter(None, (format_usage(activity), activity.silence)))
     return f"{host}: {facts}" if facts else ""
 
 

@@ -7,9 +7,6 @@ from scriptmode.core.spec.service_values import HostActivity
 from scriptmode.core.text import messages
 from scriptmode.display.snapshot import ChannelStatus
 
-#: Seconds without output after which a host is called silent.
-SILENT_SECONDS = 10.0
-
 
 def format_amount(done: int, total: int | None) -> str:
     """Return an amount of data as text: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
@@ -56,12 +53,6 @@ def usage_cells(activity: HostActivity) -> tuple[str, str, str, str]:
 def format_usage(activity: HostActivity) -> str:
     """Return the resources that a host uses as text: ``CPU 198%, 1.3 GB, GPU 87%, 10.1 GB``; "" while unknown."""
     return ", ".join(filter(None, usage_cells(activity)))
-
-
-def format_silence(activity: HostActivity) -> str:
-    """Return for how long a host has been silent: ``no output for 12 s``; "" below `SILENT_SECONDS`."""
-    seconds = activity.silent_seconds
-    return "" if seconds is None or seconds < SILENT_SECONDS else f"no output for {messages.format_duration(seconds)}"
 
 
 def format_rate(bytes_per_second: float) -> str:

@@ -146,7 +146,7 @@ def _metric(metric: MetricSummary) -> _Row:
 
 def _host(host: HostStatus) -> _Row:
     line = f'<span style="{_MONO};opacity:.75">{escape(host.line or "")}</span>'
-    facts = (host.role, formatting.format_usage(host.activity), formatting.format_silence(host.activity))
+    facts = (host.role, formatting.format_usage(host.activity), host.activity.silence)
     return f"<b>{escape(host.name)}</b>", " \u00b7 ".join(map(escape, filter(None, facts))), line
 
 

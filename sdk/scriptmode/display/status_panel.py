@@ -123,7 +123,7 @@ class StatusPanel:
         return [self._host(*parts) for parts in zip(hosts, names, roles, usages)]
 
     def _host(self, host: HostStatus, name: str, role: str, usage: str) -> Text:
-        silence = formatting.format_silence(host.activity)
+        silence = host.activity.silence
         return self._row(
             (f"  {name}", "bold"),
             (f" {role}" if role else "", "magenta"),

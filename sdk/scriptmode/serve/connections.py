@@ -102,7 +102,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
                 request.task.body.close()
 
     def end_turn_if_full(self) -> None:
-        """End the turn of a task whose client has to take what is ready first."""
+        """Stop the turn of a task whose client has to take what is ready first."""
         if self.connected and self.total_outbufs_len > MOST_READY:
             raise _TurnEnd
 
@@ -110,7 +110,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]
         """Skip what waitress waits for in a thread."""
 
     def _begin_turn(self) -> None:
-        """Give the task that waits to a thread once it can go on, or has to end."""
+        """Resume the task that waits, in any thread, once it can go on or has to end."""
         with self.outbuf_lock:
             if not self._waits or (self.connected and self.total_outbufs_len > _LEAST_READY):
                 return

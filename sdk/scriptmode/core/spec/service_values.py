@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_description import JobStatus
-from scriptmode.core.text.messages import did_you_mean, format_bytes
+from scriptmode.core.text.messages import did_you_mean, format_bytes, format_duration
 from scriptmode.errors import invalid
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 #: Shown instead of a status in a list, for a job of this machine whose files cannot be read.
 UNREADABLE = "Unreadable"
+#: Seconds without output after which a host is called silent.
+_SILENT_SECONDS = 10.0
 #: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
 #: FastFile mode read not all of them, or not in order.
 NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
@@ -201,6 +203,12 @@ class HostActivity:
     gpu_memory_bytes: int | None = None
     input_wait_percent: float | None = None
     received_bytes: int | None = None
+
+    @property
+    def silence(self) -> str:
+        """For how long the host has been silent: ``no output for 12 s``; "" below some seconds."""
+        seconds = self.silent_seconds
+        return "" if seconds is None or seconds < _SILENT_SECONDS else f"no output for {format_duration(seconds)}"
 
 
 @dataclass(frozen=True)

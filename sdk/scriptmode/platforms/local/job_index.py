@@ -12,7 +12,7 @@ from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.store import host_logs
+from scriptmode.platforms.local.store import host_activity, host_logs
 from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.shapes import LAST_SECOND
 from scriptmode.platforms.local.store.state import STATUS_OF, JobSummary
@@ -72,6 +72,8 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
         # A damaged request would be met by every verb of the job alone.
         facts = folder.read_facts()
         summary = recovery.reconcile(folder).summary._replace(hosts=facts.hosts, distribution=facts.distribution)
+        if summary.secondary == "Training" and not summary.note:
+            summary = summary._replace(note=_silence(folder))
         metric = _last_metric(folder, facts) if facts.metrics else None
         return summary._replace(metric_name=metric.name, metric_value=metric.value) if metric else summary
     except JobNotFoundError:  # removed meanwhile
@@ -79,6 +81,12 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
     except DataError as error:
         created, modified = _times(folder.path)
         return JobSummary(name, "", created, modified, UNREADABLE, note=str(error))
+
+
+def _silence(folder: JobFolder) -> str:
+    """Return for how long no host of a job has printed anything; "" where one has."""
+    silences = [activity.silence for activity in host_activity.read_activity(folder).values()]
+    return min(silences, default="") and silences[0]
 
 
 def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:

@@ -151,7 +151,7 @@ class HostAgent:
                     self._job.request, self._sandboxes, self._stores, area, progress=progress, modes=copied
                 )
 
-        self._staging = self._tasks.start(copy)
+        self._staging = self._tasks.start(copy, "the download")
 
     def _start_next(self) -> None:
         """Start the next host, if one is not started; send their processes, and sample them, once all are."""
@@ -176,7 +176,8 @@ class HostAgent:
         first, empty_seconds = hosts[0].name, self._producers.empty_seconds
         records = self._folder.usage_file(first), self._folder.usage_history(first)
         interfaces = {sandbox.host: sandbox.network_interface for sandbox in self._sandboxes}
-        self._tasks.start(UsageSampler(hosts, *records, empty_seconds=empty_seconds, interfaces=interfaces).run)
+        sampler = UsageSampler(hosts, *records, empty_seconds=empty_seconds, interfaces=interfaces)
+        self._tasks.start(sampler.run, "the sampler of CPU and memory", is_endless=True)
         pids = {f"agent of {hosts[0].name}": os.getpid(), **{host.name: host.pid for host in hosts}}
         identities = {name: process_tree.identify(pid) for name, pid in pids.items()}
         self._send("started", processes={name: each._asdict() for name, each in identities.items() if each})
@@ -184,6 +185,8 @@ class HostAgent:
     def _report(self) -> None:
         """Send what happened since the last call. A host that ends may have lost an input, which is the cause then."""
         codes = {name: host.poll() for name, host in self._running.items()}
+        for line in self._tasks.watch():
+            self._log(self._sandboxes[0].host, line)
         if self._staging or self._running:
             if failure := self._producers.failure() or self._mounts.failure():
                 self._fail("ClientError", failure)
@@ -203,7 +206,7 @@ class HostAgent:
                 self._send("ended", host=name, code=code, machine_failure=host.machine_failure, **overdue)
         if self._running:
             pids = [host.pid for host in self._running.values()]
-            self._children.reap_strays([*pids, *self._producers.pids, *self._mounts.pids])
+            self._children.reap_strays([*pids, *self._tasks.pids])
 
     def _read_progress(self) -> list[ChannelProgress]:
         return sum_by_channel(

@@ -227,7 +227,8 @@ class Agent:
             return outcome
         self._enter("Downloading")
         self._links.send("stage")
-        restoring = self._tasks.start(self._delivery.restore_checkpoints) if self._checkpoints else None
+        restore = self._delivery.restore_checkpoints
+        restoring = self._tasks.start(restore, "the copy of the checkpoints") if self._checkpoints else None
         limit = self._request.limits.max_run
         deadline = time.monotonic() + limit
         while not self._links.is_staged or (restoring and not restoring.poll()):
@@ -270,7 +271,7 @@ class Agent:
         except ContainerError as error:
             return _client_error(str(error))
         self._enter("DownloadingTrainingImage")
-        task = self._tasks.start(self._fleet.pull_image)
+        task = self._tasks.start(self._fleet.pull_image, "the pull of the image")
         while not task.poll():
             if self._stop_requested():
                 self._enter("Stopping")
@@ -287,7 +288,7 @@ class Agent:
         wait_left = self._wait_left()
         self._links.send("train", left=min(limit - passed, wait_left))
         if self._checkpoints:
-            self._tasks.start(self._checkpoints.run)
+            self._tasks.start(self._checkpoints.run, "the upload of checkpoints", is_endless=True)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
         return supervision.supervise(self._hosts, limit, grace, self._hooks(), passed=passed, wait_left=wait_left)
@@ -368,7 +369,7 @@ class Agent:
         return outcome
 
     def _run_task(self, work: Callable[[], Any]) -> ForkedTask:
-        task = self._tasks.start(work)
+        task = self._tasks.start(work, "the upload")
         while not task.poll():
             self._wait(supervision.POLL_SECONDS)
         return task
@@ -468,6 +469,8 @@ class Agent:
             self._processes = self._links.processes
             self._record_processes(self._processes)
         self._heartbeat.beat()
+        for line in self._tasks.watch():
+            self._log_to_user(line)
         self._states.retry()
         self._progress.record()
 

@@ -193,7 +193,7 @@ class ContainerFleet(Fleet, HostFleet):
         except (ContainerError, OSError) as error:
             sys.stderr.write(f"warning: the requirements are installed for each host alone: {error}\n")
             return ()
-        self._tasks.start(partial(environments.remove_unused, UNUSED_SECONDS))
+        self._tasks.start(partial(environments.remove_unused, UNUSED_SECONDS), "the removal of environments")
         return (BindMount(str(shared), image_environments.MOUNT_POINT),)
 
     def _binds(self, sandbox: Sandbox) -> tuple[BindMount, ...]:

@@ -108,7 +108,8 @@ class ContainerHost:
 
     def start(self) -> None:
         """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
-        self._follower = self.tasks.start(partial(_follow, self.container, self.log))
+        follow = partial(_follow, self.container, self.log)
+        self._follower = self.tasks.start(follow, f"the reader of {self.name}'s output")
 
     def poll(self) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""

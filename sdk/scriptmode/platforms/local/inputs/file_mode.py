@@ -109,6 +109,11 @@ class HostChannel:
     index: int
     count: int
 
+    @property
+    def label(self) -> str:
+        """The channel as text for messages."""
+        return f"channel {self.source.name!r} on {self.host}"
+
 
 def channels_in_mode(job: JobRequest, sandboxes: Sequence[Sandbox], mode: str) -> list[HostChannel]:
     """Return every channel in an input mode for every host that it is for."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode.core.text.messages import Problem
 from scriptmode.data import fuse_server, mounts
+from scriptmode.platforms.local.system.forked_tasks import SILENT_SECONDS
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class FuseMount:
     and a sentence for each read that failed. Poll until ``is_up`` or ``error`` is set, and regularly afterwards.
     """
 
-    def __init__(self, make: Callable[[], ObjectTree], mount_point: Path, tasks: Tasks) -> None:
+    def __init__(self, make: Callable[[], ObjectTree], mount_point: Path, tasks: Tasks, name: str) -> None:
         self.mount_point = mount_point
         #: Whether the mount is in place.
         self.is_up = False
@@ -58,7 +59,7 @@ class FuseMount:
             os.set_blocking(theirs, False)
             fuse_server.mount(make(), mount_point, tell, lambda: tell(""))
 
-        self._task = tasks.start(serve)
+        self._task = tasks.start(serve, name)
         os.close(theirs)
 
     @property
@@ -81,6 +82,7 @@ class FuseMount:
                 self.unreadable = self.unreadable or [message]
             else:
                 self.is_up = True
+                self._task.longest_silence = SILENT_SECONDS
         if ended:
             os.close(self._pipe)
             self._pipe = -1

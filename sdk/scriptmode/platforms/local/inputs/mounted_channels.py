@@ -53,11 +53,6 @@ class ChannelMounts:
             for sandbox, _, _ in channel_hosts(job, channel, sandboxes)
         ]
 
-    @property
-    def pids(self) -> list[int]:
-        """The process IDs of the children that serve the mounts."""
-        return [mount.pid for mount in self._mounts.values()]
-
     def begin(self, stores: Stores, spool: Path, say: Say, obstacle: Problem | None = None) -> frozenset[str]:
         """Start every mount; return the input modes whose channels must be copied. Raises `DataError`.
 
@@ -75,7 +70,8 @@ class ChannelMounts:
         for mounted in self._fast:
             counters = self._verification[mounted] = NamedCounters(integrity.RESULTS)
             make = partial(_objects, mounted, stores, spool, counters)
-            self._mounts[mounted] = FuseMount(make, mounted.path, self._tasks)
+            name = f"the FastFile server of {mounted.label}"
+            self._mounts[mounted] = FuseMount(make, mounted.path, self._tasks, name)
         return frozenset({"File"})
 
     def progress(self) -> list[ChannelProgress]:

@@ -36,11 +36,6 @@ class PipeProducers:
         self._fifos: dict[HostChannel, pipes.Fifos] = {}
         self._producers: dict[HostChannel, ForkedTask] = {}
 
-    @property
-    def pids(self) -> list[int]:
-        """The process IDs of the producers."""
-        return [producer.pid for producer in self._producers.values()]
-
     def check(self) -> None:
         """Raise `DataError` for a channel whose first object cannot be found."""
         for source in {stream.source: None for stream in self._streams}:
@@ -58,7 +53,9 @@ class PipeProducers:
     def start(self) -> None:
         """Start a producer for each FIFO."""
         for stream, counters in self._streams.items():
-            self._producers[stream] = self._tasks.start(partial(self._feed, stream, counters), stays=True)
+            self._producers[stream] = self._tasks.start(
+                partial(self._feed, stream, counters), f"the writer of {stream.label}", stays=True
+            )
 
     def failure(self) -> Failure | None:
         """Return why a producer ended, which none should do; None while all run."""

@@ -7,18 +7,26 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.spec.job_failure import describe_exit_code
+from scriptmode.data.shared_counters import create_counters
 from scriptmode.errors import ScriptmodeError
 from scriptmode_runtime.processes import forks, process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from types import FrameType
+
+#: Seconds between two heartbeats of a task; without one after which it hangs if it is stopped or has to answer soon;
+#: and after which any does, as it may wait for a disk.
+_BEAT_SECONDS, SILENT_SECONDS, _LONGEST_SILENCE = 1.0, 60.0, 900.0
+#: Time between two looks that counts as silence at most: a process that was stopped itself has to look first.
+_LONGEST_LOOK_SECONDS = 1.0
 
 
 class Children:
@@ -78,24 +86,42 @@ class Tasks:
 
     def __init__(self, *private: int) -> None:
         self._private = set(private)
+        self._running: list[ForkedTask] = []
+        self._watched = time.monotonic()
+
+    @property
+    def pids(self) -> list[int]:
+        """The process IDs of the tasks that run."""
+        return [task.pid for task in self._running]
 
     def keep_private(self, *descriptors: int) -> None:
         """Close these descriptors, too, in every child that is forked from now on."""
         self._private.update(descriptors)
 
-    def start(self, work: Callable[[], Any], *, stays: bool = False) -> ForkedTask:
+    def start(self, work: Callable[[], Any], name: str, *, stays: bool = False, is_endless: bool = False) -> ForkedTask:
         """Start ``work`` in a forked child; it returns a value that JSON can represent.
 
         A `ScriptmodeError` or an ``OSError`` becomes ``error``; any other exception becomes a traceback in the log and
         an ``error`` that names it. With ``stays`` the child keeps its descriptors open after ``work`` returned, until
-        it is killed.
+        it is killed. ``name`` is for messages; the end of an ``is_endless`` one is known by `watch` alone.
         """
-        return ForkedTask(self, work, stays=stays)
+        task = ForkedTask(self, work, name, stays=stays, is_endless=is_endless)
+        self._running.append(task)
+        return task
+
+    def watch(self) -> list[str]:
+        """Kill the tasks that hang; return a sentence for each endless one that has ended."""
+        now = time.monotonic()
+        passed, self._watched = min(now - self._watched, _LONGEST_LOOK_SECONDS), now
+        ended = [task for task in self._running if task.has_ended(passed)]
+        self._running = [task for task in self._running if task not in ended]
+        return [f"{task.name} has ended: {task.error}" for task in ended if task.is_endless and task.error]
 
     def fork(self) -> int:
         """Create a child process as `forks.fork`."""
         pid = forks.fork()
         if pid == 0:
+            self._running.clear()
             while self._private:
                 os.close(self._private.pop())
         return pid
@@ -104,7 +130,14 @@ class Tasks:
 class ForkedTask:
     """Background work in a forked child: it can be killed at any time, and its memory is freed at its end."""
 
-    def __init__(self, tasks: Tasks, work: Callable[[], Any], *, stays: bool) -> None:
+    def __init__(
+        self, tasks: Tasks, work: Callable[[], Any], name: str, *, stays: bool = False, is_endless: bool = False
+    ) -> None:
+        self.name, self.is_endless = name, is_endless
+        #: Seconds without a heartbeat after which the child hangs.
+        self.longest_silence = _LONGEST_SILENCE
+        self._beats = create_counters(1)
+        self._seen, self._silence, self._hung = 0, 0.0, ""
         self.value: Any = None
         self.error = ""
         #: Whether the child ended without an answer.
@@ -114,7 +147,7 @@ class ForkedTask:
         parent = os.getpid()
         self.pid = tasks.fork()
         if self.pid == 0:
-            _run_child(parent, partial(_work, work, theirs, stays=stays))
+            _run_child(parent, partial(_work, work, theirs, self._beats, stays=stays))
         os.close(theirs)
         os.set_blocking(self._pipe, False)
 
@@ -136,8 +169,26 @@ class ForkedTask:
             # The child's end of the pipe was closed by its end.
             _, status = os.waitpid(self.pid, 0)
             self.was_killed = True
-            self.error = f"the process that did it ended with {describe_exit_code(os.waitstatus_to_exitcode(status))}"
+            code = describe_exit_code(os.waitstatus_to_exitcode(status))
+            self.error = self._hung or f"the process that did it ended with {code}"
         return True
+
+    def has_ended(self, passed: float) -> bool:
+        """Return whether the child has ended; kill one that hangs. ``passed``: seconds since the last call."""
+        try:
+            if self.poll():
+                return True
+        except ChildProcessError:
+            return True
+        beats = self._beats[0]
+        self._seen, self._silence = beats, self._silence + passed if beats == self._seen else 0.0
+        is_stopped = self._silence > SILENT_SECONDS and system.state(self.pid) == "T"
+        limit = SILENT_SECONDS if is_stopped else self.longest_silence
+        if self._silence > limit and not self._hung:
+            what = "was stopped" if is_stopped else "has not answered"
+            self._hung = f"{self.name} (process {self.pid}) {what} for {limit:g} s, and was killed"
+            self.kill()
+        return False
 
     def kill(self) -> None:
         """Kill the child now."""
@@ -196,7 +247,13 @@ def _run_child(parent: int, run: Callable[[], None]) -> None:
         os._exit(status)
 
 
-def _work(work: Callable[[], Any], pipe: int, *, stays: bool) -> None:
+def _work(work: Callable[[], Any], pipe: int, beats: memoryview, *, stays: bool) -> None:
+    def beat(*_: object) -> None:
+        beats[0] += 1
+
+    # The main thread runs it, unless it hangs in a system call or in a library.
+    signal.signal(signal.SIGALRM, beat)
+    signal.setitimer(signal.ITIMER_REAL, _BEAT_SECONDS, _BEAT_SECONDS)
     try:
         answer = {"value": work()}
     except (ScriptmodeError, OSError) as error:
