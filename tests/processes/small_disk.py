@@ -13,6 +13,7 @@ _SCRIPT = """
 disk=$1 size=$2 made=$3 shown=$4 python=$5 filled=$6
 mount -t tmpfs -o "size=$size" tmpfs "$disk" && cp -R "$made"/. "$disk" || exit 99
 if [ "$filled" ]; then cat /dev/zero >"$disk/filled" 2>/dev/null; fi
+if [ "$filled" = meanwhile ]; then (until [ -e "$shown/ends" ]; do sleep 0.1; done; sleep 0.5; rm "$disk/filled") & fi
 "$python" -m scriptmode_runtime
 code=$?
 ls -A "$disk/output" >"$shown/names"
@@ -35,13 +36,16 @@ class Ran:
 
 
 def train_on_small_disk(base, size="2m", *, filled=False, **variables):
-    """Run ``train`` with a copy of the folder ``base`` on a disk of ``size``, which may be ``filled`` before."""
+    """Run ``train`` with a copy of the folder ``base`` on a disk of ``size``, which may be ``filled`` before.
+
+    With "meanwhile" it is not full any more half a second after the script created the file ``ends`` in ``shown``.
+    """
     base = Path(base)
     disk, shown = base.with_name("disk"), base.with_name("shown")
     disk.mkdir()
     shown.mkdir()
     env = {"PATH": os.environ["PATH"], "SAGEMAKER_BASE_DIR": str(disk), "PYTHONPATH": str(ENTRYPOINTS), **variables}
-    words = (str(disk), size, str(base), str(shown), sys.executable, "yes" if filled else "")
+    words = (str(disk), size, str(base), str(shown), sys.executable, str(filled or ""))
     done = subprocess.run(
         [*_namespace(), "sh", "-c", _SCRIPT, "sh", *words],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False,

@@ -71,6 +71,13 @@ def test_a_good_end_on_a_full_disk_leaves_no_failure_file(tmp_path):
     assert 0 < ran.free <= 4096 + FAILURE_RECORD_LIMIT, "the room that was kept is given back"
 
 
+def test_a_disk_that_was_full_for_a_while_gets_the_failure(tmp_path):
+    base = filling_host(tmp_path, "open(os.environ['ENDS'], 'w').close()\nraise SystemExit(3)")
+    ran = train_on_small_disk(base, filled="meanwhile", ENDS=str(base.with_name("shown") / "ends"))
+    assert (ran.code, ran.failure) == (3, "algo-1, script: exit code 3")
+    assert ran.record["exit_code"] == 3
+
+
 @pytest.mark.parametrize("code", [0, 3])
 def test_a_disk_that_is_full_from_the_start_gets_no_empty_failure_file(tmp_path, code):
     ran = train_on_small_disk(filling_host(tmp_path, f"raise SystemExit({code})"), filled=True)

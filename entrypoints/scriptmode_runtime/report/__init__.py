@@ -6,10 +6,12 @@ Both files can be written to a full disk too: space for them is reserved when th
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
 import stat
+import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -48,6 +50,8 @@ _LONGEST = 4 * contract.FAILURE_LIMIT
 #: Bytes of disk space that are reserved for each file. A reserve is not zeros, and is larger than files that a file
 #: system keeps inside a directory's own records: it occupies a block.
 _RESERVED = {_FAILURE_NAME: _LONGEST, _RECORD_NAME: contract.FAILURE_RECORD_LIMIT}
+#: Seconds for which a file is tried again on a disk that was full at the start too, so that there is no reserve.
+_FULL_SECONDS, _POLL_SECONDS = 2.0, 0.05
 
 
 def prepare(output: str) -> None:
@@ -102,7 +106,14 @@ def _reserve(output: str, name: str) -> str:
 
 def _replace(output: str, name: str, text: str) -> None:
     """Write a file into its reserved space; ignore a directory that cannot be written."""
-    path, reserve, content = os.path.join(output, name), _reserve(output, name), text.encode("utf-8", "replace")
+    deadline = time.monotonic() + _FULL_SECONDS
+    while not _try_replace(output, name, text.encode("utf-8", "replace")) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def _try_replace(output: str, name: str, content: bytes) -> bool:
+    """Return whether trying again is of no use: the file is written, or the disk is not full."""
+    path, reserve = os.path.join(output, name), _reserve(output, name)
     try:
         try:
             _write(reserve, content)
@@ -113,10 +124,11 @@ def _replace(output: str, name: str, text: str) -> None:
                 os.mkdir(output)
             _write(reserve, content, os.O_CREAT | os.O_EXCL)
         os.replace(reserve, path)
-    except OSError:
-        return
+    except OSError as error:
+        return error.errno not in (errno.ENOSPC, errno.EDQUOT)
     finally:
         _remove(reserve)
+    return True
 
 
 def describe(
