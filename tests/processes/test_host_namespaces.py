@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from fakes import plain_user
+from fakes import fresh, plain_user
 from fakes.local_jobs import channel
 from fakes.processes import until
 
@@ -143,17 +143,21 @@ def test_a_script_may_chmod_link_and_move_in_opt_ml(jobs):
 
 def test_a_machine_whose_hosts_file_cannot_be_replaced_has_opt_ml_alone(tmp_path):
     """As where /etc/hosts is missing: the file to mount is."""
-    log = tmp_path / "log"
-    argv = ("/bin/ls", "/opt/ml")
     (tmp_path / "base" / "of the host").mkdir(parents=True)
-    host = ProcessHost("algo-1", argv, {}, tmp_path, log, tmp_path / "base", tmp_path / "missing")
-    host.start()
-    until(lambda: host.poll() is not None)
-    warning, listed = sorted(log.read_text().splitlines(), key=lambda line: line == "of the host")
+    assert fresh.call(list_opt_ml, tmp_path) is None
+    warning, listed = sorted((tmp_path / "log").read_text().splitlines(), key=lambda line: line == "of the host")
     assert listed == "of the host"
     assert "/etc/hosts cannot be replaced by the host's: No such file or directory (ENOENT at mounting " in warning
     assert "/etc/hosts); make /etc/hosts a file" in warning
-    assert host.refusal is None
+
+
+def list_opt_ml(folder):
+    """Run a host without /etc/hosts, and return what refused its namespace."""
+    argv = ("/bin/ls", "/opt/ml")
+    host = ProcessHost("algo-1", argv, {}, folder, folder / "log", folder / "base", folder / "missing")
+    host.start()
+    until(lambda: host.poll() is not None)
+    return host.refusal
 
 
 def test_what_was_in_opt_is_there_and_nothing_can_be_added(jobs):

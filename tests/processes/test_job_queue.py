@@ -180,6 +180,7 @@ def test_the_training_time_of_a_lost_job_ends_with_the_last_line_or_the_last_hea
     until_training(jobs, name)
     folder = jobs.job_folder(name)
     moments = [folder.lock_file, folder.log("algo-1")]
+    jobs.until_line(name, "step")
     # A heartbeat is seconds old, most of the time.
     until(lambda: folder.log("algo-1").stat().st_mtime > folder.lock_file.stat().st_mtime + 1)
     jobs.kill(name)

@@ -5,4 +5,5 @@ OVERLAY_DIR = "overlay"
 #: The link from a host's overlay to the environment that it uses.
 LINK = "cached"
 #: pip in the code directory, the base of relative paths in requirements.txt; modules in it cannot hide pip's.
-PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"
+OWN_PATH = "import sys; sys.path = [p for p in sys.path if p]; "
+PIP = f"{OWN_PATH}import runpy; runpy.run_module('pip', None, '__main__', True)"

@@ -13,7 +13,7 @@ import venv
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.requirements import PIP
+from scriptmode_runtime.requirements import OWN_PATH, PIP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ def install(folder: str, code: str, arguments: Sequence[str]) -> int:
     """Create the overlay ``folder`` and run ``pip install`` in ``code``; return pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
     with_pip = not _has_pip()
-    code_of_pip = _DIE_WITH_PARENT + PIP
+    code_of_pip = OWN_PATH + _DIE_WITH_PARENT + PIP
     python = _create(folder, _site_folders(), with_pip=with_pip)
     pip = [python, "-c", code_of_pip] if with_pip else [sys.executable, "-c", code_of_pip, "--python", python]
     return subprocess.run([*pip, "install", *options, *arguments], check=False, cwd=code).returncode
