@@ -14,7 +14,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.data.durable import ChangedDirectories, replace_file
+from scriptmode.core.machine.drafts import PREFIX
+from scriptmode.data.durable import ChangedDirectories
 from scriptmode.platforms.local.store.job_record import FITTING
 from scriptmode.platforms.local.system import capacity
 from scriptmode.platforms.local.system.directory_lock import locked_directory
@@ -91,7 +92,10 @@ class JobQueue:
         content = f"{_RUNS if entry.is_running else _WAITS} {entry.processes}".encode()
         self._remove(entry.name, keep=path)
         if not path.exists() or path.read_bytes() != content:
-            replace_file(path, content, durable=False)
+            # Without a lock of its own, which would wait for the directory's.
+            draft = self._folder / PREFIX
+            draft.write_bytes(content)
+            draft.replace(path)
 
     def _remove(self, job: str, keep: Path | None = None) -> None:
         """Remove the files of a job, also those that a deleted job of the same name left."""
