@@ -92,7 +92,8 @@ class JobRequest:
         """The number of processes that the script has on a host, as far as the request tells."""
         if contract.enabled(self.hyperparameters.get(contract.MPI_ENABLED, "")):
             ranks = self.parameter(contract.MPI_PROCESSES_PER_HOST) or 1
-            return ranks if isinstance(ranks, int) else 1
+            # The runtime takes digits in text, too.
+            return int(ranks) if str(ranks).isdecimal() else 1
         is_server = contract.enabled(self.hyperparameters.get(contract.PARAMETER_SERVER_ENABLED, ""))
         return 2 if is_server and contract.PARAMETER_SERVER_ROLES not in self.hyperparameters else 1
 
