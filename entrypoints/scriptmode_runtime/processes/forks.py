@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -16,6 +17,9 @@ from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+#: Seconds in which the kernel ends a thread that Python has joined, or that has given its result.
+_ENDING_SECONDS, _POLL_SECONDS = 0.5, 0.001
 
 
 class ForkError(RuntimeError):
@@ -49,7 +53,9 @@ def restart_without_threads(module: str) -> None:
 
 
 def _require_one_thread() -> None:
-    names = threads()
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while len(names := threads()) > 1 and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
     if len(names) > 1:
         raise ForkError(
             f"process {os.getpid()} has {len(names)} threads ({', '.join(names)}) and must not fork; "
