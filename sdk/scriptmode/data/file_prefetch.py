@@ -174,19 +174,21 @@ class PrefetchedFile:
         #: Whether some of it was read, and whether the object was compared with its checksum, or cannot be.
         self._was_read = self._was_compared = False
 
-    def read(self, start: int, size: int, answer: Callable[[Content], None]) -> Callable[[float], DataError | None]:
+    def read(
+        self, start: int, size: int, answer: Callable[[Content], None]
+    ) -> Callable[[float], DataError | None] | None:
         """Call ``answer`` once, on any thread, with the bytes from ``start`` on, within the object, or the error.
 
-        The function that is returned is for any thread, too: it returns an error if the store has been silent for as
-        many seconds, else None.
+        The function that is returned, unless the read was answered at once, is for any thread, too: it returns an error
+        if the store has been silent for as many seconds, else None.
         """
         end = min(start + size, self._item.size)
         if start >= end:
             answer(())
-            return _in_time
+            return None
         if error := self._damage():
             answer(error)
-            return _in_time
+            return None
         chunks = self._covering(start, end) if self._is_sequential(start) else []
         if not chunks:
             chunks = [self._prefetcher.fetch(self._item, start, end)]
@@ -287,10 +289,6 @@ class PrefetchedFile:
 
     def _account(self) -> None:
         self._prefetcher.account(self, self._chunks[-1].end - self._chunks[0].start if self._chunks else 0)
-
-
-def _in_time(_seconds: float) -> None:
-    """Return None for a read that was answered at once."""
 
 
 def _fetch(
