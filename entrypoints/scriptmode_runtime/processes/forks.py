@@ -47,7 +47,7 @@ def restart_without_threads(module: str) -> None:
     if len(threads()) < 2 or sys.flags.no_site:  # noqa: PLR2004 - this one and another
         return
     start = f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
-    code = f"import runpy, sys; sys.path[:] = {sys.path!r}; {start}"
+    code = f"import sys; sys.path[:] = {sys.path!r}; import runpy; {start}"
     # Debuggers add themselves to the arguments of an interpreter, where all of them are strings.
     os.execv(sys.executable, (Path(sys.executable), "-S", "-c", code, *sys.argv[1:]))  # noqa: S606 - never a shell
 

@@ -129,8 +129,8 @@ class Server:
                     read.answer(error)
             handled = self._handled
             if handled and time.monotonic() - handled[1] > limit:
-                name = Operation(handled[0].operation).name
-                self._report_once(DataError(f"the server of the mount has hung for {limit:.0f} s in {name}"))
+                number = handled[0].operation
+                self._report_once(DataError(f"the server of the mount has hung for {limit:.0f} s in request {number}"))
                 os._exit(1)
 
     def _answer(self, request: Request) -> None:

@@ -84,9 +84,9 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
 
 
 def _silence(folder: JobFolder) -> str:
-    """Return for how long no host of a job has printed anything; "" where one has."""
+    """Return for how long the first host of a job has printed nothing; "" where another one has."""
     silences = [activity.silence for activity in host_activity.read_activity(folder).values()]
-    return min(silences, default="") and silences[0]
+    return silences[0] if silences and all(silences) else ""
 
 
 def _last_metric(folder: JobFolder, facts: JobFacts) -> Metric | None:
