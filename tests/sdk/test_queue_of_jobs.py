@@ -1,9 +1,11 @@
 """The queue of the jobs that wait until fewer others run."""
 
+import time
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
+from fakes.promptness import soon
 
 from scriptmode import Estimator
 from scriptmode.core.request.parse import parse_request
@@ -43,6 +45,15 @@ def test_jobs_start_in_the_order_of_their_creation_and_no_more_than_the_given_nu
     assert queue.try_start("second", 2.0, 1, most=1)
     assert queue.positions() == {"third": 1}
     assert queue.try_start("third", 3.0, 1, most=2)
+
+
+@pytest.mark.prompt
+def test_an_entry_does_not_wait_for_the_lock_of_its_own_queue(store):
+    began, queue = time.monotonic(), JobQueue(store)
+    for name in ("first", "second", "third"):
+        queue.enter(name, 1.0, 1)
+    queue.leave("first")
+    soon(time.monotonic() - began, 1.0)
 
 
 def test_a_deleted_job_does_not_hold_up_the_others_nor_start(queue, store):
