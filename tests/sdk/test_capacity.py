@@ -32,7 +32,7 @@ def made(**arguments):
 
 def most(text):
     """Return the number that fits, which a message names."""
-    return int(re.search(r"up to ([\d,]+) are not", text)[1].replace(",", ""))
+    return int(re.search(r"at most ([\d,]+) (?:fit|run well)", text)[1].replace(",", ""))
 
 
 def tuner(at_once, *, jobs=100, strategy="Bayesian", **arguments):
@@ -52,11 +52,13 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
 @pytest.mark.parametrize("verb", ["plan", "fit", "request"])
 def test_more_processes_than_the_machine_bears_are_refused_before_there_is_a_job(tmp_path, verb, layout):
-    with pytest.raises(QuotaError, match=r"2,000 processes at once .* with 1 core .*force=True.*--force") as refused:
+    numbers = r"fit: 64 on 1 core, [\d,]+ in .* GiB of memory \(256 MiB each\)"
+    with pytest.raises(QuotaError, match=f"2,000 processes at once .* {numbers}; .*force=True.*--force") as refused:
         getattr(made(**layout(TOO_MANY)), verb)()
-    assert 1 <= most(str(refused.value)) <= 64
+    fits = most(str(refused.value))
+    assert 1 <= fits <= 64
     assert not (tmp_path / "data" / "jobs").exists()
-    made(**layout(most(str(refused.value)))).plan()
+    made(**layout(fits)).plan()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=list(LAYOUTS))
@@ -85,6 +87,7 @@ def test_commands_name_the_option_and_plan_takes_force(verb):
     refused = CliRunner().invoke(scriptmode, [verb, *words])
     assert refused.exit_code == 2, refused.output
     assert "2,000 processes at once" in refused.output
+    assert refused.output.endswith("or use fewer (--processes-per-host)\n")
     forced = CliRunner().invoke(scriptmode, ["plan", *words, "--force"])
     assert "mpirun, ranks 0-1999" in forced.output
 

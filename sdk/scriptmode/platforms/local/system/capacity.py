@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode.core.text.messages import format_bytes, pluralize
+from scriptmode.core.text.messages import pluralize
 from scriptmode.errors import QuotaError
 from scriptmode.platforms.local.system import memory
 from scriptmode_runtime.host import machine
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
 _FEWEST = 4
+#: How a caller goes past the limit; a server has its own way.
+HOW_TO_FORCE = "LocalPlatform(force=True), on the command line --force"
 
 
 class _Level(NamedTuple):
@@ -27,32 +29,36 @@ class _Level(NamedTuple):
 
     of_core: int
     of_memory: int
-    more: str = ""
+    text: str = ""
 
-    def most(self) -> int:
-        """Return how many processes this machine has cores and memory for."""
-        has, by_cores = memory.read_memory(), max(_FEWEST, self.of_core * machine.inspect().cpus)
-        return min(by_cores, max(1, has.total // self.of_memory)) if has else by_cores
+    def limits(self) -> dict[str, int]:
+        """Return how many processes this machine has cores and memory for, by the text of each of the two."""
+        has, cores = memory.read_memory(), machine.inspect().cpus
+        limits = {f"on {pluralize(cores, 'core')}": max(_FEWEST, self.of_core * cores)}
+        if has:
+            text = f"in {has.total / 1024**3:.1f} GiB of memory ({self.of_memory // 1024**2} MiB each)"
+            limits[text] = max(1, has.total // self.of_memory)
+        return limits
 
 
-_QUEUE, _SLOW = _Level(1, 512 * 1024**2), _Level(4, 512 * 1024**2, "slow on")
+_QUEUE, _SLOW = _Level(1, 512 * 1024**2), _Level(4, 512 * 1024**2, "slow on this machine, where at most {:,} run well")
 #: Others on the machine stand still.
-_REFUSED = _Level(64, 256 * 1024**2, "too many for")
+_REFUSED = _Level(64, 256 * 1024**2, "too many for this machine, where at most {:,} fit")
 
 
 def fits_beside(running: Sequence[int], processes: int) -> bool:
     """Return whether a job's processes need not wait for those of ``running`` jobs; alone, every job may start."""
     has = memory.read_memory()
     is_free = has is None or processes * _QUEUE.of_memory <= has.free
-    return not running or (is_free and sum(running) + processes <= _QUEUE.most())
+    return not running or (is_free and sum(running) + processes <= min(_QUEUE.limits().values()))
 
 
 def require_capacity(request: JobRequest, jobs: int = 1) -> None:
     """Raise `QuotaError` where ``jobs`` copies of a job at once have too many processes for this machine."""
     if what := _excess(request, jobs, _REFUSED):
-        advice = "use fewer, or go past the limit with LocalPlatform(force=True), on the command line --force"
         is_of_hosts = len(request.resources.hosts) >= request.processes_of_host
-        raise QuotaError(what, advice, argument="instance_count" if is_of_hosts else "distribution")
+        argument = "instance_count" if is_of_hosts else "processes_per_host"
+        raise QuotaError(what, f"go past that with {HOW_TO_FORCE}, or use fewer", argument=argument)
 
 
 def describe_crowding(request: JobRequest, jobs: int = 1, *, is_refused: bool = False) -> str:
@@ -62,13 +68,8 @@ def describe_crowding(request: JobRequest, jobs: int = 1, *, is_refused: bool = 
 
 def _excess(request: JobRequest, jobs: int, level: _Level) -> str:
     hosts, of_host = len(request.resources.hosts), request.processes_of_host
-    if not request.resources.host_kind.is_here or jobs * hosts * of_host <= (most := level.most()):
+    if not request.resources.host_kind.is_here or jobs * hosts * of_host <= min((limits := level.limits()).values()):
         return ""
     parts = f"{f'{jobs:,} jobs of ' if jobs > 1 else ''}{pluralize(hosts, 'host')} with {of_host:,} each"
-    has = memory.read_memory()
-    size = f" and {format_bytes(has.total)} of memory" if has else ""
-    return (
-        f"{jobs * hosts * of_host:,} processes at once ({parts}) are {level.more} this machine with "
-        f"{pluralize(machine.inspect().cpus, 'core')}{size}: up to {most:,} are not, {level.of_core} for each core and "
-        f"{format_bytes(level.of_memory)} for each process"
-    )
+    text, by_part = level.text.format(min(limits.values())), [f"{count:,} {part}" for part, count in limits.items()]
+    return f"{jobs * hosts * of_host:,} processes at once ({parts}) are {text}: {', '.join(by_part)}"
