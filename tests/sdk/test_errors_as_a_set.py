@@ -185,7 +185,7 @@ ROWS = {
     "CredentialsError": Row(
         lambda caller, _: caller.here().fit("s3://bucket/train"),
         "channel 'training'", "s3://bucket/train: there are no AWS credentials", "run 'aws configure'"),
-    "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS for a higher quota", "ClientError"),
+    "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS or the server's owner", "ClientError"),
     "TransientError": Row(a_silent_service, "Training job img-", "given up after 900 s", "scriptmode logs -f", "TransientError"),
     "DataError": Row(no_model_message, "training job lost", "is Failed and has no model", "look at its log"),
     "DataNotFoundError": Row(no_object, "s3://data/modle.tar.gz", "there is no such object", "correct the URI"),

@@ -142,7 +142,7 @@ def test_one_error_lists_what_the_service_would_refuse_before_anything_is_stored
 def test_a_quota_is_named_with_what_to_do(fake, code):
     fake.limit("ml.m5.large", 1)
     with pytest.raises(
-        QuotaError, match="'ml.m5.large for training job usage' is 1 Instances.*ask AWS for a higher quota"
+        QuotaError, match="'ml.m5.large for .*' is 1 Instances.*ask AWS or the server's owner for a higher"
     ):
         estimator(fake, code, instance_count=2).fit(wait=False)
 

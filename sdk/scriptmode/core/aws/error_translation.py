@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _THROTTLED = "AWS throttles the calls, try again later"
 _UNAVAILABLE = "the service is unavailable, try again later"
 _DENIED = "check the credentials and their permissions"
-_QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS for a higher quota"
+_QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS or the server's owner for a higher quota"
 _SERVER_ERRORS = 500
 _DEFAULT_STEP = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
 _STEPS: dict[type[PlatformError], str] = {
