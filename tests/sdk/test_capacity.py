@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from scriptmode import MPI, ContinuousParameter, Estimator, ParameterServer, QuotaError, Tuner
+from scriptmode import MPI, ContinuousParameter, Estimator, ParameterServer, QuotaError, SpecError, Tuner
 from scriptmode.cli import scriptmode
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
@@ -79,6 +79,8 @@ def test_force_goes_past_the_limit_and_a_copy_of_a_forced_job_is_forced(capsys):
     LocalPlatform().with_settings_of("forced").validate(request)
     with pytest.raises(QuotaError):
         LocalPlatform().create({**request, "TrainingJobName": "other"})
+    with pytest.raises(SpecError, match="force is 'no'; give True or False"):
+        LocalPlatform(force="no")
 
 
 @pytest.mark.parametrize("verb", ["plan", "run", "scale"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.data_dir import default_data_dir
 from scriptmode.core.spec.hosts import CLIENT_REGION, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_ROLE
-from scriptmode.core.spec.training_job import SERVER_TAGS
+from scriptmode.core.spec.training_job import SERVER_TAGS, require_bool
 from scriptmode.data import file_uris
 from scriptmode.errors import ScriptmodeError, invalid
 from scriptmode.platforms.local import job_sources
@@ -22,6 +22,7 @@ from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.inputs import s3_locations
 from scriptmode.platforms.local.store.job_record import FITTING, Job
 from scriptmode.platforms.local.store.job_store import JobStore, job_exists_error
+from scriptmode.platforms.local.store.shapes import is_number
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.stored_jobs import StoredJobs
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
@@ -74,7 +75,7 @@ class LocalPlatform(StoredJobs):
         force: Whether to start jobs that have more processes than this machine has cores and memory for.
 
     Raises:
-        SpecError: ``file_systems``, ``container_limits``, ``queue`` or one of the variables is wrong.
+        SpecError: An argument or one of the variables is wrong.
 
     """
 
@@ -92,14 +93,10 @@ class LocalPlatform(StoredJobs):
         if queue not in (None, AUTOMATIC) and (not isinstance(queue, int) or queue < 1):
             advice = f"give the number of jobs that may run at once, at least 1, or {AUTOMATIC!r}"
             raise invalid("queue", f"is {queue!r}", advice)
-        if (
-            isinstance(stop_grace, bool)
-            or not isinstance(stop_grace, (int, float))
-            or not 0 <= stop_grace < float("inf")
-        ):
+        if not is_number(stop_grace) or stop_grace < 0:
             advice = "give the seconds from SIGTERM to SIGKILL, 0 or more"
             raise invalid("stop_grace", f"is {stop_grace!r}", advice)
-        self._queue, self._force = queue or None, force
+        self._queue, self._force = queue or None, require_bool("force", force)
         if container_limits is not None:
             from scriptmode.platforms.local.hosts.container_limits import parse_limits
 
