@@ -416,6 +416,26 @@ def test_the_printed_command_is_all_that_a_client_without_settings_needs(tmp_pat
             server.terminate()
 
 
+@pytest.mark.parametrize("s3", ["disk", "memory"])
+def test_a_data_directory_that_the_s3_server_cannot_have_is_refused_before_anything_starts(tmp_path, s3):
+    data = os.fsencode(tmp_path) + b"/d\xffta"
+    command = [PROGRAM, "serve", "--s3", s3, "--listen", "127.0.0.1:0"]
+    own = {**os.environb, b"SCRIPTMODE_DATA_DIR": data}
+    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            started = server.stdout.readline()
+        finally:
+            server.terminate()
+        told = server.stderr.read()
+    if s3 == "memory":
+        assert started.startswith("export "), told
+        return
+    assert (started, server.returncode, os.path.lexists(data)) == ("", 2, False), told
+    shown = f"SCRIPTMODE_DATA_DIR is '{tmp_path}/d\\udcffta', which has a byte that is not UTF-8 at position "
+    assert shown in told
+    assert told.endswith("give another directory, or --s3 memory\n")
+
+
 def test_a_job_is_in_the_region_of_its_client(api):
     ireland = check_answers(
         boto3.Session("test", "test", region_name="eu-west-1").client("sagemaker", endpoint_url=api.server.url)

