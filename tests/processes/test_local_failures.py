@@ -58,7 +58,7 @@ def test_a_disk_without_inodes_is_told_as_such(tmp_path, monkeypatch, inodes):
     assert re.search(
         r"the disk of '.*' has \d+ inodes left \(5\d\.\d MB free\), and a job's own files take 16: ", done.stderr
     )
-    assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk" in done.stderr
+    assert "; delete some files, or set SCRIPTMODE_DATA_DIR to a directory on another disk" in done.stderr
 
 
 @pytest.mark.mpi

@@ -256,7 +256,7 @@ def test_the_error_is_above_a_long_traceback(frames):
     ("error", "advice", "step"),
     [
         (FULL, "stage fewer files", "delete some files, or stage fewer files"),
-        (FULL, "", "delete some files, or set SCRIPTMODE_DATA_DIR to a directory on a larger disk"),
+        (FULL, "", "delete some files, or set SCRIPTMODE_DATA_DIR to a directory on another disk"),
         (DataError("it is full", advice="do this"), "stage fewer files", "it is full; do this"),
     ],
 )

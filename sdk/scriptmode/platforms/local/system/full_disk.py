@@ -98,7 +98,7 @@ def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskE
     """Return the `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
     if isinstance(error, FullDiskError):
         return error
-    advice = advice or f"set {DATA_DIR_VARIABLE} to a directory on a larger disk"
+    advice = advice or f"set {DATA_DIR_VARIABLE} to a directory on another disk"
     # Errors of this library name a next step already.
     step = "" if isinstance(error, ScriptmodeError) else f"; delete some files, or {advice}"
     return FullDiskError(f"{describe_full_disk(path, error)}: {error}{step}")
