@@ -158,6 +158,8 @@ def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
         ({"framework_version": 2.3, "image_uri": None}, "framework_version is 2.3; give a string: '2.3'"),
         ({"subnets": ["s"]}, "go together"),
         ({"output_path": "/tmp/x"}, "output_path is '/tmp/x'"),
+        ({"output_path": "/tmp/o\0x"}, r"output_path is '/tmp/o\x00x', which has a NUL character; correct it"),
+        ({"checkpoint_s3_uri": "file:///o\0x"}, "which has a NUL character; correct it"),
         ({"entry_point": None}, "need entry_point"),
         ({"entry_point": None, "source_dir": None, "distribution": MPI()}, "give entry_point"),
         ({"dependencies": "library"}, "one string"),

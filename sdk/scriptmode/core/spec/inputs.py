@@ -14,6 +14,7 @@ from scriptmode.core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.core.spec.whole_numbers import whole_number
 from scriptmode.core.text.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
 from scriptmode.errors import SpecError
+from scriptmode_runtime import contract
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
@@ -259,6 +260,9 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 def parse_uri(where: str, value: object) -> str:
     """Return an input as a URI; text without a scheme is a directory or file of this machine, which must exist."""
+    is_text = isinstance(value, (str, os.PathLike))
+    if is_text and (problem := contract.text_problem(str(value), encoding_errors="surrogateescape")):
+        raise _error(f"{where} is {str(value)!r}, which {problem}", "correct it")
     if isinstance(value, os.PathLike) and not re.match("[A-Za-z0-9]+:", str(value)):
         return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
     if isinstance(value, str) and value and not re.match("[A-Za-z0-9]+:", value):
@@ -331,8 +335,4 @@ def _absolute(path: str) -> Path:
 
 
 def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        # Longer than any path, or in a directory that may not be searched.
-        return False
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises where it is too long or may not be searched

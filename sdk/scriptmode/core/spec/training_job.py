@@ -14,7 +14,7 @@ from scriptmode.core.spec.versions import check_framework_version, check_py_vers
 from scriptmode.core.spec.whole_numbers import set_whole, whole_number
 from scriptmode.core.text.messages import correct_scheme, did_you_mean, suggest_fields
 from scriptmode.errors import SpecError, invalid
-from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,8 +32,12 @@ SERVER_TAGS = "scriptmode:"
 
 
 def _text(name: str, value: object) -> None:
-    if value is not None and (not isinstance(value, str) or not value):
+    if value is None:
+        return
+    if not isinstance(value, str) or not value:
         raise invalid(name, f"is {value!r}", "give a string that is not empty")
+    if problem := contract.text_problem(value, encoding_errors="surrogateescape"):
+        raise invalid(name, f"is {value!r}, which {problem}", "correct it")
 
 
 def require_bool(name: str, value: object) -> bool:
@@ -127,7 +131,7 @@ class Resources:
         """The hosts by group, numbered through all groups; one group by default, none if the type is not known."""
         if not self.instance_groups and not self.instance_type:
             return ()
-        parts = self.instance_groups or (InstanceGroup(HOMOGENEOUS_GROUP, self.types[0], self.count),)
+        parts = self.instance_groups or (InstanceGroup(contract.HOMOGENEOUS_GROUP, self.types[0], self.count),)
         found: list[HostGroup] = []
         first = 1
         for part in parts:
@@ -232,14 +236,13 @@ class Output:
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
                 advice = correct_scheme(uri) or "give an 's3://...' URI (or 'file://...' on the local platform)"
                 raise invalid(name, f"is {uri!r}", advice)
-        if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
-            raise invalid(
-                "checkpoint_local_path", "needs checkpoint_s3_uri", "give it: the URI that checkpoints are stored at"
-            )
-        if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
-            what = f"is {self.checkpoint_local_path!r}"
+        local = self.checkpoint_local_path
+        if local is not None and self.checkpoint_uri is None:
+            step = "give it: the URI that checkpoints are stored at"
+            raise invalid("checkpoint_local_path", "needs checkpoint_s3_uri", step)
+        if local is not None and not local.startswith("/"):
             step = "give an absolute path on the hosts, such as '/opt/ml/checkpoints'"
-            raise invalid("checkpoint_local_path", what, step)
+            raise invalid("checkpoint_local_path", f"is {local!r}", step)
 
 
 @dataclass(frozen=True)
