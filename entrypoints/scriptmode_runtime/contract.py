@@ -188,8 +188,9 @@ def text_problem(text: str, *, encoding_errors: str = "strict") -> str:
     try:
         text.encode(errors=encoding_errors)
     except UnicodeEncodeError as error:
-        kind = "a byte that is not UTF-8" if "\udc80" <= text[error.start] <= "\udcff" else "half of a character"
-        return f"has {kind} at character {error.start + 1}"
+        is_byte = "\udc80" <= text[error.start] <= "\udcff"
+        kind = "a byte that is not UTF-8" if is_byte else "a surrogate character (half of a pair)"
+        return f"has {kind} at position {error.start + 1}"
     return "has a NUL character" if "\0" in text else ""
 
 

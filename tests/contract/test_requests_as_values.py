@@ -136,8 +136,12 @@ def test_floats_keep_every_bit_and_text_that_is_not_json_stands_for_itself(value
 
 @pytest.mark.parametrize(
     ("value", "problem"),
-    [("a\0b", "a NUL character"), ({"a": "\0"}, "a NUL character"), ("a\ud800", "half of a character at character 2")],
-    ids=["NUL", "NUL in a dict", "half of a character"],
+    [
+        ("a\0b", "a NUL character"),
+        ({"a": "\0"}, "a NUL character"),
+        ("a\ud800", r"a surrogate character \(half of a pair\) at position 2"),
+    ],
+    ids=["NUL", "NUL in a dict", "surrogate"],
 )
 def test_text_that_no_program_can_be_given_is_refused(value, problem):
     with pytest.raises(SpecError, match=f"'name' has {problem}"):

@@ -211,7 +211,7 @@ def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
     [
         (b'{\n "x', "its JSON breaks off or is wrong at line 2, column 2"),
         (b'{"x": "\xff"}', "from byte 7 on it is not text in utf-8"),
-        (b'{"x": "\\ud800"}', "it has half of a character"),
+        (b'{"x": "\\ud800"}', "it has a surrogate character (half of a pair)"),
     ],
 )
 def test_a_damaged_record_is_described_in_plain_words(store, content, words):

@@ -137,7 +137,7 @@ def parse_json(content: bytes) -> Any:
         try:
             json.dumps(value, ensure_ascii=False).encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
-            raise ValueError("it is damaged: it has half of a character") from error
+            raise ValueError("it is damaged: it has a surrogate character (half of a pair)") from error
     return value
 
 

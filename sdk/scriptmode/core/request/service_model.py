@@ -263,7 +263,7 @@ def _field(path: tuple[str | int | MapKey, ...]) -> str:
 
 def _text(path: tuple[str | int | MapKey, ...]) -> str:
     if path and isinstance(path[-1], MapKey):
-        return f"{_text(path[:-1])} (its key {path[-1].key!r})"
+        return f"a key of {_text(path[:-1])}"
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
@@ -309,7 +309,7 @@ def _value_problem(violation: Violation) -> tuple[str, str]:
 
 def _show(path: tuple[str | int | MapKey, ...], value: object) -> str:
     if SECRETS.intersection(path[:-1]) and not isinstance(path[-1], MapKey):
-        return f"a value of {len(str(value)):,} characters"
+        return f"a hidden value of length {len(str(value)):,}"
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
