@@ -280,7 +280,9 @@ def test_a_job_with_more_hosts_than_the_machine_bears_is_refused(api):
     request["ResourceConfig"]["InstanceCount"] = 1000
     code, message = code_of(api.sagemaker.create_training_job, **request)
     assert code == "ResourceLimitExceeded"
-    assert re.search(r"1,000 processes at once .* \d+ fit: .*; go past that with scriptmode serve --force, or", message)
+    assert re.search(
+        r"1,000 processes at once .* \d+ fit: .*; go past that with .* scriptmode serve --force, or", message
+    )
     assert api.sagemaker.list_training_jobs(NameContains=request["TrainingJobName"])["TrainingJobSummaries"] == []
 
 

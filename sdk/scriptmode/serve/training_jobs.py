@@ -27,7 +27,6 @@ from scriptmode.errors import (
     SpecError,
     UnreadableJobError,
 )
-from scriptmode.platforms.local.system.capacity import HOW_TO_FORCE
 from scriptmode.serve import paging, request_errors, request_mapping
 from scriptmode.serve.allowed_paths import check_local_paths
 from scriptmode.serve.aws_json import ApiError, not_found_error, validation_error
@@ -287,7 +286,7 @@ def translated_errors(not_found: Callable[[], ApiError] = not_found_error) -> It
     except JobNotFoundError as error:
         raise not_found() from error
     except QuotaError as error:
-        raise ApiError("ResourceLimitExceeded", str(error).replace(HOW_TO_FORCE, "scriptmode serve --force")) from error
+        raise ApiError("ResourceLimitExceeded", str(error)) from error
     except UnreadableJobError as error:
         advice = "StopTrainingJob stops it" if error.is_running else "DeleteTrainingJob removes it"
         file = Path(error.path).name

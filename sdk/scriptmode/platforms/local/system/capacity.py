@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 #: Processes that may run at once on the smallest machine: they also wait for one another and for their data.
 _FEWEST = 4
-#: How a caller goes past the limit; a server has its own way.
-HOW_TO_FORCE = "LocalPlatform(force=True), on the command line --force"
+#: In Python, on the command line, and for a server's clients.
+_HOW_TO_FORCE = "LocalPlatform(force=True), scriptmode run --force or scriptmode serve --force"
 
 
 class _Level(NamedTuple):
@@ -58,7 +58,7 @@ def require_capacity(request: JobRequest, jobs: int = 1) -> None:
     if what := _excess(request, jobs, _REFUSED):
         is_of_hosts = len(request.resources.hosts) >= request.processes_of_host
         argument = "instance_count" if is_of_hosts else "processes_per_host"
-        raise QuotaError(what, f"go past that with {HOW_TO_FORCE}, or use fewer", argument=argument)
+        raise QuotaError(what, f"go past that with {_HOW_TO_FORCE}, or use fewer", argument=argument)
 
 
 def describe_crowding(request: JobRequest, jobs: int = 1, *, is_refused: bool = False) -> str:
