@@ -17,7 +17,7 @@ import pytest
 TIERS = ("test", "rest", "all", "thorough")
 #: Markers of what the tier ``test`` leaves out, in the order in which ``rest`` runs them.
 REST = ("root", "long", "slurm", "kubernetes", "docker")
-#: Directories whose tests wait longest for others. They start first: at the end of a run they would wait alone.
+#: Directories and files whose tests wait longest. They start first: at the end of a run they would wait alone.
 WAITING = (
     "tests/sagemaker_sdk/",
     "tests/notebooks/",
@@ -25,6 +25,9 @@ WAITING = (
     "tests/engines/",
     "tests/data_path/",
     "tests/docs/",
+    "tests/sdk/test_rehearsal.py",
+    "tests/sdk/test_local_tuning.py",
+    "tests/processes/",
 )
 
 
