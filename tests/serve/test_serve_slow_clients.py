@@ -139,7 +139,6 @@ def test_answers_to_requests_that_were_sent_at_once_come_in_full(api):
     with connect(api) as client:
         count = 8000 // len(PAGE)
         client.sendall(PAGE * count)
-        assert max(others(api).values()) < 3
         text = b""
         while text.count(b"</html>") < count:
             data = client.recv(1024**2)
