@@ -25,7 +25,6 @@ WAITING = (
     "tests/engines/",
     "tests/data_path/",
     "tests/docs/",
-    "tests/sdk/test_rehearsal.py",
     "tests/sdk/test_local_tuning.py",
     "tests/processes/",
 )
