@@ -72,3 +72,11 @@ def test_the_next_command_removes_what_a_killed_client_left_and_nothing_of_a_liv
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 30
+
+
+def test_what_a_user_named_like_a_draft_stays_in_the_output_directory(jobs):
+    kept = jobs.folder / "out" / ".new-notes"
+    kept.mkdir(parents=True)
+    (kept / "notes").write_text("mine")
+    assert jobs.run("pass", output=f"file://{kept.parent}")["TrainingJobStatus"] == "Completed"
+    assert (kept / "notes").read_text() == "mine"

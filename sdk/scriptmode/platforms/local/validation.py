@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.core.machine import drafts
 from scriptmode.core.request import service_model
 from scriptmode.core.request.parse import as_job_request
 from scriptmode.core.request.render import as_fields
@@ -135,9 +135,7 @@ def _make_writable(argument: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Permissions are not enough to know: root may write to /proc, where no file can be created.
-        drafts.remove_orphans(folder)
-        with drafts.new_directory(folder):
-            pass
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise DataError(
             f"{argument} {str(folder)!r} cannot be written: {error.strerror or error}",
