@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from scriptmode.core.spec.service_values import PlannedHost
 from scriptmode.planning.plan_parts import HostPlan
@@ -25,13 +25,10 @@ class HostPlans(Mapping[str, HostPlan]):
         self._hide = hide
         self._made: dict[str, HostPlan] = {}
 
-    def create(self, names: Iterable[str]) -> None:
-        """Create the plans of some hosts; raise `SpecError` for what such a host would refuse."""
-        self._made.update((name, self._create(name)) for name in names)
-
     def __getitem__(self, name: str) -> HostPlan:
+        """Return the plan of a host; raise `SpecError` for what it would refuse."""
         if name not in self._made:
-            self.create([name])
+            self._made[name] = self._create(name)
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -66,7 +66,7 @@ def create_plan(
     hide = query.redaction(environments)
     planned = HostPlans(hosts, query, hide)
     # The hosts of a group differ by their numbers alone: what one of them refuses, all do.
-    planned.create(name for group in groups for name in (group.hosts[0], group.hosts[-1]))
+    _ = [planned[name] for group in groups for name in (group.hosts[0], group.hosts[-1])]
     strategies = {here.strategy for here in environments}
     limitations = dict.fromkeys(host.limitation for host in hosts.values())
     notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job), *limitations]
