@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from fakes.processes import until
 
 from scriptmode_runtime.processes import process_tree
 from scriptmode_runtime.processes.stacks import VARIABLE, stack_variables
@@ -76,7 +77,8 @@ def test_processes_are_known_by_more_than_their_number():
 def test_processes_are_found_by_what_their_environment_says(tmp_path):
     marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
-        assert process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
+        # The kernel shows no environment for a moment after the program has been executed.
+        until(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid])
         assert process_tree.find_by_variable(f"BASE_DIR={tmp_path}/hosts/") == []
         assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
 
