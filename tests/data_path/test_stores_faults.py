@@ -204,24 +204,23 @@ def test_a_key_is_requested_as_it_is_written(server, key):
     assert server.gets == 1
 
 
+#: Which of its two limits a stalled answer meets first depends on the load of the machine.
+STALLED = r"(broke: no byte came before the time-out; retry|is too slow: the answer was not complete after 4 s; check)"
 #: What happens to every request for the object's bytes, and what is said of it.
 DEATHS = {
-    "closed before an answer": (Fault(cut=True), "it was closed before an answer came"),
-    "stalled before an answer": (Fault(stall=True), "no byte came before the time-out"),
-    "closed before the body": (Fault(cut=True, at=0), "it was closed after 0 of 300000 bytes"),
-    "stalled in the body": (Fault(stall=True, at=0), "no byte came before the time-out"),
+    "closed before an answer": (Fault(cut=True), "broke: it was closed before an answer came; retry"),
+    "stalled before an answer": (Fault(stall=True), STALLED),
+    "closed before the body": (Fault(cut=True, at=0), "broke: it was closed after 0 of 300000 bytes; retry"),
+    "stalled in the body": (Fault(stall=True, at=0), STALLED),
 }
 
 
 @pytest.mark.parametrize(("fault", "reason"), DEATHS.values(), ids=DEATHS.keys())
 def test_a_dead_connection_raises_an_error_with_the_reason(server, fault, reason):
     server.fault = lambda request: fault if request.is_get else None
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=f"^s3://bkt/x: the connection to the S3 endpoint .*{reason}") as caught:
         # Four times as long an answer may take, also on a busy machine.
         read(S3Store(retry_seconds=3, stall=1.0 if fault.stall else 5.0))
-    assert str(caught.value).startswith(
-        f"s3://bkt/x: the connection to the S3 endpoint {server.endpoint} broke: {reason}; retry, and check the network"
-    )
     assert server.gets > 2
     seen, error = [], caught.value
     while error is not None:
