@@ -13,7 +13,7 @@ from notebooks.execution import NOTEBOOKS
 from scriptmode import MPI, Estimator, MultiWorkerMirrored, ParameterServer
 
 DATA = NOTEBOOKS / "data" / "fashion_mnist"
-EPOCHS, STEPS = 2, 250
+EPOCHS, STEPS = 2, 100
 #: Facts of the guide about TensorFlow: what its handlers of SIGTERM do where they are not made for.
 REFUSALS = """
 import functools, http.server, os, pathlib, signal, sys, tempfile, threading
