@@ -22,7 +22,7 @@ PURE = {
     "sdk/scriptmode/core/request": "parse.py render.py rerun.py tuning.py",
     "sdk/scriptmode/v2": "call_arguments.py debugger.py framework_profile.py import_statements.py migration.py name_table.py "
     "notebook_text.py rule_configs.py source_blocks.py",
-    "sdk/scriptmode/serve": "configuration.py log_filter_pattern.py paging.py request_mapping.py s3_requests.py",
+    "sdk/scriptmode/serve": "configuration.py paging.py request_mapping.py s3_requests.py",
 }
 PATHS = tuple(f"{folder}/{name}" for folder, names in PURE.items() for name in names.split())
 #: The caller's own folders, or this program's own that are closed to others.

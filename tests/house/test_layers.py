@@ -180,7 +180,6 @@ COMMAND_LINE_USES = {
     "serve.configuration": "parse_configuration",
     "serve.request_mapping": "HOSTS HostTable require_hosts",
     "serve.server": "DEFAULT_HOST DEFAULT_PORT Server Settings parse_address",
-    "serve.tls": "load_certificate",
 }
 USED_NAMES = {
     f"scriptmode.{module}.{name}".replace("..", ".")

@@ -2,29 +2,23 @@
 
 import itertools
 import os
-import threading
 import time
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from types import SimpleNamespace
 
 import pytest
-from botocore.eventstream import EventStreamBuffer
 from botocore.exceptions import ClientError
 from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
-from serve.conftest import serving
 
 from scriptmode.core.request.parse import parse_description, parse_request
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.serve.application import EVENTS
 from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.live_tail import LiveTail
-from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_operations import JobLogs, Logs
 from scriptmode.serve.log_pages import LogFile
 from scriptmode.serve.log_times import LogTimes, LogWatch
@@ -132,89 +126,6 @@ def test_lines_are_filtered_over_streams(api, job):
     assert len({event["eventId"] for event in found}) == len(found)
 
 
-GROUP_ARN = f"arn:aws:logs:us-east-1:000000000000:log-group:{GROUP}"
-
-
-@pytest.fixture
-def tail(api, monkeypatch):
-    """StartLiveTail of a client that does not put a prefix before the server's name."""
-    monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
-    client = api.client("logs")
-    return lambda **arguments: client.start_live_tail(logGroupIdentifiers=[GROUP_ARN], **arguments)["responseStream"]
-
-
-@pytest.mark.slow
-def test_new_lines_are_tailed_as_they_are_written(api, job, tail):
-    go = api.folder / "go-on"
-    name = api.start(PRINTS.format(go=str(go)))
-    until(lambda: stream_of(api, name) and read_all(api, stream_of(api, name))[-1]["message"] == "waits")
-    with closing(tail(logStreamNamePrefixes=[name], logEventFilterPattern="-waits")) as events:
-        found = iter(events)
-        assert next(found)["sessionStart"]["logEventFilterPattern"] == "-waits"
-        assert next(found)["sessionUpdate"] == {"sessionMetadata": {"sampled": False}, "sessionResults": []}
-        go.touch()
-        lines = []
-        while not any(line["message"] == "the end" for line in lines):
-            lines += next(found)["sessionUpdate"]["sessionResults"]
-    written = [event for event in read_all(api, stream_of(api, name)) if event["timestamp"] >= lines[0]["timestamp"]]
-    assert [line["message"] for line in lines] == [event["message"] for event in written[: len(lines)]]
-    assert {(line["logStreamName"], line["logGroupIdentifier"]) for line in lines} == {(stream_of(api, name), GROUP)}
-
-
-@pytest.mark.slow
-def test_sessions_of_live_tail_are_few_and_end_with_their_connections(tail):
-    def opened():
-        with suppress(ClientError):
-            return tail()
-
-    # That of another test may be open for a moment.
-    with ExitStack() as stack:
-        for _ in range(4):
-            stack.callback(until(opened).close)
-        with pytest.raises(ClientError, match="LimitExceededException"):
-            tail()
-    until(opened).close()
-
-
-@pytest.mark.slow
-@pytest.mark.prompt
-def test_a_server_stops_at_once_and_ends_its_sessions_of_live_tail(tmp_path, monkeypatch):
-    monkeypatch.setenv("AWS_DISABLE_HOST_PREFIX_INJECTION", "true")
-    with serving(tmp_path, "--s3", "memory") as api:
-        tails = [api.client("logs").start_live_tail(logGroupIdentifiers=[GROUP_ARN]) for _ in range(4)]
-        began = time.monotonic()
-        api.server.process.terminate()
-        api.server.process.wait()
-        assert time.monotonic() - began < 4
-        # The end of each stream is whole.
-        assert all("sessionStart" in next(iter(list(each[EVENTS]))) for each in tails)
-
-
-def test_a_session_of_live_tail_ends_after_three_hours():
-    source, seconds = SimpleNamespace(jobs=lambda _: ()), iter([0.0, 10_799.0, 10_800.0])
-    tail = LiveTail(source, threading.Event(), lambda: next(seconds))
-    buffer = EventStreamBuffer()
-    for message in tail.start({"logGroupIdentifiers": [GROUP_ARN]})[EVENTS]:
-        buffer.add_data(message)
-    kinds = [event.headers.get(":event-type") or event.headers[":exception-type"] for event in buffer]
-    assert kinds == ["initial-response", "sessionStart", "sessionUpdate", "SessionTimeoutException"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"logGroupIdentifiers": 5},
-        {"logGroupIdentifiers": [5]},
-        {"logGroupIdentifiers": GROUP_ARN},
-        {"logGroupIdentifiers": [GROUP_ARN], "logStreamNamePrefixes": 5},
-        {"logGroupIdentifiers": [GROUP_ARN], "logStreamNames": [5]},
-    ],
-)
-def test_arguments_of_live_tail_that_are_not_lists_of_texts_are_refused(arguments):
-    with pytest.raises(ApiError, match="InvalidParameterException: .* is not a list of texts"):
-        LiveTail(SimpleNamespace(jobs=lambda _: ()), threading.Event()).start(arguments)
-
-
 def test_names_of_streams_that_are_not_a_list_of_texts_are_refused():
     logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
     with pytest.raises(ApiError, match="InvalidParameterException: logStreamNames is not a list of texts"):
@@ -235,32 +146,15 @@ def test_errors_have_the_codes_of_aws(api, job):
         ClientError, match="UnknownOperationException.* DescribeLogGroups of CloudWatch Logs; it has Desc"
     ):
         api.client("logs").describe_log_groups()
-    with pytest.raises(ClientError, match="InvalidParameterException.*JSON"):
+    with pytest.raises(ClientError, match="InvalidParameterException.*filter pattern"):
         api.logs.filter_log_events(logGroupName=GROUP, filterPattern="{ $.loss = 1 }")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "line", "expected"),
-    [
-        ("", "anything", True),
-        ("loss epoch", "epoch 1 loss 2", True),
-        ("loss epoch", "loss 2", False),
-        ('"loss: 1"', "the loss: 1", True),
-        ("?warn ?error", "an error", True),
-        ("?warn ?error", "fine", False),
-        ("loss -nan", "loss nan", False),
-        ("%lo+ss [0-9]%", "looss 7", True),
-        ('"a \\"b\\""', 'a "b"', True),
-    ],
-)
-def test_a_pattern_matches_as_that_of_the_service(pattern, line, expected):
-    assert parse_pattern(pattern)(line) == expected
-
-
-@pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%(%"])
-def test_a_pattern_that_is_not_served_is_refused(pattern):
-    with pytest.raises(ApiError, match="Invalid filter pattern"):
-        parse_pattern(pattern)
+@pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan"])
+def test_a_pattern_that_is_not_of_terms_is_refused(pattern):
+    logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
+    with pytest.raises(ApiError, match="Invalid filter pattern: .* Terms and quoted terms are served"):
+        logs["FilterLogEvents"]({"logGroupName": GROUP, "filterPattern": pattern})
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=20)), st.integers(1, 9))

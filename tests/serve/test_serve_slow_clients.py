@@ -4,7 +4,6 @@ import os
 import select
 import signal
 import socket
-import ssl
 import time
 import urllib.request
 from contextlib import ExitStack, suppress
@@ -13,7 +12,6 @@ import pytest
 from botocore.config import Config
 from fakes.processes import processes_naming, until
 from serve.conftest import serving
-from serve.test_serve_tls import certificate  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -156,19 +154,3 @@ def test_an_s3_server_that_hangs_delays_no_other_request(api):
             ask(stack.enter_context(connect(api)))
         client = api.client("sagemaker", config=Config(retries={"total_max_attempts": 1}, read_timeout=30))
         assert max(seconds_of(client.list_training_jobs) for _ in range(10)) < 3
-
-
-def test_a_client_that_reads_nothing_over_tls_is_closed(tmp_path, certificate):  # noqa: F811 - the fixture
-    (tmp_path / "sitecustomize.py").write_text(SHORTER)
-    options = "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1])
-    with serving(tmp_path, *options, environment={"PYTHONPATH": str(tmp_path)}) as tls, ExitStack() as stack:
-        s3 = tls.client("s3", verify=str(certificate[0]))
-        s3.create_bucket(Bucket="data")
-        s3.put_object(Bucket="data", Key="large", Body=bytes(LARGE))
-        context = ssl.create_default_context(cafile=str(certificate[0]))
-        readers = [
-            ask(stack.enter_context(context.wrap_socket(connect(tls), server_hostname="127.0.0.1"))) for _ in range(16)
-        ]
-        until(lambda: all(select.select([each], [], [], 0)[0] for each in readers))
-        assert seconds_of(tls.client("sagemaker", verify=str(certificate[0])).list_training_jobs) < 3
-        until(lambda: all(map(has_ended, readers)), 3 * LIMIT + 10)

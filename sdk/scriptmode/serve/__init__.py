@@ -19,9 +19,7 @@ configuration    the configuration file
 cloudwatch       CloudWatch in the protocols of its clients; metric_operations: its operations
 job_metrics      the metrics of training jobs
 log_operations   the logs of training jobs as log streams
-live_tail        new lines as a stream of events
 log_times        when each line of a log was first seen
 log_pages        pages of a log
-log_filter_pattern  filter patterns of CloudWatch Logs
 paging           filters, order and pages of lists
 """

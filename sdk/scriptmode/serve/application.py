@@ -16,14 +16,12 @@ from scriptmode.serve.signatures import client_region
 from scriptmode.serve.wsgi import read_body, respond
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode.serve.guard import Guard
     from scriptmode.serve.training_jobs import Operation
     from scriptmode.serve.wsgi import Environ, Service, StartResponse
 
-#: The member of an answer that is a stream of events: an iterator.
-EVENTS = "responseStream"
 _TITLES = {"Logs_20140328": "CloudWatch Logs"}
 #: Operations that the server reports, with the argument that names the job.
 _REPORTED = {
@@ -71,11 +69,7 @@ class Application:
             self.guard.check(environ)
             if service in self.services:
                 CLIENT_REGION.set(client_region(environ))
-                answer = self._call(service, operation, environ)
-                if isinstance(answer, bytes):
-                    return respond(start_response, answer)
-                start_response("200 OK", [("Content-Type", "application/vnd.amazon.eventstream")])
-                return answer
+                return respond(start_response, self._call(service, operation, environ))
             return self.others(environ, _sandboxed(start_response))
         except ApiError as error:
             refusal = error
@@ -85,7 +79,7 @@ class Application:
         content, kind = render_error(environ, refusal)
         return respond(start_response, content, status=refusal.status, content_type=kind)
 
-    def _call(self, service: str, operation: str, environ: Environ) -> bytes | Iterator[bytes]:
+    def _call(self, service: str, operation: str, environ: Environ) -> bytes:
         operations = self.services[service]
         if operation not in operations:
             raise ApiError(
@@ -95,8 +89,7 @@ class Application:
             )
         started = time.monotonic()
         arguments = aws_json.parse_request(read_body(environ))
-        answer = operations[operation](arguments)
-        content: bytes | Iterator[bytes] = answer.get(EVENTS) or aws_json.render(answer)
+        content = aws_json.render(operations[operation](arguments))
         if operation in _REPORTED:
             name = arguments.get(_REPORTED[operation])
             self.report(f"{operation} {name} ({(time.monotonic() - started) * 1000:.0f} ms)")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _MOST_CONNECTIONS = 1000
-#: Descriptors of a connection, at most: with TLS three, and one for the S3 server.
-_DESCRIPTORS = 4
+#: Descriptors of a connection, at most: its own, and one for the S3 server.
+_DESCRIPTORS = 2
 #: Seconds after which a client for which the server waits may be gone where there are too many connections.
 _SPARE_SECONDS = 1.0
 #: Seconds between two looks at all connections, and in which requests for S3 have to end at the server's end.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scriptmode.core.spec.hosts import LOCAL_ACCOUNT
 from scriptmode.errors import JobNotFoundError, UnreadableJobError
 from scriptmode.serve.aws_json import ApiError
-from scriptmode.serve.log_filter_pattern import parse_pattern
 from scriptmode.serve.log_pages import MOST_BYTES, MOST_LINES, LogFile
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 EVER = 1 << 62
 #: The most streams of a page (DescribeLogStreams, API reference).
 _STREAMS = 50
+#: A term, quoted or not.
+_TERM = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')
 _TOKEN = re.compile(r"([fb])/(\d{1,20})")
 #: Bytes that an event has beside its text (PutLogEvents, API reference).
 _EVENT_BYTES = 26
@@ -97,7 +99,7 @@ class Logs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        check_group(arguments)
+        _check_group(arguments)
         prefix = str(arguments.get("logStreamNamePrefix", ""))
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and prefix:
@@ -126,7 +128,7 @@ class Logs:
         }
 
     def _events(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        check_group(arguments)
+        _check_group(arguments)
         stream = self._stream(str(arguments.get("logStreamName", "")))
         limit = _limit(arguments, MOST_LINES)
         since, until = _span(arguments)
@@ -154,9 +156,11 @@ class Logs:
         }
 
     def _filter(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        check_group(arguments)
-        matches = parse_pattern(str(arguments.get("filterPattern", "")))
-        names = parse_texts(arguments, "logStreamNames")
+        _check_group(arguments)
+        terms = _parse_terms(str(arguments.get("filterPattern", "")))
+        names = arguments.get("logStreamNames") or []
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _invalid("logStreamNames is not a list of texts.")
         prefix = str(arguments.get("logStreamNamePrefix", ""))
         streams = [self._stream(name) for name in names] if names else self._streams(prefix)
         since, until = _span(arguments)
@@ -173,7 +177,7 @@ class Logs:
                 more = True
                 break
             offsets[stream.name] = line.end
-            if line.time >= since and matches(line.text):
+            if line.time >= since and all(term in line.text for term in terms):
                 used += len(line.text) + _EVENT_BYTES
                 events.append(_filtered_event(stream, line))
         searched = [{"logStreamName": stream.name, "searchedCompletely": not more} for stream in streams]
@@ -191,6 +195,12 @@ class Logs:
             if stream.name == name:
                 return stream
         raise ApiError("ResourceNotFoundException", "The specified log stream does not exist.")
+
+
+def log_operations(platform: LocalPlatform, watch: LogWatch) -> dict[str, Operation]:
+    """Return the operations of CloudWatch Logs on the jobs of a platform by their names."""
+    group = f"arn:aws:logs:{platform.region}:{LOCAL_ACCOUNT}:log-group:{LOG_GROUP}"
+    return Logs(JobLogs(platform, watch), group).operations
 
 
 class JobLogs:
@@ -243,19 +253,19 @@ def _page(lines: Iterator[Line], limit: int) -> list[Line]:
     return found
 
 
-def check_group(arguments: Mapping[str, Any]) -> None:
+def _check_group(arguments: Mapping[str, Any]) -> None:
     """Raise `ApiError` for a log group that is not the one of training jobs."""
     group = arguments.get("logGroupName") or str(arguments.get("logGroupIdentifier", "")).rpartition("log-group:")[2]
     if group != LOG_GROUP:
         raise ApiError("ResourceNotFoundException", "The specified log group does not exist.")
 
 
-def parse_texts(arguments: Mapping[str, Any], name: str) -> list[str]:
-    """Return the argument ``name``, [] where it is missing; raise `ApiError` for anything but a list of texts."""
-    found = arguments.get(name) or []
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise _invalid(f"{name} is not a list of texts.")
-    return found
+def _parse_terms(pattern: str) -> list[str]:
+    """Return the terms that a line has to have; raise `ApiError` for another kind of pattern."""
+    found = list(_TERM.finditer(pattern))
+    if _TERM.sub("", pattern).strip() or any(term[2] and term[2][0] in "?-%{[" for term in found):
+        raise _invalid(f"Invalid filter pattern: {pattern!r}. Terms and quoted terms are served.")
+    return [re.sub(r"\\(.)", r"\1", term[1]) if term[1] is not None else term[2] for term in found]
 
 
 def _span(arguments: Mapping[str, Any]) -> tuple[int, int]:

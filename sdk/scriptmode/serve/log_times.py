@@ -101,7 +101,7 @@ class LogWatch:
         self._platform = platform
         self._lock = threading.Lock()
         self._found: dict[Path, tuple[threading.Lock, LogTimes]] = {}
-        self.ended = threading.Event()
+        self._ended = threading.Event()
         self._running: list[str] = []
         #: The version of the set of jobs of which those are the ones that run.
         self._version: object = None
@@ -140,11 +140,11 @@ class LogWatch:
 
     def stop(self) -> None:
         """Stop the thread."""
-        self.ended.set()
+        self._ended.set()
 
     def _watch(self) -> None:
         next_list = 0.0
-        while not self.ended.wait(_LOG_SECONDS):
+        while not self._ended.wait(_LOG_SECONDS):
             if time.monotonic() >= next_list:
                 next_list = time.monotonic() + _JOB_SECONDS
                 with suppress(Exception):

@@ -6,7 +6,6 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from scriptmode.serve.guard import Guard, is_loopback
 from scriptmode.serve.http_server import create_http_server
 from scriptmode.serve.job_metrics import JobMetrics
 from scriptmode.serve.job_rows import JobRows
-from scriptmode.serve.live_tail import log_operations
+from scriptmode.serve.log_operations import log_operations
 from scriptmode.serve.log_times import LogWatch
 from scriptmode.serve.metric_operations import Metrics
 from scriptmode.serve.other_services import OtherServices, require_packages
@@ -33,12 +32,10 @@ from scriptmode.serve.request_mapping import HostTable
 from scriptmode.serve.s3_proxy import S3Proxy
 from scriptmode.serve.seaweedfs import ObjectStore
 from scriptmode.serve.tag_operations import TagOperations
-from scriptmode.serve.tls import TlsRelay
 from scriptmode.serve.training_jobs import JobLimit, TrainingJobs
 from scriptmode.serve.tuning_operations import TuningJobs
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.serve.training_jobs import Operation
@@ -63,7 +60,6 @@ class Settings:
         s3: Where S3's objects are: "disk" is a server below the data directory, "memory" is this process, anything else
             the URL of a server.
         allowed: Directories of this machine that a request may name by ``file://`` URIs.
-        tls: The certificate of a server that speaks TLS; None: it does not.
     """
 
     host: str = DEFAULT_HOST
@@ -75,7 +71,6 @@ class Settings:
     rate: float = 0.0
     s3: str = "disk"
     allowed: tuple[str, ...] = ()
-    tls: ssl.SSLContext | None = None
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -124,11 +119,7 @@ class Server:
         self._room = JobLimit(self._platform, self._tuning, settings.max_jobs).room_for
         self._application: Service | None = None
         # Before the S3 server is started, which another server may use.
-        inside = (DEFAULT_HOST, 0) if settings.tls else (settings.host, settings.port)
-        self._http = create_http_server(self._respond, *inside, self._check_headers)
-        inner = DEFAULT_HOST, self._http.effective_port
-        self._tls = TlsRelay(settings.tls, settings.host, settings.port, inner) if settings.tls else None
-        self._host = settings.host
+        self._http = create_http_server(self._respond, settings.host, settings.port, self._check_headers)
         self._lock = _lock(data_dir)
         self._objects, others = _create_object_service(settings.s3, data_dir)
         self._s3_url = self._objects.url if self._objects else settings.s3
@@ -187,17 +178,13 @@ class Server:
             self._guard.check_headers(environ)
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        client = self._tls.find_client(environ.get("REMOTE_PORT", "")) if self._tls else None
-        if client:
-            environ["REMOTE_ADDR"] = client
         return self._application(environ, start_response) if self._application else ()
 
     @property
     def url(self) -> str:
         """The URL for AWS_ENDPOINT_URL."""
-        if self._tls:
-            return f"https://{f'[{self._host}]' if ':' in self._host else self._host}:{self._tls.port}"
-        return self._inner_url
+        host = self._http.effective_host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
 
     @property
     def client_command(self) -> str:
@@ -211,12 +198,6 @@ class Server:
         # Where the server has no access key, it accepts any; clients send nothing without one.
         return found if self._keys.read() else {**found, "AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
 
-    @property
-    def _inner_url(self) -> str:
-        """The URL for the server itself and its jobs, which need not trust a certificate."""
-        host = self._http.effective_host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self._http.effective_port}"
-
     def run(self) -> None:
         """Run until the process is interrupted; jobs go on."""
         is_elsewhere = self._objects is None and self._s3_url != "memory"
@@ -224,15 +205,11 @@ class Server:
         _record(self._lock, _export_command(variables))
         for name, value in self._job_settings():
             os.environ[name] = value
-        dispatcher = self._http.task_dispatcher
-        dispatcher.shutdown = partial(self._stop_threads, dispatcher.shutdown)
         try:
             self._start_jobs_again()
             self._watch.start()
             if self._objects:
                 self._objects.watch(self._report)
-            if self._tls:
-                self._tls.start()
             self._http.run()
         finally:
             self._watch.stop()
@@ -247,11 +224,6 @@ class Server:
         for name in self._platform.resume():
             self._report(f"training job {name} was interrupted, and starts again")
 
-    def _stop_threads(self, shutdown: Callable[[], object]) -> None:
-        """Stop the threads of the HTTP server; a session of Live Tail has one until the watch is stopped."""
-        self._watch.stop()
-        shutdown()
-
     def _stop_objects(self) -> None:
         if self._objects is None:
             return
@@ -263,8 +235,8 @@ class Server:
 
     def _job_settings(self) -> Iterator[tuple[str, str]]:
         """Yield the variables with which jobs, and the server itself, find the services."""
-        yield "AWS_ENDPOINT_URL", self._inner_url
-        yield "AWS_ENDPOINT_URL_S3", self._inner_url if self._passes_s3_on else self._s3_url
+        yield "AWS_ENDPOINT_URL", self.url
+        yield "AWS_ENDPOINT_URL_S3", self.url if self._passes_s3_on else self._s3_url
         if self._objects:
             # It accepts no other key.
             for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):

@@ -20,7 +20,6 @@ from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
 from scriptmode.serve.server import DEFAULT_HOST, DEFAULT_PORT, Server, Settings, parse_address
-from scriptmode.serve.tls import load_certificate
 
 
 class _ServeGroup(Group):
@@ -67,18 +66,6 @@ class _ServeGroup(Group):
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
 )
-@click.option(
-    "--tls-certificate",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Speak TLS with the certificate in this PEM file. [default: no TLS]",
-)
-@click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="PEM file of the certificate's private key. [default: the certificate's file]",
-)
 @click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option(
     "--queue",
@@ -115,9 +102,8 @@ def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) 
         require_hosts(options["hosts"], "--hosts")
         table = replace(table, hosts=options["hosts"])
     limits = {name: options[name] or 0 for name in ("max_jobs", "queue", "rate")}
-    tls = load_certificate(options["tls_certificate"], options["tls_key"])
     s3, allowed, force = (options[name] for name in ("s3", "allowed", "force"))
-    settings = Settings(host, port, table, s3=s3, allowed=allowed, force=force, tls=tls, **limits)
+    settings = Settings(host, port, table, s3=s3, allowed=allowed, force=force, **limits)
     server = Server(settings, partial(output.echo, err=True))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if as_json:
