@@ -2,7 +2,6 @@
 
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -70,36 +69,8 @@ def test_a_syntax_error_is_shown_as_at_the_prompt_before_a_job_exists(made, tmp_
     assert TrainingJob.list() == []
 
 
-#: Source, its arguments, and a warning with {} for its line; "" for none.
+#: Source, its arguments, and a warning; "" for none.
 SCRIPTS = {
-    "not installed": ({"train.py": "import os\nimport no_such_module.part as p"}, {},
-        "code/train.py:2: module 'no_such_module' is not installed for the hosts' Python, {python}; name its package in requirements"),
-    "TensorFlow": ({"train.py": "if 0:\n  pass\nimport tensorflow"}, {}, "" if find_spec("tensorflow") else
-        "is not installed for the hosts' Python, {python}; install it there: {python} -m pip install "),
-    "required": ({"train.py": "import no_such_module", "requirements.txt": "# more\nNo-Such.Module>=2\n"}, {}, ""),
-    "required by another name": ({"train.py": "from sklearn9 import x", "requirements.txt": "sklearn9-cpu[a]"}, {}, ""),
-    "required from elsewhere": ({"train.py": "import no_such_module", "requirements.txt": "-r more.txt"}, {}, ""),
-    "not required": ({"train.py": "import no_such_module", "requirements.txt": "numpy<3  # fast\n\n"}, {}, "not installed"),
-    "with an alternative": ({"train.py": "try:\n  import no_such_module\nexcept ImportError:\n  pass\nif 0:\n  import nor_this"}, {}, ""),
-    "installed by the script": ({"train.py": "import os\nos.system('pip install x')\nimport no_such_module"}, {}, ""),
-    "found by the script": ({"train.py": "import sys\nsys.path.insert(0, 'lib')\nimport no_such_module"}, {}, ""),
-    "found by the job": ({"train.py": "import no_such_module"}, {"environment": {"PYTHONPATH": "/opt/lib"}}, ""),
-    "of the source": ({"train.py": "import helper, part.x, sagemaker_tensorflow", "helper.py": "", "part/x.py": ""}, {}, ""),
-    "of a directory of the source": (
-        {"run/train.py": "import helper, own", "run/own.py": "", "helper.py": ""}, {"entry_point": "run/train.py"}, ""),
-    "beside the script": ({"train.py": "import helper", "helper.py": ""}, {"entry_point": "code/train.py", "source_dir": None},
-        "code/train.py:1: module 'helper' is not in the source; give source_dir='code' and entry_point='train.py'"),
-    "in a package": ({"trainer/task.py": "import mnist", "trainer/mnist.py": "", "trainer/__init__.py": "", "setup.py": ""},
-        {"entry_point": "trainer/task.py"},
-        "code/trainer/task.py:1: module 'mnist' is in the package 'trainer': write `from trainer import mnist`"),
-    "TF_CONFIG": ({"train.py": "import os\n\ndef f():\n  os.environ['TF_CONFIG'] = '{}'"}, {"distribution": MultiWorkerMirrored()},
-        "code/train.py:4: the script assigns TF_CONFIG, in place of the cluster of workers"),
-    "TF_CONFIG changed": ({"train.py": "import os\nos.environ['TF_CONFIG'] = os.environ['TF_CONFIG'].lower()"},
-        {"distribution": MultiWorkerMirrored()}, ""),
-    "TF_CONFIG alone": ({"train.py": "import os\nos.environ['TF_CONFIG'] = '{}'"}, {}, ""),
-    "temporary model": ({"train.py": "import os\nif 0:\n  OUT = '/tmp'\n  model.save(os.path.join(OUT, 'm'))"}, {},
-        "code/train.py:4: '/tmp' does not belong to the job's model; save to the directory that the variable SM_MODEL_DIR names"),
-    "temporary and other": ({"train.py": "import os\nif 0:\n  m.save(f'/tmp/{os}')\n  m.save(os.environ['SM_MODEL_DIR'])"}, {}, ""),
     "ranks per GPU": ({"train.py": ""}, {"instance_type": "ml.p3.2xlarge", "distribution": MPI(64)},
         "processes_per_host 64 is more than the 1 GPU of ml.p3.2xlarge, which the ranks of a host share; use at most 1"),
     "ranks per core": ({"train.py": ""}, {"instance_type": "ml.m5.xlarge", "distribution": MPI(64)},
@@ -110,7 +81,6 @@ SCRIPTS = {
     "one thread of workers": ({"train.py": ""}, {"distribution": MultiWorkerMirrored(), "environment": {INTEROP: "1"}}, ""),
     "not in an image of another Python": ({"train.py": BROKEN}, {"instance_type": "ml.m5.xlarge"},
         "train.py cannot be compiled by this Python"),
-    "Python 2": ({"train.py": BROKEN}, {"instance_type": "ml.m5.xlarge", "image_uri": "x/tensorflow:1.12-cpu-py2"}, ""),
 }  # fmt: skip
 
 
