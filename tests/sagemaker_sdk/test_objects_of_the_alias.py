@@ -30,21 +30,25 @@ PROGRAM = f"""
 import json, logging
 logging.disable(50)
 import sagemaker.debugger
-import scriptmode.v2.debugger, scriptmode.v2.framework_profile
+import scriptmode.v2.debugger
+
+def without_none(fields):
+    return {{name: value for name, value in fields.items() if value is not None}}
 
 def said(value):
+    if isinstance(value, dict):
+        return [value, []]
     if hasattr(value, "serialize"):
         value.update_training_job_prefix_if_not_specified("job-1")
         return value.serialize()
-    for name in ("to_debugger_rule_config_dict", "to_profiler_rule_config_dict", "_to_request_dict"):
+    for name in ("to_profiler_rule_config_dict", "to_debugger_rule_config_dict", "_to_request_dict"):
         if hasattr(value, name):
-            return [getattr(value, name)(), [each._to_request_dict() for each in getattr(value, "collection_configs", None) or ()]]
+            return [without_none(getattr(value, name)()), [said(each)[0] for each in (name != "_to_request_dict" and getattr(value, "collection_configs", None)) or ()]]
 
 cases = {CASES.strip().splitlines()!r}
-snake = [name for name in dir(scriptmode.v2.debugger.rule_configs) if name.islower()]
-cases += [f"Rule.sagemaker(rule_configs.{{name}}())" for name in snake]
-cases += [f"ProfilerRule.sagemaker(rule_configs.{{name}}())" for name in dir(scriptmode.v2.debugger.rule_configs) if not name.islower()]
-print(json.dumps([[case, *(said(eval(case, dict(names))) for names in (vars(sagemaker.debugger), {{**vars(scriptmode.v2.framework_profile), **vars(scriptmode.v2.debugger)}}))] for case in cases]))
+rules = [name for name, build in vars(scriptmode.v2.debugger.rule_configs).items() if hasattr(build, "args")]
+cases += [f"{{'Rule' if name.islower() else 'ProfilerRule'}}.sagemaker(rule_configs.{{name}}())" for name in rules]
+print(json.dumps([[case, *(said(eval(case, dict(names))) for names in (vars(sagemaker.debugger), vars(scriptmode.v2.debugger)))] for case in cases]))
 """
 
 

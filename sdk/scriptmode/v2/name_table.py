@@ -35,17 +35,12 @@ _TUNING = _same(
 _ANALYTICS = _same("TrainingJobAnalytics HyperparameterTuningJobAnalytics", _ADAPTERS)
 _S3_PATHS = _same("s3_path_join parse_s3_url determine_bucket_and_prefix", "aws")
 _S3 = {**_same("S3Uploader S3Downloader", "aws"), **_S3_PATHS}
-_DEBUGGER = {
-    **_same(
-        "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs",
-        "v2.debugger",
-    ),
-    **_same(
-        "FrameworkProfile DetailedProfilingConfig DataloaderProfilingConfig PythonProfilingConfig "
-        "HorovodProfilingConfig SMDataParallelProfilingConfig PythonProfiler cProfileTimer",
-        "v2.framework_profile",
-    ),
-}
+_DEBUGGER = _same(
+    "CollectionConfig DebuggerHookConfig ProfilerConfig ProfilerRule Rule TensorBoardOutputConfig rule_configs "
+    "FrameworkProfile DetailedProfilingConfig DataloaderProfilingConfig PythonProfilingConfig HorovodProfilingConfig "
+    "SMDataParallelProfilingConfig PythonProfiler cProfileTimer",
+    "v2.debugger",
+)
 #: The modules that the alias has: their names, and where each is below ``scriptmode``.
 COUNTERPARTS = {
     "sagemaker": {**_SESSION, **_ANALYTICS, "TrainingInput": "TrainingInput", "s3_input": "TrainingInput"},
