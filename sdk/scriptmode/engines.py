@@ -33,7 +33,7 @@ from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.remote.connection import (
     REMOTE_HOST_MODULE,
     open_listener,
-    record_place,
+    record_address,
     run_host,
     start_relay,
 )
@@ -50,7 +50,7 @@ __all__ = [
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
-    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree", "record_place",
-    "record_termination", "recorded_termination", "replace_file", "run_host", "start_relay", "with_copied_source",
-    "with_job_variables",
+    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree",
+    "record_address", "record_termination", "recorded_termination", "replace_file", "run_host", "start_relay",
+    "with_copied_source", "with_job_variables",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from scriptmode.engines import (
     StartedAgent,
     open_listener,
     open_to_all_users,
-    record_place,
+    record_address,
     replace_file,
     start_relay,
     with_copied_source,
@@ -176,10 +176,10 @@ class KubernetesFleet(Fleet):
 
     def write_sandbox(self, host: str, address: str) -> bool:
         """Write a host's sandbox once all addresses are known; return whether it is written."""
-        places = record_place(self._folder, host, (address, ""), self.sandboxes)
-        if not places:
+        addresses = record_address(self._folder, host, address, self.sandboxes)
+        if not addresses:
             return False
-        hosts = {each: {"address": place[0]} for each, place in places.items()}
+        hosts = {name: {"address": found} for name, found in addresses.items()}
         content = {"hosts": hosts, "single_machine": False, "isolate_requirements": True, "secret": self._secret}
         sandbox = self.sandboxes[host]
         sandbox.prepare(with_copied_source(self._job.request, sandbox), content)
@@ -240,7 +240,7 @@ class _PodHooks(RemoteHooks):
         found = self._fleet.read_pods().get(self._host)
         return status.describe_wait(self._host, found) if found else f"the pod of {self._host}"
 
-    def prepare(self, address: str, folder: str) -> bool:  # noqa: ARG002 - the pod has /opt/ml
+    def prepare(self, address: str) -> bool:
         """Write the sandbox once every pod has an address."""
         return self._fleet.write_sandbox(self._host, address)
 

@@ -62,13 +62,14 @@ class _Hooks:
     def waits_for(self):
         return f"the program of {self.host}"
 
-    def prepare(self, address, folder):
+    def prepare(self, address):
         sandboxes = {host: replace(each, base=Path(each.root)) for host, each in self.fleet.sandboxes.items()}
         content = single_machine_cluster(sandboxes, self.fleet.ports, "secret")
         sandbox = self.fleet.sandboxes[self.host]
         sandbox.prepare(with_copied_source(self.fleet._job.request, sandbox), content)
-        Path(folder, "channels").mkdir(parents=True, exist_ok=True)
-        Path(folder, "channels", "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")
+        channels = Path(self.fleet.places[self.host], "channels")
+        channels.mkdir(parents=True, exist_ok=True)
+        (channels / "hosts").write_text("127.0.0.1 localhost algo-1 algo-2\n")
         return True
 
     def describe_loss(self):

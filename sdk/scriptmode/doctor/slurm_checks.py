@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from scriptmode.core.text.messages import pluralize
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.errors import PlatformError
 from scriptmode.platforms.local.store import data_dir_checks
-from scriptmode.platforms.slurm import commands, remote_fleet
+from scriptmode.platforms.slurm import commands
 from scriptmode.platforms.slurm.commands import Partition
 from scriptmode.platforms.slurm.slurm_settings import SlurmSettings, parse_settings
 
@@ -28,13 +27,6 @@ if not (folder / "token").exists():
     sys.exit(f"{socket.gethostname()} does not have {folder.parent} of this machine")
 import scriptmode_runtime
 (folder / name).write_text((folder / "token").read_text() + socket.gethostname())
-"""
-#: Runs on a node that shares no files: connects to this machine.
-_CONNECTS = """\
-import socket, sys
-import scriptmode
-socket.create_connection((sys.argv[1], int(sys.argv[2])), 10)
-print(socket.gethostname())
 """
 _MARK = "written by scriptmode doctor "
 #: Seconds for which a step waits for a free node; a busy partition is not a problem.
@@ -52,7 +44,7 @@ def cluster() -> Iterator[Check]:
     found = f"{version} answers, with {pluralize(len(partitions), 'partition')}: {', '.join(sorted(partitions))}"
     yield ok(found) if partitions else problem(found, "ask the administrators of the cluster")
     try:
-        yield _shared_files(partitions, settings) if settings.shared_files else _connections(partitions, settings)
+        yield _shared_files(partitions, settings)
     except OSError as error:
         advice = f"make it writable, or name another one in {DATA_DIR_VARIABLE}"
         yield problem(f"the data directory {default_data_dir()} cannot be used: {error.strerror or error}", advice)
@@ -73,15 +65,6 @@ def _shared_files(partitions: Mapping[str, Partition], settings: SlurmSettings) 
         steps = _run_steps(partitions, lambda name: _share(name, folder, settings))
     advice = f"name a directory that all nodes share in {DATA_DIR_VARIABLE}, and install scriptmode in another"
     return _summarize(steps, f"use {data_dir} and {sys.executable}", f"jobs of {data_dir} cannot run", advice)
-
-
-def _connections(partitions: Mapping[str, Partition], settings: SlurmSettings) -> Check:
-    address = remote_fleet.own_address()
-    with socket.create_server(("", 0)) as listener:
-        words = (sys.executable, "-c", _CONNECTS, address, str(listener.getsockname()[1]))
-        steps = _run_steps(partitions, lambda name: _Step(name, _run_step(name, settings, words).strip()))
-    advice = f"install scriptmode at {sys.executable} on each node, and let the nodes connect to {address}"
-    return _summarize(steps, f"connect to {address} by {sys.executable}", "jobs cannot run", advice)
 
 
 def _run_steps(partitions: Mapping[str, Partition], run: Callable[[str], _Step]) -> list[_Step]:

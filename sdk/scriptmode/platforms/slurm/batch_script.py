@@ -128,8 +128,7 @@ def _component_options(
         yield "nodes", str(most)
         yield "ntasks_per_node", "1"
     limits = job.request.limits
-    # An agent on the login node submits the job again by itself.
-    runs_again = settings.shared_files and (limits.use_spot_instances or limits.max_retry_attempts)
+    runs_again = limits.use_spot_instances or limits.max_retry_attempts
     yield "requeue" if runs_again else "no_requeue", True
     yield "signal", f"B:USR1@{notice}"
     yield from (

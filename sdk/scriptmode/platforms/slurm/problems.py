@@ -158,8 +158,7 @@ def describe_launch_failure(job_id: int, nodes: str) -> str:
     return (
         f"Slurm job {job_id} could not be started on {nodes or 'its node'} (JobLaunchFailure): most likely the node "
         "does not have the job's folder, which must be on a file system that all nodes share; name a data directory "
-        f"there ({DATA_DIR_VARIABLE}), or give Slurm(shared_files=False), and test it: scriptmode doctor --platform "
-        "slurm"
+        f"there ({DATA_DIR_VARIABLE}), and test it: scriptmode doctor --platform slurm"
     )
 
 

@@ -16,10 +16,7 @@ from scriptmode.platforms.local.hosts.agent_control import (
     Presence,
     StopReason,
     Termination,
-    record_termination,
-    recorded_termination,
 )
-from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import read_engine_record
 from scriptmode.platforms.local.system.file_owner import user_name
 from scriptmode.platforms.slurm import batch_script, checks, commands, problems
@@ -28,13 +25,11 @@ from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 
 if TYPE_CHECKING:
     from scriptmode.core.text.messages import Problem
-    from scriptmode.platforms.local.hosts.agent_control import AgentControl
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
-#: The keys of the job's number, and of the cluster that gave it, in the engine's record; the last one is of jobs whose
-#: agent is a process of the login node.
-NUMBER, CLUSTER, ON_LOGIN_NODE = "job", "cluster", "agent_on_login_node"
+#: The keys of the job's number, and of the cluster that gave it, in the engine's record.
+NUMBER, CLUSTER = "job", "cluster"
 #: A heartbeat that is younger shows that the agent runs, without a call of Slurm; three are missed until then.
 _HEARTBEAT_SECONDS = 15.0
 #: States of a job (squeue(1)) by what they say of its agent; `commands.ACTIVE` are those that are not final.
@@ -83,10 +78,6 @@ class SlurmAgent:
     """Control of the agents that are batch steps; implements `agent_control.AgentControl`."""
 
     pending_message = "Waiting in Slurm's queue"
-
-    def of(self, folder: JobFolder) -> AgentControl:
-        """Return the control of a job's agent, which may be a process of the login node."""
-        return LoginNodeAgent() if ON_LOGIN_NODE in read_engine_record(folder) else self
 
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the batch step is.
@@ -154,25 +145,6 @@ class SlurmAgent:
             commands.kill(number)
             commands.STATES.forget(number)
         return number is not None
-
-
-class LoginNodeAgent(LocalAgent):
-    """Control of the agents of jobs on nodes that do not see the job's directory: processes of the login node."""
-
-    def why_terminated(self, folder: JobFolder, *, was_signalled: bool) -> Termination | None:
-        """Return why Slurm ended the job on the nodes, or that the login node goes down."""
-        if was_signalled:
-            return super().why_terminated(folder, was_signalled=True)
-        if recorded := recorded_termination(folder):
-            return recorded[0]
-        # The hosts had the notice of the time limit.
-        return SlurmAgent().why_terminated(folder, was_signalled=True)
-
-    def record_termination(self, folder: JobFolder) -> None:
-        """Record why Slurm ends the job, if it says so: it calls a batch job completed whose hosts have obeyed."""
-        found = SlurmAgent().why_terminated(folder, was_signalled=True)
-        if found is not None and found.reason is not StopReason.UNKNOWN:
-            record_termination(folder, found)
 
 
 def locate_job(folder: JobFolder) -> AgentLocation:

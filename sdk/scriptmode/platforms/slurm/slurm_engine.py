@@ -21,17 +21,13 @@ from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, cluster_of_machines
-from scriptmode.platforms.slurm import batch_script, checks, commands, remote_fleet, slurm_fleet
-from scriptmode.platforms.slurm.remote_fleet import SCRIPT
+from scriptmode.platforms.slurm import batch_script, checks, commands, slurm_fleet
 from scriptmode.platforms.slurm.slurm_agent import (
     CLUSTER,
     NUMBER,
-    ON_LOGIN_NODE,
-    LoginNodeAgent,
     SlurmAgent,
     cluster_name,
     find_own_job,
-    find_own_number,
 )
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 
@@ -46,6 +42,9 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobStore
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.slurm.slurm_settings import SlurmSettings
+
+#: The batch script in the job's folder.
+_SCRIPT = "job.sh"
 
 
 def _parse(given: HostSettings) -> SlurmSettings:
@@ -140,25 +139,19 @@ class SlurmEngine(SlurmAgent):
         """Return the batch script that sbatch would get."""
         return self._render(JobFolder(store.jobs / job.request.name), job)
 
-    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:
-        """Submit the job's batch script, whose step is the agent, or start the agent, which submits it.
-
-        Raises `PlatformError`.
+    def launch(self, folder: JobFolder, job: Job, lock: int) -> None:  # noqa: ARG002 - the agent takes it on its node
+        """Submit the job's batch script, whose step is the agent; raise `PlatformError`.
 
         Nothing is repeated while slurmctld is away, because Ctrl-C is deferred; `complete` waited for it.
         """
         script = self._render(folder, job)
-        path = folder.path / SCRIPT
+        path = folder.path / _SCRIPT
         try:
             replace_file(path, script.encode())
         except OSError as error:
             raise PlatformError(f"the batch script cannot be written: {error}") from error
         environ = batch_script.submission_environment(script, os.environ)
         commands.check_script(path, environ=environ)
-        if not settings_from_json(job.engine).shared_files:
-            write_engine_record(folder, {ON_LOGIN_NODE: "yes"})
-            LoginNodeAgent().launch(folder, job, lock)
-            return
         cluster = cluster_name()
         number = commands.submit(path, environ=environ)
         try:
@@ -178,9 +171,7 @@ class SlurmEngine(SlurmAgent):
         return replace(job, request=replace(job.request, resources=changed(resources, instance_count=nodes)))
 
     def create_fleet(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
-        """Return the hosts of a job, whose batch step is this process unless the nodes share no files."""
-        if not settings_from_json(job.engine).shared_files:
-            return remote_fleet.RemoteFleet(folder, job, tasks, inherited)
+        """Return the hosts of a job, whose batch step is this process."""
         return slurm_fleet.SlurmFleet(folder, job, tasks, inherited)
 
     def create_host_fleet(
@@ -191,9 +182,6 @@ class SlurmEngine(SlurmAgent):
 
     def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
         """Run a command in a step on the host's node, with the variables, directory and namespaces of its script."""
-        if not settings_from_json(job.engine).shared_files:
-            what = "the nodes do not see the directory of the job, from which a command gets its variables"
-            raise DataError(what, advice=f"run it as a step: srun --overlap --jobid={find_own_number(folder)} COMMAND")
         on_machine = slurm_fleet.find_step_of(folder, job, host)
         return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
 
@@ -210,8 +198,6 @@ class SlurmEngine(SlurmAgent):
     @staticmethod
     def _render(folder: JobFolder, job: Job) -> str:
         settings = settings_from_json(job.engine)
-        if not settings.shared_files:
-            return remote_fleet.render(job)
         agent = (sys.executable, "-m", AGENT_MODULE, "--foreground", str(folder.path))
         maximum, default = checks.time_limits(job.request.resources, settings)
         return batch_script.render_batch_script(job, settings, str(folder.agent_log), agent, maximum, default)

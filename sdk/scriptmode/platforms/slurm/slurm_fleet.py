@@ -176,10 +176,6 @@ class NodeFleet(ProcessFleet):
         sandbox = Sandbox(host, folder.host(host))
         sandbox = replace(sandbox, network_interface=_find_interface(sandbox))
         sandbox.write_resource_config(job.request)
-        if not self._hosts_file.exists():
-            # The node does not see the job's directory; this one is its own.
-            self._hosts_file.parent.mkdir(exist_ok=True)
-            write_hosts_file(self._hosts_file, sandbox.read_addresses())
         self.sandboxes = {host: sandbox}
         self._own_disk = ExitStack()
         self._directory = self._create_directory(sandbox.base / contract.DATA_DIR, inherited.get("TMPDIR", ""))

@@ -32,8 +32,8 @@ class Slurm(LocalPlatform):
     """A Slurm cluster, with this process on one of its login nodes.
 
     Each host of a job with the instance type ``slurm``, or ``slurm:PARTITION``, is a node of the cluster. The jobs are
-    in a data directory like those of `LocalPlatform`, on a file system that all nodes share unless ``shared_files`` is
-    False. Settings that are not given are those of the variable SCRIPTMODE_SLURM (``partition=gpu,account=vision``),
+    in a data directory like those of `LocalPlatform`, on a file system that all nodes share.
+    Settings that are not given are those of the variable SCRIPTMODE_SLURM (``partition=gpu,account=vision``),
     then those of the key ``slurm`` of the file ``scriptmode/config.yaml`` in the user's directory of config files, then
     of the site's.
 
@@ -51,8 +51,7 @@ class Slurm(LocalPlatform):
             use instead. Also ``partitions``, options of the hosts of one partition by its name
             (``{"cpu": {"gres": None, "mem": "64G"}}``), ``container_runtime``, ``"apptainer"`` or
             ``"singularity"``, which runs an ``image_uri``, and ``min_nodes``, the number of nodes with which a run may
-            start where not all are free. ``shared_files=False`` is for nodes that do not see the data directory:
-            they connect to this machine, which has to run as long as the job.
+            start where not all are free.
 
     Raises:
         SpecError: A setting is wrong.

@@ -32,7 +32,6 @@ _SHAPE: Mapping[str, object] = {
     "interface!": str,
     # Earlier versions had none.
     "min_nodes": int,
-    "shared_files": bool,
     "container_runtime!": str,
     "partitions!": {"*": dict},
 }
@@ -56,7 +55,6 @@ class SlurmSettings:
         setup: Lines of the batch script before the job's agent starts, such as ``module load cuda``.
         interface: Name or CIDR network of the interface between the hosts; "" for the one of the nodes' addresses.
         min_nodes: Number of nodes with which a job without instance groups may run; 0 for all of its hosts.
-        shared_files: Whether the nodes see the data directory.
         container_runtime: What runs images: ``apptainer`` or ``singularity``; "" for the one that a node has.
         partitions: Options of the hosts of one partition, by its name; False for an option that they do not have.
     """
@@ -65,7 +63,6 @@ class SlurmSettings:
     setup: tuple[str, ...] = ()
     interface: str = ""
     min_nodes: int = 0
-    shared_files: bool = True
     container_runtime: str = ""
     partitions: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
 
@@ -127,9 +124,6 @@ def parse_settings(
                 if recorded and owner is _VARIABLE and before not in (None, options[name]) and given.get(name) is None:
                     what = f"{SETTINGS_VARIABLE} has {name}={options[name]}, which replaces the job's {name}={before}"
                     warnings.warn(f"{what}; to keep that, unset the variable", stacklevel=1)
-    if own.min_nodes and not own.shared_files:
-        what = f"is {own.min_nodes}, and shared_files is False: without shared files a job runs with all of its hosts"
-        raise _ARGUMENTS.refuse("min_nodes", what, "leave one of them out")
     return replace(own, options={name: value for name, value in options.items() if value is not False})
 
 
@@ -242,12 +236,6 @@ def _min_nodes(owner: _Owner, value: object) -> int:
     return int(text)
 
 
-def _shared_files(owner: _Owner, value: object) -> bool:
-    if str(value).lower() not in _BOOLEANS:
-        raise owner.refuse("shared_files", f"is {value!r}", "give False where the nodes do not see the data directory")
-    return _BOOLEANS[str(value).lower()]
-
-
 def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]]:
     example = "give options by partition: {'gpu': {'gres': 'gpu:4'}, 'cpu': {'mem': '16G'}}"
     if not isinstance(value, dict):
@@ -279,7 +267,6 @@ _OWN: Mapping[str, Callable[[_Owner, object], Any]] = {
     "setup": _setup,
     "interface": _interface,
     "min_nodes": _min_nodes,
-    "shared_files": _shared_files,
     "container_runtime": _container_runtime,
     "partitions": _partitions,
 }

@@ -27,14 +27,6 @@ class Node:
 _ANY = ("--mpi=none", "--export=ALL", "--chdir=/", "--quiet")
 
 
-def job_command(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command of a batch script that runs ``command`` once on each node of the job.
-
-    Where one ends with another code than 0 the others are killed.
-    """
-    return ("srun", "--kill-on-bad-exit=1", "--overlap", "--mem=0", "--cpu-bind=none", *_ANY, *command)
-
-
 def step_command(node: Node, name: str, command: Sequence[str], *, job: int | None = None) -> tuple[str, ...]:
     """Return the command of a step: ``command`` once on ``node``, with the standard streams of ``srun``.
 

@@ -99,10 +99,6 @@ class AgentControl(Protocol):
     #: The first message of jobs that the engine queues before it starts them; "" for an engine without a queue.
     pending_message: str = ""
 
-    def of(self, folder: JobFolder) -> AgentControl:  # noqa: ARG002
-        """Return the control of one job's agent, where an engine has agents of two kinds."""
-        return self
-
     def locate(self, folder: JobFolder, state: JobState) -> AgentLocation:
         """Return where the agent of a job is that has not ended; called twice a second while a job is followed."""
 

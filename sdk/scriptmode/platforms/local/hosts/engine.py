@@ -111,4 +111,4 @@ def find_engine(kind: HostKind) -> Engine:
 def find_control(folder: JobFolder) -> AgentControl:
     """Return what controls the agent of a job, without the import of the engine itself."""
     control: AgentControl = resolve_name(find_kind(folder).agent)()
-    return control.of(folder)
+    return control

@@ -6,7 +6,6 @@ the host's machine one process connects, and passes it on to the program `remote
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -38,21 +37,16 @@ _END_SECONDS = 60.0
 _LAST_SECONDS = 5.0
 
 
-def record_place(folder: JobFolder, host: str, place: tuple[str, str], hosts: Iterable[str]) -> dict[str, list[str]]:
-    """Record the address of a host and its job's directory there; return all hosts' once they are known, else {}."""
-    places = folder.channels / "places"
-    places.mkdir(exist_ok=True)
-    if not (places / host).exists():
-        replace_file(places / host, json.dumps(place).encode())
-    found = {each: places / each for each in hosts}
+def record_address(folder: JobFolder, host: str, address: str, hosts: Iterable[str]) -> dict[str, str]:
+    """Record the address of a host; return those of all hosts once they are known, else {}."""
+    addresses = folder.channels / "addresses"
+    addresses.mkdir(exist_ok=True)
+    if not (addresses / host).exists():
+        replace_file(addresses / host, address.encode())
+    found = {each: addresses / each for each in hosts}
     if not all(each.exists() for each in found.values()):
         return {}
-    return {each: json.loads(path.read_text(encoding="utf-8")) for each, path in found.items()}
-
-
-def has_place(folder: JobFolder, host: str) -> bool:
-    """Return whether `record_place` was called for a host."""
-    return (folder.channels / "places" / host).exists()
+    return {each: path.read_text(encoding="utf-8") for each, path in found.items()}
 
 
 def open_listener(address: str, tasks: Tasks) -> socket.socket:
@@ -101,7 +95,7 @@ def start_relay(
 
 
 def run_host(
-    arguments: tuple[str, ...], relay: tuple[str, int], secret: str, *, await_start: Callable[[], object] = lambda: None
+    arguments: tuple[str, ...], relay: tuple[str, int], secret: str, *, await_start: Callable[[], object]
 ) -> int:
     """Run `remote_host` with these arguments, connected to its relay; return its exit code.
 

@@ -59,13 +59,10 @@ class RemoteHooks(Protocol):
     """What the engine adds to a relay."""
 
     def waits_for(self) -> str:
-        """Return what a host waits for that has not said hello, "" for the other hosts.
+        """Return what a host waits for that has not said hello; raise `PlatformError` for one that never will."""
 
-        Raises `PlatformError` for one that never will.
-        """
-
-    def prepare(self, address: str, folder: str) -> bool:
-        """Write the host's sandbox, once it is known where all hosts are; return whether it is there."""
+    def prepare(self, address: str) -> bool:
+        """Write the host's sandbox, once the addresses of all hosts are known; return whether it is there."""
 
     def describe_loss(self) -> str:
         """Return how a host's machine ended that does not answer; "" while it may answer again."""
@@ -156,8 +153,8 @@ class Relay:
         try:
             if self._hello is None:
                 self._heard = time.monotonic()
-                self._send_waiting(self._hooks.waits_for() or host_messages.OTHER_HOSTS)
-            elif self._hooks.prepare(self._hello.fields["address"], self._hello.fields["folder"]):
+                self._send_waiting(self._hooks.waits_for())
+            elif self._hooks.prepare(self._hello.fields["address"]):
                 self._start(self._hello.fields["folder"])
             else:
                 self._send_waiting(host_messages.OTHER_HOSTS)
