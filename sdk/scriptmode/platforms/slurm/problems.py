@@ -26,43 +26,7 @@ _LINES = 3
 _TEST = "allocation failure: "
 #: srun's own line about the end of a command, whose errors say more.
 _ENDED = re.compile(r": task \d+: Exited with exit code \d+$")
-_OPTION = re.compile(r"Invalid --([a-z-]+) specification")
-
-
-class _Refusal(NamedTuple):
-    """A refusal of sbatch: a part of its text, the argument that is wrong, and the next step."""
-
-    text: str
-    argument: str
-    advice: str
-
-
-_PARTITIONS = "see the partitions: sinfo"
 _LIMITS = "see your limits: sacctmgr show assoc user=$USER, sacctmgr show qos"
-_REFUSALS = (
-    _Refusal("nvalid partition", "partition", _PARTITIONS),
-    _Refusal("nvalid account", "account", "see your accounts: sacctmgr show assoc user=$USER format=account,partition"),
-    _Refusal("nvalid qos", "qos", "see the QOS that you may use: sacctmgr show assoc user=$USER format=account,qos"),
-    _Refusal("nvalid generic resource", "gres", "see what the nodes have: sinfo -o '%P %G'"),
-    _Refusal("nvalid feature", "constraint", "see the features of the nodes: sinfo -o '%P %f'"),
-    _Refusal("nvalid preferred feature", "prefer", "see the features of the nodes: sinfo -o '%P %f'"),
-    _Refusal("nvalid license", "licenses", "see the licenses: scontrol show licenses"),
-    _Refusal("nvalid reservation", "reservation", "see the reservations: scontrol show reservation"),
-    _Refusal("reservation is invalid", "reservation", "see the reservations: scontrol show reservation"),
-    _Refusal("nvalid wckey", "wckey", "see your keys: sacctmgr show wckey user=$USER"),
-    _Refusal("nvalid node name", "nodelist", "see the nodes: sinfo -N"),
-    _Refusal("ime limit", "max_run", "give a shorter max_run, or another partition: sinfo -o '%P %l'"),
-    _Refusal("ode count specification", "instance_count", "use fewer hosts; see the partitions: sinfo -o '%P %D'"),
-    _Refusal("emory specification", "mem", "ask for less memory; see what the nodes have: sinfo -o '%P %m'"),
-    _Refusal("ore processors requested", "cpus_per_task", "ask for fewer CPUs; see the nodes: sinfo -o '%P %c'"),
-    _Refusal("node configuration is not available", "instance_count",
-             "no nodes have all that was asked for: ask for less, or another partition; "
-             "see sinfo -o '%P %D %c %m %G %f'"),
-    _Refusal("not permitted to use this partition", "partition", f"use another one; {_PARTITIONS}"),
-    _Refusal("violates accounting/QOS policy", "", f"ask for less, or wait for other jobs of yours to end; {_LIMITS}"),
-    _Refusal("dependency problem", "dependency", "name jobs that exist: squeue --me"),
-    _Refusal("unrecognized option", "", "see the options of sbatch: sbatch --help"),
-)  # fmt: skip
 
 
 class PendingReason(NamedTuple):
@@ -192,7 +156,7 @@ def missing_command_error(program: str) -> PlatformError:
 
 
 def command_error(program: str, text: str, code: int) -> PlatformError:
-    """Return the error for a command that failed, with the argument and the next step where the text is known."""
+    """Return the error for a command that failed, in its words."""
     if any(each in text for each in _NO_CONFIGURATION):
         return PlatformError(
             f"{program} finds no configuration of Slurm on this machine",
@@ -207,17 +171,6 @@ def command_error(program: str, text: str, code: int) -> PlatformError:
     shown = ": ".join(lines[-_LINES:]) or f"exit code {code}"
     if any(each in text for each in (*_UNREACHABLE, *_UNCERTAIN)):
         return TransientError(f"{program}: {shown}", advice="see whether slurmctld runs: scontrol ping; then try again")
-    if found := _OPTION.search(text):
-        return PlatformError(
-            f"Slurm refuses the job: {shown}",
-            argument=found[1].replace("-", "_"),
-            advice=f"see --{found[1]} in sbatch(1)",
-        )
-    for refusal in _REFUSALS:
-        if refusal.text in text:
-            return PlatformError(
-                f"Slurm refuses the job: {shown}", argument=refusal.argument or None, advice=refusal.advice
-            )
     return PlatformError(f"{program}: {shown}", advice="see whether Slurm accepts the same command in a shell")
 
 

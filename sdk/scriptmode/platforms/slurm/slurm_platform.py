@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.core.spec.hosts import SLURM, HostKind, slurm_partition
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.service import LocalPlatform
-from scriptmode.platforms.slurm import sbatch_options
 from scriptmode.platforms.slurm.slurm_settings import parse_settings
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
@@ -45,10 +42,10 @@ class Slurm(LocalPlatform):
         setup: Lines of the batch script before the job starts, such as ``("module load cuda",)``.
         interface: Name of the network interface between the hosts, such as ``"ib0"``, or its network, such as
             ``"10.1.0.0/16"``. Default: the one of the nodes' addresses.
-        options: Options of sbatch by their long or short names, with ``_`` for ``-``: ``partition="gpu"``,
-            ``gres="gpu:4"``, ``A="vision"``, ``exclusive=True``. They go to sbatch as they are, and it refuses wrong
-            ones in its words before the job is submitted. Options that a job sets by itself are refused with what to
-            use instead. Also ``partitions``, options of the hosts of one partition by its name
+        options: Options of sbatch by their long names, with ``_`` for ``-``: ``partition="gpu"``,
+            ``gres="gpu:4"``, ``exclusive=True``. They go to sbatch as they are, and it refuses wrong
+            ones in its words before the job is submitted. Options that a job sets by itself are refused. Also
+            ``partitions``, options of the hosts of one partition by its name
             (``{"cpu": {"gres": None, "mem": "64G"}}``), ``container_runtime``, ``"apptainer"`` or
             ``"singularity"``, which runs an ``image_uri``, and ``min_nodes``, the number of nodes with which a run may
             start where not all are free.
@@ -83,32 +80,6 @@ class Slurm(LocalPlatform):
         self._settings = replace(
             self._settings, options={name: each for name, each in given.items() if each is not None}
         )
-
-    @classmethod
-    def from_sbatch(cls, script: str | os.PathLike[str], **arguments: Any) -> Slurm:
-        """Return a cluster with the options in the header of a batch script, its lines ``#SBATCH``.
-
-        Options that a job sets by itself, such as --job-name, --output and --nodes, are left out with a warning.
-
-        Args:
-            script: The path of the script, of which the header alone is read.
-            arguments: Arguments of `Slurm`, which take precedence.
-
-        Raises:
-            SpecError: The script cannot be read, or has a line ``#SBATCH`` of another form.
-
-        """
-        try:
-            options = sbatch_options.read_header(Path(script).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise invalid("script", f"is {os.fspath(script)!r}: {error}", "give a batch script of one job") from error
-        own = {name: refused for name in options if (refused := sbatch_options.refused_name(name))}
-        for name, refused in own.items():
-            reason, advice = sbatch_options.REFUSED[refused]
-            text = f"{os.fspath(script)}: --{name.replace('_', '-')} is left out: {reason}; {advice}"
-            warnings.warn(text, stacklevel=2)
-            del options[name]
-        return cls(**{**options, **arguments})
 
     @property
     def arguments(self) -> dict[str, object]:

@@ -112,7 +112,7 @@ def parse_settings(
     options = dict(own.options)
     for owner, layer in _layers(given, environ, with_files=recorded is None):
         for given_name, value in layer.items():
-            name = sbatch_options.long_name(given_name)
+            name = sbatch_options.normalize_name(given_name)
             if value is None:
                 continue
             if name in _OWN:
@@ -185,9 +185,10 @@ def _require_option(owner: _Owner, name: str) -> None:
         raise owner.error(f"{owner.name} has no option {name!r}", argument=name, advice=advice)
     if not _NAME.fullmatch(name):
         raise owner.refuse(name, "is not the name of an option", "write it as in sbatch(1), with '_' for '-'")
-    if refused := sbatch_options.refused_name(name):
-        reason, advice = sbatch_options.REFUSED[refused]
-        raise owner.refuse(name, f"cannot be set: {reason}", advice)
+    if len(name) == 1:
+        raise owner.refuse(name, "is a short name", "give the option by its long name: partition, account, time")
+    if name in sbatch_options.REFUSED:
+        raise owner.refuse(name, "is an option that a job sets by itself", "use the arguments of the estimator")
 
 
 def _option(owner: _Owner, name: str, value: object) -> str | bool:
@@ -248,7 +249,7 @@ def _partitions(owner: _Owner, value: object) -> dict[str, dict[str, str | bool]
         inner = _Owner(name, f"{name}: ", owner.error)
         found[partition] = {}
         for given_name, option in options.items():
-            name = sbatch_options.long_name(given_name)
+            name = sbatch_options.normalize_name(given_name)
             if name in ("partition", "time", *_OWN):
                 raise inner.refuse(name, "is one of the whole job", f"give it as Slurm({name}=...)")
             # None leaves an option out here, too: it is one that the other partitions have.
