@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import os
-import tokenize
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -35,23 +32,6 @@ class Source:
         """Every node of the syntax tree."""
         return tuple(ast.walk(self.tree))
 
-    @cached_property
-    def comments(self) -> tuple[tuple[int, str], ...]:
-        """Comments with the line each begins in; comments in consecutive lines are one."""
-        blocks: list[tuple[int, list[str]]] = []
-        last = (-1, -1)
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-            if token.type != tokenize.COMMENT:
-                continue
-            line, column = token.start
-            text = token.string.lstrip("#:! ")
-            if last == (line - 1, column):
-                blocks[-1][1].append(text)
-            else:
-                blocks.append((line, [text]))
-            last = (line, column)
-        return tuple((line, "\n".join(texts)) for line, texts in blocks)
-
 
 @cache
 def read(root: Path, folder: str) -> tuple[Source, ...]:
@@ -65,14 +45,3 @@ def read(root: Path, folder: str) -> tuple[Source, ...]:
 def product(root: Path = ROOT) -> tuple[Source, ...]:
     """Return the files of the SDK and of the runtime."""
     return read(root, SDK) + read(root, RUNTIME)
-
-
-def lines_by_package(root: Path = ROOT) -> dict[str, int]:
-    """Return the lines of the product's sources in Python, C and C++, by package: the first three levels of a path."""
-    found: Counter[str] = Counter()
-    for folder in (SDK, RUNTIME, *ENGINES):
-        for path in (root / folder).rglob("*"):
-            if path.suffix in (".py", ".cc", ".h"):
-                parts = path.relative_to(root).parts[:-1]
-                found["/".join(parts[1:4])] += len(path.read_text(encoding="utf-8").splitlines())
-    return dict(found)
