@@ -34,5 +34,4 @@ def run(folder: Path) -> dict[str, str | None]:
         name: Program({name: (examples / name).read_text()}, printed, adaptations, {**two, "arguments": arguments})
         for name, (printed, adaptations, arguments) in PROGRAMS.items()
     }
-    others = {path.name: "is not run" for path in examples.glob("*.py") if path.name not in PROGRAMS}
-    return {**programs.run(folder, chosen), **others}
+    return programs.run(folder, chosen)

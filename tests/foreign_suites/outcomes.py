@@ -3,31 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-#: Begins the failure of a test that the suite itself skips; it counts as not applicable.
-SKIPPED = "skipped: "
 FILE = Path(__file__).with_name("expected.toml")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Tests of a suite that cannot pass, for one reason.
-
-    Attributes:
-        kind: ``fails``: the test runs, and its failure is a defect or a difference that is to be fixed.
-            ``not applicable``: the test is not counted, because it is about another program.
-    """
-
-    kind: str
-    reason: str
-    tests: tuple[str, ...]
-
-    def has(self, test: str) -> bool:
-        """Return whether a test is one of these. A name may be a pattern; parameters of a test may be left out."""
-        return any(fnmatchcase(test, pattern) or test.partition("[")[0] == pattern for pattern in self.tests)
 
 
 @dataclass(frozen=True)
@@ -36,15 +15,12 @@ class Verdict:
 
     passed: int
     expected: int
-    not_applicable: int
     offences: tuple[str, ...]
 
 
-def rules(suite: str) -> tuple[Rule, ...]:
-    """Read the rules of a suite."""
-    found = tuple(Rule(each["kind"], each["reason"], tuple(each["tests"])) for each in _content().get(suite, ()))
-    assert all(rule.kind in ("fails", "not applicable") and rule.reason for rule in found), FILE
-    return found
+def failing(suite: str) -> dict[str, str]:
+    """Read the tests of a suite that fail, with the reason of each."""
+    return {test: rule["reason"] for rule in _content().get(suite, ()) for test in rule["tests"]}
 
 
 def passes(suite: str) -> int:
@@ -60,35 +36,21 @@ def _content() -> dict[str, Any]:
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
-def judge(outcomes: dict[str, str | None], expected: tuple[Rule, ...], passes: int) -> Verdict:
-    """Compare the tests' failures, None of a test that passed, with the rules and the number of tests that pass.
+def judge(outcomes: dict[str, str | None], failing: dict[str, str], passes: int) -> Verdict:
+    """Compare the tests' failures, None of a test that passed, with those that fail and the number that pass.
 
-    A test that passes against its rule is an offence, and so is a name in a rule that no test has, or of which every test
-    is skipped though the rule expects a failure. A missing test is an offence too, such as one that now skips itself.
+    A test that passes and should fail is an offence, and so are a failing one that does not run, and too few that pass.
     """
-    run = {test: failure for test, failure in outcomes.items() if not (failure or "").startswith(SKIPPED)}
-    offences = [
-        f"{pattern}: no test{' that runs' * (rule.kind == 'fails')} has this name"
-        for rule in expected
-        for pattern in rule.tests
-        if not any(Rule("", "", (pattern,)).has(test) for test in (run if rule.kind == "fails" else outcomes))
+    passed = [test for test, failure in outcomes.items() if failure is None and test not in failing]
+    offences = [f"{test}: no test has this name" for test in failing if test not in outcomes]
+    offences += [
+        f"{test}: passes, and is expected to fail: {reason}"
+        for test, reason in failing.items()
+        if outcomes.get(test, "") is None
     ]
-    held = sum(not any(rule.has(test) for rule in expected) for test in run)
-    if held < passes:
-        offences.append(
-            f"{held} tests run that no rule names, where {passes} are to pass: others are missing or skipped"
-        )
-    counts = {"passed": 0, "fails": 0, "not applicable": 0}
-    for test, failure in outcomes.items():
-        rule = next((rule for rule in expected if rule.has(test)), None)
-        if (rule and rule.kind == "not applicable") or test not in run:
-            counts["not applicable"] += 1
-        elif rule and failure is None:
-            offences.append(f"{test}: passes, and is expected to fail: {rule.reason}")
-        elif rule:
-            counts["fails"] += 1
-        elif failure is None:
-            counts["passed"] += 1
-        else:
-            offences.append(f"{test}: {failure}")
-    return Verdict(counts["passed"], counts["fails"], counts["not applicable"], tuple(offences))
+    failed = {test: failure for test, failure in outcomes.items() if failure is not None and test not in failing}
+    offences += [f"{test}: {failure}" for test, failure in failed.items()]
+    if len(passed) + len(failed) < passes:
+        offences.append(f"{len(passed) + len(failed)} tests run, where {passes} are to pass: others are missing")
+    expected = sum(outcomes.get(test) is not None for test in failing)
+    return Verdict(len(passed), expected, tuple(offences))

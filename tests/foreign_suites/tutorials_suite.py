@@ -53,8 +53,7 @@ def run(folder: Path) -> dict[str, str | None]:
         name: Program(_files(found / f"{name}.ipynb"), printed, adaptations, job)
         for name, (printed, adaptations, job) in TUTORIALS.items()
     }
-    others = {path.stem: "is not run" for path in found.glob("*.ipynb") if path.stem not in TUTORIALS}
-    return {**programs.run(folder, chosen), **others}
+    return programs.run(folder, chosen)
 
 
 def _files(notebook: Path) -> dict[str, str]:
