@@ -1,10 +1,8 @@
-"""Many hosts, several of which end: the cost of the chief, and the delay until every host and process has ended."""
+"""Hosts and ranks of which one fails: the delay until every host and process has ended."""
 
 from __future__ import annotations
 
 import os
-import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,46 +18,13 @@ from scriptmode.core.machine.data_dir import default_data_dir
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 INHERITED = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-HOSTS = amount(1000, smallest=4)
 RUNS = amount(3, smallest=1)
-#: The hosts of a simulated cluster but the first, on one selector of one process: real connections, real words.
-MEMBERS = """
-import resource, selectors, sys, time
-from scriptmode_runtime import cluster, contract, environment
-from scriptmode_runtime.peers.member import Member
-resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-here = environment.read(sys.argv[1], {})
-selector = selectors.DefaultSelector()
-members = []
-for host in here.cluster.hosts[1:]:
-    member = Member(here.cluster._replace(this=host), here.cluster.secret.encode(), selector, time.monotonic)
-    member.start()
-    for event in ("hosts_ready", "trainers_ended"):
-        member.announce(event)
-    members.append(member)
-left = list(members)
-while left:
-    for key, _ in selector.select(0.05):
-        key.data()
-    for member in left:
-        member.tick()
-    left = [member for member in left if not member.finished]
-"""
 
 
 def run(folder: str) -> list[Figure]:
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
-    try:
-        cpu = chief(Path(folder) / "many")
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, files)
-    after = [after_mpirun(Path(folder) / f"mpi-{number}") for number in range(RUNS)]
     spread = [all_ended(Path(folder) / f"fails-{number}") for number in range(RUNS)]
     killed = [after_killed_rank(Path(folder) / f"killed-{number}") for number in range(RUNS)]
     return [
-        Figure(f"CPU of the chief of {HOSTS} hosts, start to end", cpu, "s", 2),
-        Figure("mpirun's success to the end of all hosts", statistics.median(after), "s", 0.5),
         Figure("failure on one host of 3 to the end of all, at worst", max(spread), "s", 3),
         Figure("one of 4 ranks killed: job Failed and every process gone", statistics.median(killed), "s", 3),
     ]
@@ -75,34 +40,6 @@ def train(base: Path, **variables: str) -> subprocess.Popen[bytes]:
     env = {**INHERITED, "PYTHONPATH": str(ENTRYPOINTS), "SAGEMAKER_BASE_DIR": str(base), **variables}
     with base.with_suffix(".log").open("wb") as log:
         return subprocess.Popen([sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=log, stderr=log)
-
-
-def chief(folder: Path) -> float:
-    """Run the first host of many as its own ``train``; give its CPU seconds without its script's."""
-    code = "import resource, sys; print('script', sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))"
-    base = jobs_of(folder, HOSTS, code, sagemaker_multi_worker_mirrored_strategy_enabled=True)[0]
-    env = {**INHERITED, "PYTHONPATH": str(ENTRYPOINTS)}
-    with subprocess.Popen([sys.executable, "-c", MEMBERS, base], env=env) as members:
-        process = train(base)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        members.wait(60)
-    said = base.with_suffix(".log").read_text()
-    found = re.search(r"script ([0-9.]+)", said)
-    if process.returncode or not found:
-        raise RuntimeError(f"the chief of {HOSTS} hosts ended with {process.returncode}: {said[-500:]}")
-    return usage.ru_utime + usage.ru_stime - float(found[1])
-
-
-def after_mpirun(folder: Path) -> float:
-    """Run two hosts of a job that ends well under mpirun; give how long after mpirun's end the last one ended."""
-    bases = jobs_of(folder, 2, "print('well')", sagemaker_mpi_enabled=True)
-    launchers = [train(base) for base in bases]
-    log = bases[0].with_suffix(".log")
-    ended_at = wait_for(log, b"mpirun ended with exit code 0")
-    if any(launcher.wait(60) for launcher in launchers):
-        raise RuntimeError(f"a job that should end well failed: {log.read_text()[-500:]}")
-    return time.monotonic() - ended_at
 
 
 def all_ended(folder: Path) -> float:

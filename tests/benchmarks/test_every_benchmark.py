@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 #: In a few seconds together, and with this environment alone.
-FAST = ("command_line", "plan", "entry_point")
+FAST = ("command_line", "entry_point")
 #: The others: they install what they compare with, start clusters and servers, train, or wait for a clock.
 LONG = (
     "client",
@@ -20,7 +20,6 @@ LONG = (
     "live_view",
     "reader",
     "recovery",
-    "serve",
     "streams",
     "wire",
 )
@@ -28,7 +27,6 @@ LONG = (
 OF_OTHERS = (
     pytest.param("training", marks=pytest.mark.thorough),
     pytest.param("slurm", marks=[pytest.mark.thorough, pytest.mark.slurm]),
-    pytest.param("kubernetes", marks=[pytest.mark.thorough, pytest.mark.kubernetes]),
 )
 
 
@@ -60,7 +58,7 @@ def test_every_module_with_figures_is_a_benchmark_and_can_be_imported():
     listed = {word[:-1] for word in words if word.endswith(":")}
     modules = set(Path(__file__).parent.glob("*.py")) - {Path(__file__)}
     measuring = {path.stem for path in modules if "def run(folder: str)" in path.read_text()}
-    assert listed == measuring == {*FAST, *LONG, "containers", "kubernetes", "slurm", "training"}
+    assert listed == measuring == {*FAST, *LONG, "containers", "slurm", "training"}
 
 
 def test_a_benchmark_that_does_not_exist_is_refused_with_a_suggestion():
