@@ -36,6 +36,8 @@ SIZE = 1 << 20
 OBJECTS = {f"part-{number}": random.Random(number).randbytes(60_000) for number in range(5)}
 #: As many as in the program.
 STEPS = 60
+#: What a reason may say of memory.
+HINT = "If it was not killed on purpose, memory ran out"
 #: Seconds in which one verb answers.
 VERB = 60.0
 
@@ -52,7 +54,7 @@ class ChaosJob(Run):
     """A run of `faults.victims` with other jobs and faults, the answers of the commands, and more that may be left."""
 
     def __init__(self, plan, folder, server, train=TRAIN, bound=BOUND):
-        super().__init__(plan, folder, None)
+        super().__init__(plan, folder)
         self._server, self._train, self._bound = server, train, bound
         self._follower = None
         self.before = {"TrainingJobStatus": ""}
@@ -170,6 +172,7 @@ class ChaosJob(Run):
         self._true(
             len(reason) <= 1024 and re.search(allowed[status], reason), f"{status} with another cause: {reason!r}"
         )
+        self._true("emory ran out" not in reason.replace(HINT, ""), f"asserted, though not known: {reason!r}")
         if self.before["TrainingJobStatus"] in ENDED:
             self._true(status == self.before["TrainingJobStatus"], "an end changed")
         if status == "Completed":

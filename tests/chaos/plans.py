@@ -59,7 +59,11 @@ _INPUT = r"Input/output error|OSError|Errno|the script did not read"
 
 
 class Plan(NamedTuple):
-    """The same seed and index give the same plan. ``delay`` to ``seconds`` are as in `faults.victims.Plan`."""
+    """What happens to one job; the same seed and index give the same plan.
+
+    ``delay`` is the seconds from the beginning of the phase to the fault. ``role`` and ``number`` choose one of the processes
+    that there are then, as parts of their numbers; roles first, so that many ranks are one role.
+    """
 
     seed: str
     layout: str
