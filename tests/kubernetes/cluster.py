@@ -236,15 +236,6 @@ class Cluster:
         self._start_node(node)
         self._await(lambda: self.ready(node))
 
-    def cut_node(self, node: str) -> None:
-        """Cut a node's network; its processes go on."""
-        self.machines.link(node, up=False)
-
-    def mend_node(self, node: str) -> None:
-        """Mend a node's network, and wait until it is ready."""
-        self.machines.link(node, up=True)
-        self._await(lambda: self.ready(node))
-
     def cut(self, one: str, other: str = "") -> None:
         """Drop every packet between two pods; by default between a pod and this machine."""
         self._between(one, other, "-I")

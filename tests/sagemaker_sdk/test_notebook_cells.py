@@ -200,26 +200,3 @@ def test_the_cells_of_a_notebook_train_unchanged_after_load_ext(tmp_path, monkey
     assert refused.ename == "NotIncludedError"
     assert refused.evalue.startswith("scriptmode has no sagemaker.tensorflow.serving.Model; serve the model with")
     assert "alias.py" not in "".join(refused.traceback)
-
-
-def test_the_cells_of_a_heterogeneous_cluster_name_its_groups(notebook):
-    cell = """
-        import datetime
-        import os
-        from sagemaker.tensorflow import TensorFlow
-        from sagemaker.instance_group import InstanceGroup
-        from sagemaker.inputs import TrainingInput
-
-        data_group = InstanceGroup('data_group', train_instance_type, 1)
-        dnn_group = InstanceGroup('dnn_group', train_instance_type, 1)
-        kwargs = dict()
-        kwargs['hyperparameters'] = {'epochs': 1, 'batch_size': 64, 'num_of_data_workers': 1}
-        kwargs['instance_groups'] = [data_group, dnn_group]
-        estimator = TensorFlow(entry_point='train.py', source_dir='./src', role=os.environ.get('SAGEMAKER_ROLE'),
-                               volume_size=30, max_run=1800, disable_profiler=True, **kwargs)
-        estimator.fit(inputs=TrainingInput('file://' + os.path.abspath('data/train'), input_mode='FastFile'),
-                      job_name='hetero-tf-data-{}'.format(datetime.datetime.now().strftime('%Y%m%dT%H%M%SZ')))
-    """
-    lines = log(notebook(cell)["estimator"])
-    assert [line for line in lines if line.startswith("on algo-1 of data_group ")]
-    assert [line for line in lines if line.startswith("on algo-2 of dnn_group ") and "--num_of_data_workers" in line]

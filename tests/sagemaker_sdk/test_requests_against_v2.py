@@ -9,7 +9,7 @@ from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 from contract.explained import assert_all_shown, assert_explained
 from sagemaker_sdk.differences import DIFFERENCES, promised
-from sagemaker_sdk.matrix import CASES, REFUSED
+from sagemaker_sdk.matrix import CASES
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
 
@@ -20,6 +20,7 @@ NOT_COMPARED = {
     "kwargs": "v2's way of taking older names, which are compared",
     "sagemaker_session": "given in every case",
     "git_config": "v2 clones from a server; what it clones becomes a source_dir",
+    "compiler_config": "AWS makes no images for it any more, and it is refused",
 }
 
 
@@ -44,14 +45,6 @@ def test_the_request_is_v2s_but_for_what_is_explained(case, sent, monkeypatch):
     assert not report.has_errors(), report.generate_report()
 
 
-@pytest.mark.parametrize(("case", "words"), REFUSED, ids=[case.id for case, _ in REFUSED])
-def test_what_v2_sends_in_vain_is_refused_before_it_is_sent(case, words, sent):
-    _, answers = sent
-    v2, ours = answers["v2"][case.id], answers["ours"][case.id]
-    assert "error" not in v2, f"v2 does not send this: {v2['error']}"
-    assert words in ours.get("error", "it is rendered")
-
-
 def test_every_explained_difference_is_one_that_a_case_shows(sent, monkeypatch):
     folder, answers = sent
     monkeypatch.chdir(folder)
@@ -60,10 +53,10 @@ def test_every_explained_difference_is_one_that_a_case_shows(sent, monkeypatch):
 
 def test_every_argument_of_v2_is_given_in_some_case(sent):
     _, answers = sent
-    given = {name for case in (*CASES, *(case for case, _ in REFUSED)) for name in case.constructor()}
+    given = {name for case in CASES for name in case.constructor()}
     assert set(answers["parameters"]) - given == set(NOT_COMPARED)
 
 
 def test_ids_of_cases_differ():
-    ids = [case.id for case in (*CASES, *(case for case, _ in REFUSED))]
+    ids = [case.id for case in CASES]
     assert len(ids) == len(set(ids))

@@ -84,6 +84,17 @@ def unbuffered(_case, record):
         env(record)["PYTHONUNBUFFERED"] = "1"
 
 
+def unproxied(case, record):
+    if given(record) and started(record):
+        hosts = ",".join([*case.resources["hosts"], "localhost", "127.0.0.1"])
+        env(record).update(dict.fromkeys(("no_proxy", "NO_PROXY", "no_grpc_proxy"), hosts))
+
+
+def threads(case, record):
+    if case.cpus == 1 and started(record):
+        env(record).update(OMP_NUM_THREADS="1", TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="2")
+
+
 def name(case, record):
     variables = env(record)
     known = case.variables.get("TRAINING_JOB_NAME") or variables.get("SAGEMAKER_JOB_NAME")
@@ -236,11 +247,6 @@ def success(_case, record):
 def folders(_case, record):
     if started(record) and "folders" in record["script"]:
         record["script"]["folders"] = ["model", "output/data", "output/intermediate"]
-
-
-def intermediate(_case, record):
-    if "stored" in record:
-        record["stored"] = []
 
 
 def earlier_failure(case, record):

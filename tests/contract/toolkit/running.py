@@ -87,16 +87,13 @@ def _script(folder):
     return record
 
 
-def run_both(case, folder, after=dict):
-    """Run both launchers; what they left stands in ``theirs`` and ``ours`` below the folder.
-
-    ``after`` gives what else is seen after each.
-    """
+def run_both(case, folder):
+    """Run both launchers; what they left stands in ``theirs`` and ``ours`` below the folder."""
     folder.mkdir()
     records = {}
     for who, command in commands().items():
         # One path for both: values that hold it can be compared.
-        records[who] = {**run(case, command, folder / "host"), **after()}
+        records[who] = run(case, command, folder / "host")
         shutil.move(folder / "host", folder / who)
     return records
 

@@ -7,7 +7,6 @@ from contract.toolkit.case import CODE, FOLDER, RECORDER, SCRIPT, Case, encoded
 from fakes.host_folders import write_files
 
 RECORD = RECORDER.read_text()
-BUCKET, KEY = "sources", "job/source/sourcedir.tar.gz"
 FILES = {"train.py": RECORD, "inner/part.py": "", "tool": "#!/bin/sh\n"}
 
 
@@ -65,12 +64,3 @@ CASES = [
     Case("source: by the image's variable", prepare=stored(archive()), code={}, variables={"SAGEMAKER_SUBMIT_DIRECTORY": f"{FOLDER}/source"}),
     Case("source: of the image alone"),
 ]  # fmt: skip
-#: Its intermediate output is to be copied to S3.
-COPIED = Case(
-    "output: intermediate", encoded(sagemaker_s3_output=f"s3://{BUCKET}/copied"), variables={"INTERMEDIATE": "part.txt"}
-)
-#: These need a server.
-ON_S3 = [
-    source("S3", nothing, f"s3://{BUCKET}/{KEY}"),
-    source("S3, an object that is not there", nothing, f"s3://{BUCKET}/absent"),
-]

@@ -22,7 +22,7 @@ SHOW = (
 class ToolkitsTrain(Launcher):
     """The toolkit's ``train``, which is to become ours."""
 
-    def __init__(self, base, *, before=(), cwd=None, **variables):
+    def __init__(self, base, **variables):
         self.base = Path(base)
         self.log = self.base.with_name(self.base.name + ".log")
         env = {
@@ -35,11 +35,9 @@ class ToolkitsTrain(Launcher):
             "SAGEMAKER_TRAINING_MODULE": MODULE,
             **variables,
         }
-        command = (*before, str(reference() / "train"))
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=cwd or self.base
-            )
+            command = (str(reference() / "train"),)
+            self.process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=self.base)
 
 
 @pytest.fixture
@@ -92,24 +90,6 @@ def test_exit_code_and_failure_file_are_ours(tmp_path, train, script, code, show
     assert launcher.wait() == code, launcher.output
     assert shown in launcher.failure
     assert "Framework Error" not in launcher.failure
-
-
-@pytest.mark.root
-def test_as_process_1_it_stays_process_1(tmp_path, train):
-    launcher = train(host(tmp_path, SHOW), before=("unshare", "--pid", "--fork", "--kill-child"))
-    assert launcher.wait() == 0, launcher.output
-    assert seen(launcher)[1] == 1
-
-
-def test_modules_of_the_source_do_not_stand_in_for_ours(tmp_path, train):
-    code = {
-        "train.sh": "echo fine",
-        **dict.fromkeys(("signal.py", "json.py", "scriptmode_runtime.py"), "raise SystemExit(99)"),
-    }
-    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.sh")
-    launcher = train(base, cwd=base / "code")
-    assert launcher.wait() == 0, launcher.output
-    assert "fine\n" in launcher.output
 
 
 def test_the_copying_of_intermediate_output_ends_with_the_toolkit(tmp_path, train):

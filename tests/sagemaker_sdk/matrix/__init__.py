@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sagemaker_sdk.matrix import hosts, inputs, monitoring, refused, scripts
+from sagemaker_sdk.matrix import hosts, inputs, monitoring, scripts
 
 #: Both send them.
 CASES = [*hosts.cases(), *inputs.cases(), *scripts.cases(), *monitoring.cases()]
-#: v2 alone sends them; with what scriptmode says instead.
-REFUSED = refused.cases()

@@ -37,8 +37,6 @@ record = {
     "folders": [name for name in ("model", "output/data", "output/intermediate") if (BASE / name).is_dir()],
     "required": installed(),
 }
-if os.environ.get("INTERMEDIATE"):
-    (BASE / "output/intermediate" / os.environ["INTERMEDIATE"]).write_text("part")
 if os.environ.get("OWN_FAILURE"):
     (BASE / "output" / "failure").write_text(os.environ["OWN_FAILURE"])
 Path(os.environ["RECORD"]).write_text(json.dumps(record))
