@@ -150,10 +150,10 @@ def test_errors_have_the_codes_of_aws(api, job):
         api.logs.filter_log_events(logGroupName=GROUP, filterPattern="{ $.loss = 1 }")
 
 
-@pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan"])
-def test_a_pattern_that_is_not_of_terms_is_refused(pattern):
+@pytest.mark.parametrize("pattern", ["{ $.a = 1 }", "[a, b]", '"open', "%a+%", "?warn ?error", "loss -nan", "x" * 1025])
+def test_a_pattern_that_is_not_of_terms_or_too_long_is_refused(pattern):
     logs = Logs(SimpleNamespace(jobs=lambda _: ()), "arn").operations
-    with pytest.raises(ApiError, match="Invalid filter pattern: .* Terms and quoted terms are served"):
+    with pytest.raises(ApiError, match="Invalid filter pattern: .* Served are terms and quoted terms, 1024 characters"):
         logs["FilterLogEvents"]({"logGroupName": GROUP, "filterPattern": pattern})
 
 

@@ -32,7 +32,8 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 EVER = 1 << 62
 #: The most streams of a page (DescribeLogStreams, API reference).
 _STREAMS = 50
-#: A term, quoted or not.
+#: The most characters of a filter pattern (FilterLogEvents, API reference); and a term, quoted or not.
+_LONGEST_PATTERN = 1024
 _TERM = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s"]+)')
 _TOKEN = re.compile(r"([fb])/(\d{1,20})")
 #: Bytes that an event has beside its text (PutLogEvents, API reference).
@@ -262,9 +263,11 @@ def _check_group(arguments: Mapping[str, Any]) -> None:
 
 def _parse_terms(pattern: str) -> list[str]:
     """Return the terms that a line has to have; raise `ApiError` for another kind of pattern."""
-    found = list(_TERM.finditer(pattern))
-    if _TERM.sub("", pattern).strip() or any(term[2] and term[2][0] in "?-%{[" for term in found):
-        raise _invalid(f"Invalid filter pattern: {pattern!r}. Terms and quoted terms are served.")
+    read, rest = pattern[:_LONGEST_PATTERN], pattern[_LONGEST_PATTERN:]
+    found = list(_TERM.finditer(read))
+    if rest or _TERM.sub("", read).strip() or any(term[2] and term[2][0] in "?-%{[" for term in found):
+        served = f"terms and quoted terms, {_LONGEST_PATTERN} characters at most"
+        raise _invalid(f"Invalid filter pattern: {read!r}. Served are {served}.")
     return [re.sub(r"\\(.)", r"\1", term[1]) if term[1] is not None else term[2] for term in found]
 
 
