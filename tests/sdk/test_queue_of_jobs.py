@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 from fakes.promptness import soon
+from runtime.test_streams import largest_file
 
 from scriptmode import Estimator
 from scriptmode.core.request.parse import parse_request
@@ -166,3 +167,9 @@ def test_a_damaged_record_stops_no_other_job(store, content):
     (entry,) = (store.data_dir / "queue").iterdir()
     entry.write_bytes(content)
     assert queue.try_start("second", 2.0, 1, most=2)
+
+
+def test_a_full_disk_leaves_no_draft_in_the_queue(queue, store):
+    with largest_file(0), pytest.raises(OSError, match="File too large"):
+        queue.enter("second", 2.0, 2)
+    assert [entry.name for entry in (store.data_dir / "queue").glob(".*")] == []

@@ -94,8 +94,11 @@ class JobQueue:
         if not path.exists() or path.read_bytes() != content:
             # Without a lock of its own, which would wait for the directory's.
             draft = self._folder / PREFIX
-            draft.write_bytes(content)
-            draft.replace(path)
+            try:
+                draft.write_bytes(content)
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
 
     def _remove(self, job: str, keep: Path | None = None) -> None:
         """Remove the files of a job, also those that a deleted job of the same name left."""
