@@ -1,6 +1,8 @@
 """The guide's reverse proxies before `scriptmode serve`: AWS's clients over TLS, by the name of the proxy."""
 
 import re
+import shlex
+import shutil
 import socket
 import subprocess
 from contextlib import contextmanager, suppress
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
+from fakes.host_folders import free_ports
 from fakes.processes import until
 from serve.conftest import serving
 
@@ -15,21 +18,14 @@ from scriptmode.serve.access_keys import AccessKeys
 
 GUIDE = (Path(__file__).parents[2] / "sdk/docs/guides/serve.md").read_text()
 NAME = "ml.example.com"
-COMMANDS = {
-    "nginx": ("nginx", "-p", "{folder}", "-e", "stderr", "-g", "daemon off; pid nginx.pid;", "-c", "{file}"),
-    "caddy": ("caddy", "run", "--adapter", "caddyfile", "--config", "{file}"),
-}
-AROUND = {
-    "nginx": "events {{}}\nhttp {{\naccess_log off;\n{block}\n}}\n",
-    "caddy": "{{\nadmin off\nauto_https disable_redirects\n}}\n{block}\n",
-}
+PATH = "/usr/sbin:/usr/bin"
+#: How the guide's block begins, the rest of a configuration, and the command.
+PROXIES = {
+    "nginx": ("server", "events {{}}\nhttp {{\n{block}\n}}\n", "-p {folder} -e stderr -g 'daemon off; pid nginx.pid;' -c {file}"),
+    "caddy": (NAME, "{{\nadmin off\nauto_https disable_redirects\n}}\n{block}\n", "run --adapter caddyfile --config {file}"),
+}  # fmt: skip
 
 pytestmark = [pytest.mark.long, pytest.mark.slow]
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def answers(port):
@@ -40,19 +36,15 @@ def answers(port):
 @contextmanager
 def proxying(program, folder, port, target):
     """Run a proxy with the guide's block of its configuration, at another port and with a certificate in ``folder``."""
-    block = re.search(rf"```\w+\n((?:server|{re.escape(NAME)}) {{.*?\n}})\n```", GUIDE[GUIDE.lower().index(f"\n{program}:") :] if
-                      program == "caddy" else GUIDE, re.DOTALL)[1]  # fmt: skip
-    for old, new in (
-        ("/etc/ssl", folder),
-        ("listen 443", f"listen {port}"),
-        (f"{NAME} {{", f"{NAME}:{port} {{"),
-        ("127.0.0.1:4580", target),
-    ):
+    start, around, arguments = PROXIES[program]
+    block = re.search(rf"```text\n({start} {{.*?\n}})\n```", GUIDE, re.DOTALL)[1]
+    changes = {"/etc/ssl": folder, " 443": f" {port}", f"{NAME} {{": f"{NAME}:{port} {{", "127.0.0.1:4580": target}
+    for old, new in changes.items():
         block = block.replace(old, str(new))
     file = folder / "proxy.conf"
-    file.write_text(AROUND[program].format(block=block))
-    command = [part.format(folder=folder, file=file) for part in COMMANDS[program]]
-    with subprocess.Popen(command, cwd=folder, env={"PATH": "/usr/sbin:/usr/bin", "HOME": str(folder)}) as process:
+    file.write_text(around.format(block=block))
+    command = shlex.split(f"{program} {arguments.format(folder=folder, file=file)}")
+    with subprocess.Popen(command, cwd=folder, env={"PATH": PATH, "HOME": str(folder)}) as process:
         try:
             until(lambda: answers(port))
             yield
@@ -60,8 +52,10 @@ def proxying(program, folder, port, target):
             process.terminate()
 
 
-@pytest.mark.parametrize("program", COMMANDS)
+@pytest.mark.parametrize("program", PROXIES)
 def test_clients_use_the_server_through_a_proxy_that_speaks_tls(tmp_path, monkeypatch, program):
+    if not shutil.which(program, path=PATH):
+        pytest.skip(f"{program} is not installed")
     certificate = tmp_path / f"{NAME}.pem"
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", tmp_path / f"{NAME}.key")
     name = ("-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}")
@@ -71,7 +65,7 @@ def test_clients_use_the_server_through_a_proxy_that_speaks_tls(tmp_path, monkey
         socket, "getaddrinfo", lambda host, *more, **rest: resolve("127.0.0.1" if host == NAME else host, *more, **rest)
     )
     with serving(tmp_path) as api:
-        port = free_port()
+        (port,) = free_ports(1)
         with proxying(program, tmp_path, port, api.server.url.removeprefix("http://")):
             settings = {"endpoint_url": f"https://{NAME}:{port}", "verify": str(certificate)}
             # Without a key the server knows no name but its own.

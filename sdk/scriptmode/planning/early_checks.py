@@ -1,7 +1,4 @@
-"""Checks of a job before it starts: what would certainly fail is refused, what probably fails is a warning.
-
-Nothing of the job runs.
-"""
+"""Checks of a job before it starts: what would certainly fail is refused, what probably fails is a warning."""
 
 from __future__ import annotations
 

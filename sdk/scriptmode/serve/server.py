@@ -158,13 +158,7 @@ class Server:
     def _page_operations(self, jobs: TrainingJobs, logs: Mapping[str, Operation]) -> page.PageOperations:
         platform = self._platform
         rows = JobRows(platform, self._tags.changed_tags, self._metrics.final_values)
-        return page.PageOperations(
-            platform,
-            jobs.rerun,
-            self._metrics.values,
-            rows.list_jobs,
-            logs,
-        )
+        return page.PageOperations(platform, jobs.rerun, self._metrics.values, rows.list_jobs, logs)
 
     def _sagemaker(self, settings: Settings, jobs: TrainingJobs) -> dict[str, Operation]:
         return {

@@ -8,9 +8,8 @@ from __future__ import annotations
 #: Options that the job sets by itself or cannot have.
 REFUSED = frozenset({
     "array", "clusters", "error", "help", "input", "job_name", "no_kill", "no_requeue", "nodes", "ntasks",
-    "ntasks_per_core",
-    "ntasks_per_gpu", "ntasks_per_node", "ntasks_per_socket", "open_mode", "output", "parsable", "quiet",
-    "requeue", "test_only", "time_min", "usage", "verbose", "version", "wait", "wrap",
+    "ntasks_per_core", "ntasks_per_gpu", "ntasks_per_node", "ntasks_per_socket", "open_mode", "output", "parsable",
+    "quiet", "requeue", "test_only", "time_min", "usage", "verbose", "version", "wait", "wrap",
 })  # fmt: skip
 #: Variables of sbatch whose names do not follow from the option's: SBATCH_TIMELIMIT is --time (sbatch(1)).
 _VARIABLES = {
