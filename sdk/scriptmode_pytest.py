@@ -49,9 +49,9 @@ def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
     """
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "scriptmode"))
 
-    def run(estimator: Estimator, inputs: object = None, faults: Any = None) -> Rehearsal:
+    def run(estimator: Estimator, inputs: object = None, faults: Any = None, *, step_metric: str) -> Rehearsal:
         __tracebackhide__ = True
-        found = estimator.rehearse(inputs, faults)
+        found = estimator.rehearse(inputs, faults, step_metric=step_metric)
         if not found.ok:
             text = str(found)
             # The first line is in pytest's summary.

@@ -376,6 +376,8 @@ class Estimator:
         self,
         inputs: object = None,
         faults: Iterable[Fault | str] | None = None,
+        *,
+        step_metric: str,
     ) -> Rehearsal:
         """Run the job on this machine once undisturbed and once for each fault, and return what each fault cost.
 
@@ -385,26 +387,28 @@ class Estimator:
 
         Args:
             inputs: The inputs, as `fit` takes them; a little data is enough.
-            faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default the last host is
-                killed, all hosts are lost, and the job is interrupted, each at 53 % of its steps.
+            faults: Faults of `scriptmode.rehearsal`, or texts such as ``"kill:at=60"``. By default a process of the
+                last host is killed, all hosts are lost, and the job is interrupted, each after half of its steps.
+            step_metric: The metric whose values are the steps; one of ``metric_definitions``.
 
         Returns:
-            The verdicts. ``ok`` is whether a fault happened, no job hung, no reason was wrong, and no job lost all that
-            it had done.
+            The verdicts. ``ok`` is whether each fault happened, and the job reached its last step after it without
+            losing all that it had done.
 
         Raises:
             SpecError: For a wrong fault, and for arguments that cannot make a job.
         """
         from scriptmode.core.handle import log_lines
-        from scriptmode.rehearsal.run import RehearsalRun, parse_all
+        from scriptmode.rehearsal.faults import parse_faults
+        from scriptmode.rehearsal.run import RehearsalRun
 
         def start(**changes: Any) -> TrainingJob:
             return self._changed(**changes).fit(inputs, wait=False, logs=False)
 
         require_local_jobs()
-        chosen = parse_all(faults, self.spec.resources.hosts)
+        chosen = parse_faults(faults, self.spec.resources.hosts)
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
-        return RehearsalRun(self.spec, self.platform, start, tell).rehearse(chosen)
+        return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
 
     def scale(  # noqa: PLR0913 - each says one thing about the measurement
         self,

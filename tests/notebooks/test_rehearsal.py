@@ -16,4 +16,4 @@ def test_following_the_advice_twice_makes_the_job_ready():
     assert min(nothing_kept) > 50
     assert max(ten_steps) < 20
     assert noticed[2] == 0
-    assert "change: give checkpoint_s3_uri" in text
+    assert "give checkpoint_s3_uri" in text

@@ -17,8 +17,6 @@ from serve.conftest import TENSORFLOW, serving
 
 from scriptmode.core.spec.metric_definitions import PRESETS
 from scriptmode.errors import DataError, JobNotFoundError
-from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.rehearsal import Rehearsal, Verdict
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.aws_json import ApiError
 from scriptmode.serve.job_metrics import MetricValue
@@ -1057,31 +1055,3 @@ def test_a_thinned_curve_keeps_its_extremes_and_its_end(values):
     assert curve["Points"][-1][1] == len(values)
     if finite and len(finite) == len(values):
         assert (min(shown), max(shown)) == (min(values), max(values))
-
-
-@pytest.mark.slow
-def test_the_verdicts_of_a_rehearsal_are_on_the_page_of_its_undisturbed_job(api, browser):
-    lost = Verdict("Kill at 53 %", "page-killed", problems=("all of its 9 steps were lost",), advice=("save",))
-    found = Rehearsal(NAME, "1 x local_process", verdicts=(Verdict("Freeze at 53 %", "page-frozen", note="kept"), lost))
-    folder = JobFolder(api.folder / "data" / "jobs" / NAME)
-    browser.open(f"#job={NAME}")
-    browser.until_shown("Phases")
-    assert not browser.value("document.body.innerText.includes('Rehearsal')")
-    folder.write_rehearsal(found.to_dict())
-    browser.open()
-    browser.open(f"#job={NAME}")
-    browser.until_shown("verdict: not ready: 1 problem")
-    section = "document.querySelector('[aria-labelledby=rehearsal-title]')"
-    rows = browser.value(f"[...{section}.querySelectorAll('tbody tr')].map(each => [each.className, each.innerText])")
-    assert rows == [
-        ["", "Freeze at 53 %\tkept\t\t"],
-        ["bad", "Kill at 53 %\tnot noticed\t\t"],
-    ]
-    links = browser.value(f"[...{section}.querySelectorAll('a')].map(each => each.getAttribute('href'))")
-    assert links == ["#job=page-frozen", "#job=page-killed"]
-    folder.write_rehearsal("not a mapping")
-    browser.open()
-    browser.until_shown(NAME)
-    browser.open(f"#job={NAME}")
-    browser.until_shown("Phases")
-    assert not browser.value("document.body.innerText.includes('Rehearsal')")

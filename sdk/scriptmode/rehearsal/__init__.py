@@ -6,33 +6,7 @@
 
 from __future__ import annotations
 
-from scriptmode.rehearsal.faults import (
-    BrokenInput,
-    Fault,
-    Freeze,
-    FullDisk,
-    Interrupt,
-    Kill,
-    LoseHost,
-    SlowHost,
-    SlowInput,
-    parse_faults,
-    random_faults,
-)
+from scriptmode.rehearsal.faults import Fault, Interrupt, Kill, LoseHost, parse_fault
 from scriptmode.rehearsal.verdict import Rehearsal, Verdict
 
-__all__ = [
-    "BrokenInput",
-    "Fault",
-    "Freeze",
-    "FullDisk",
-    "Interrupt",
-    "Kill",
-    "LoseHost",
-    "Rehearsal",
-    "SlowHost",
-    "SlowInput",
-    "Verdict",
-    "parse_faults",
-    "random_faults",
-]
+__all__ = ["Fault", "Interrupt", "Kill", "LoseHost", "Rehearsal", "Verdict", "parse_fault"]

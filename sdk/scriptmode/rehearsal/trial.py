@@ -1,202 +1,188 @@
-"""One fault of a rehearsal: the job that meets it, is started again where it ended, and gets a verdict."""
+"""One job of a rehearsal: it is followed to its end, meets a fault, is started again where it ended, gets a verdict."""
 
 from __future__ import annotations
 
-import re
+import os
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Callable, NamedTuple
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Callable
 
-from scriptmode.core.spec.service_values import COMPLETED, FAILED
-from scriptmode.rehearsal import advice
-from scriptmode.rehearsal.faults import Moment
-from scriptmode.rehearsal.followed import FollowedJob, HungError
-from scriptmode.rehearsal.injection import Injected, JobProcesses, NothingToDisturbError, inject
-from scriptmode.rehearsal.steps import Count
+from scriptmode.core.spec.job_failure import describe_in_one_line
+from scriptmode.core.spec.service_values import COMPLETED
+from scriptmode.core.text.messages import pluralize
+from scriptmode.errors import JobNotFoundError
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.opt_ml import checkpoints_path
+from scriptmode.rehearsal.injection import inject
+from scriptmode.rehearsal.steps import Resumption, StepReader, find_resumption
 from scriptmode.rehearsal.verdict import Verdict
+from scriptmode_runtime import contract
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from scriptmode.core.spec.job_description import JobDescription
     from scriptmode.job import TrainingJob
     from scriptmode.rehearsal.faults import Fault
-    from scriptmode.rehearsal.findings import ScriptFindings
 
-#: A disturbed job ends within three times the seconds of the undisturbed one, and these.
-_TIMES, _MARGIN_SECONDS = 3, 120.0
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """The undisturbed job, against which the others are measured; times in seconds."""
-
-    #: How each host that names steps counts them.
-    counts: Mapping[str, Count]
-    training: float
-    whole: float
-    model: dict[str, str] | None
-    has_saved: bool
-
-    @property
-    def leaves_files(self) -> bool:
-        """Whether it wrote checkpoints or a model."""
-        return self.has_saved or bool(self.model)
-
-    @property
-    def count(self) -> Count:
-        """How the first host that names steps counts them."""
-        return next(iter(self.counts.values()), Count([]))
+#: Seconds between two looks at the logs, and between two at the job's state.
+_POLL_SECONDS, _DESCRIBE_SECONDS = 0.02, 0.1
+#: Seconds in which a job ends whose processes were killed: its agent copies the last checkpoints.
+_END_SECONDS = 30.0
 
 
-class _Loss(NamedTuple):
-    """What one host made twice, and from where it went on."""
+class HungError(Exception):
+    """A job did not end within its bound, and was stopped."""
 
-    lost: int
-    resumed: int
-    seconds: float
-    began: float
-    host: str
+
+class FollowedJob:
+    """A job that is followed by its logs and its state."""
+
+    def __init__(self, job: TrainingJob, data_dir: Path, metric: str) -> None:
+        self.job = job
+        self.folder = JobStore(data_dir).find(job.name)
+        self.description: JobDescription = job.platform.describe(job.name)
+        self.hosts = self.description.job.resources.hosts
+        definitions = self.description.job.algorithm.metric_definitions
+        self.steps = StepReader(self.folder, self.hosts, [pair for pair in definitions if pair[0] == metric])
+        self.began = time.monotonic()
+
+    def follow(self, bound: float, look: Callable[[], None] = lambda: None) -> None:
+        """Follow the job to its end, and call ``look`` all the time; raise `HungError` after ``bound`` seconds."""
+        described = self.began
+        try:
+            while not self.description.has_ended:
+                self._require_in_time(bound)
+                look()
+                time.sleep(_POLL_SECONDS)
+                if time.monotonic() >= described + _DESCRIBE_SECONDS:
+                    described = time.monotonic()
+                    self.description = self.job.platform.describe(self.job.name)
+                self.steps.read(final=self.description.has_ended)
+            self.steps.read(final=True)
+        except BaseException:
+            # Also after Ctrl-C: nothing else knows of the job.
+            self._end()
+            raise
+        finally:
+            self.steps.close()
+
+    def _require_in_time(self, bound: float) -> None:
+        if time.monotonic() > self.began + bound:
+            raise HungError(f"{self.job.name} had not ended after {bound:.0f} s, and was stopped")
+
+    def _end(self) -> None:
+        """Stop a job, kill its processes, and wait for its end: its agent uses its directories."""
+        platform, name = self.job.platform, self.job.name
+        with suppress(JobNotFoundError):
+            platform.stop(name)
+            for pid in process_tree.find_by_variable(f"{contract.BASE_DIR_VARIABLE}={self.folder.hosts}"):
+                process_tree.kill_tree(pid)
+            process_tree.wait_until(lambda: platform.describe(name).has_ended, _END_SECONDS)
+
+    def checkpoint_files(self) -> set[str]:
+        """Return the names of the files in the checkpoint directories of the hosts."""
+        path = checkpoints_path(self.description.job.output)
+        return find_files(self.folder.host(host) / path for host in self.hosts)
+
+    def problem(self) -> str:
+        """Return why the job did not complete, in one line; "" for one that did."""
+        description, failure = self.description, self.job.failure
+        if description.status == COMPLETED:
+            return ""
+        text = describe_in_one_line(failure) if failure else description.message
+        return f"{self.job.name} is {description.status}: {text} (its log: scriptmode logs {self.job.name})"
+
+
+def find_files(folders: Iterable[Path]) -> set[str]:
+    """Return the names of the files below the folders, each relative to its folder."""
+    return {
+        os.path.relpath(os.path.join(place, name), folder)  # noqa: PTH118 - texts
+        for folder in folders
+        for place, _, names in os.walk(folder)
+        for name in names
+    }
 
 
 class Trial:
-    """A job, its fault, and when that happened."""
+    """A fault, the job that meets it, and the undisturbed job with the steps that it made."""
 
-    def __init__(self, fault: Fault, baseline: Baseline, data_dir: Path, findings: ScriptFindings) -> None:
-        self.fault = fault
-        #: The fault as text, with what the script counts.
-        self.title = str(fault).replace("at step", f"at {baseline.count.unit}")
-        self._moment = Moment.parse(fault.at)
-        self._baseline = baseline
-        self._data_dir = data_dir
-        self._findings = findings
-        self._happened: float | None = None
-        self._injected = Injected()
-        self._obstacle = ""
-        #: Whether there was a checkpoint when it happened.
-        self.has_saved = False
-        #: Seconds in which the job ends.
-        self.bound = (_TIMES * baseline.whole + _MARGIN_SECONDS) * getattr(fault, "factor", 1)
+    def __init__(self, fault: Fault, undisturbed: FollowedJob, bound: float, checkpoints: Path | None) -> None:
+        self._fault = fault
+        self._undisturbed = undisturbed
+        self._numbers = undisturbed.steps.numbers
+        self._at = max(1, max(self._numbers) * 53 // 100) if fault.at is None else fault.at
+        self._bound = bound
+        self._checkpoints = checkpoints
+        self._has_happened = False
+        self._files: set[str] = set()
 
-    def run(self, job: TrainingJob, start_again: Callable[[TrainingJob], TrainingJob]) -> Verdict:
+    def run(self, first: FollowedJob, start_again: Callable[[TrainingJob], FollowedJob]) -> Verdict:
         """Follow the job through its fault to the end, and a second job after one that did not complete."""
-        first = FollowedJob(job, self._data_dir)
+        verdict, last = Verdict(str(self._fault), first.job.name), first
         try:
-            first.follow(self.bound, lambda: self._disturb(first))
+            first.follow(self._bound, lambda: self._disturb(first))
+            if not self._has_happened:
+                return replace(verdict, note=f"the job ended before step {self._at}")
+            passed = [transition.status for transition in first.description.transitions]
+            status = "Interrupted" if "Interrupted" in passed else first.description.status
+            verdict = replace(verdict, status=status)
+            if first.description.status != COMPLETED:
+                last = start_again(first.job)
+                verdict = replace(verdict, again=last.job.name)
+                last.follow(self._bound)
         except HungError as error:
-            problem = f"{error}; {advice.describe_last_lines(first)}"
-            return replace(self._first_verdict(first), problems=(problem,), advice=advice.of_hang(self.fault))
-        verdict = self._first_verdict(first)
-        if self._happened is None:
-            return verdict
-        if first.description.status == COMPLETED:
-            return self._judge(self._with_next_run(verdict, first, first), first, first)
-        second = FollowedJob(start_again(job), self._data_dir)
-        try:
-            second.follow(self.bound)
-        except HungError as error:
-            return replace(verdict, again=second.job.name, problems=(str(error),))
-        verdict = self._with_next_run(replace(verdict, again=second.job.name), first, second)
-        return self._judge(verdict, first, second)
-
-    def _judge(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
-        known = self.has_saved, bool(self._baseline.counts), self._baseline.leaves_files
-        return advice.Judge(self.fault, self._findings, *known, first, last).judge(verdict)
+            return replace(verdict, problems=(str(error),))
+        return self._judge(verdict, first, last)
 
     def _disturb(self, job: FollowedJob) -> None:
-        """Inject the fault at its moment; continue one that lasts."""
-        if self._injected.turn is not None:
-            self._injected.turn()
-        if self._happened is not None or not self._is_due(job):
+        """Inject the fault once its step was made."""
+        if self._has_happened or max(job.steps.numbers, default=0) < self._at:
             return
-        self.has_saved = job.has_saved
-        try:
-            self._injected = inject(self.fault, JobProcesses(job.folder, job.hosts))
-            self._happened = time.monotonic()
-        except NothingToDisturbError as error:
-            # The script may not have started yet: tried again. The first obstacle is not that the job has ended.
-            self._obstacle = self._obstacle or str(error)
+        self._files = job.checkpoint_files()
+        self._has_happened = inject(self._fault, job.folder, job.hosts)
 
-    def _is_due(self, job: FollowedJob) -> bool:
-        unit, number = self._moment
-        began = job.since("Training")
-        if unit not in ("step", "s", "%"):
-            return job.description.secondary == unit
-        if began is None:
-            return False
-        host, count = self._counted_host(job)
-        if unit == "%" and count.total:
-            unit, number = "step", max(1, number * count.total // 100)
-        if unit == "step":
-            return count.done_at(job.watch.runs[host][0], time.monotonic()) >= number
-        seconds = number if unit == "s" else number / 100 * self._baseline.training
-        return time.monotonic() >= began + seconds
+    def _judge(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
+        """Return the verdict with the steps and the checkpoint files of before and after the fault."""
+        after = find_files([self._checkpoints]) if self._checkpoints else set()
+        reached = max([*first.steps.numbers, *last.steps.numbers])
+        verdict = replace(verdict, last=reached, files_before=len(self._files), files_after=len(after))
+        found = []
+        for host in first.hosts:
+            runs = first.steps.runs[host]
+            runs = runs if first is last else [[*chain(*runs)], *last.steps.runs[host]]
+            if resumption := find_resumption(runs, self._interval(host)):
+                found.append(resumption)
+        if found:
+            worst = max(found, key=lambda one: one.lost)
+            verdict = replace(verdict, before=worst.before, first=worst.first, lost=worst.lost)
+        return replace(verdict, problems=tuple(self._find_problems(verdict, last, found)))
 
-    def _counted_host(self, job: FollowedJob) -> tuple[str, Count]:
-        """Return the host whose steps decide when the fault happens: its own, else the first that names steps."""
-        counts = self._baseline.counts
-        host = getattr(self.fault, "host", "") or job.hosts[-1]
-        if host not in counts:
-            host = next(iter(counts), job.hosts[0])
-        return host, counts.get(host) or self._baseline.count
+    def _interval(self, host: str) -> int:
+        """Return the steps between two lines of the undisturbed job that name one."""
+        numbers = [*chain(*self._undisturbed.steps.runs[host])]
+        return min((later - earlier for earlier, later in zip(numbers, numbers[1:]) if later > earlier), default=1)
 
-    def _first_verdict(self, job: FollowedJob) -> Verdict:
-        """Return what followed the fault: the first status after it, when, and why; or why it did not happen."""
-        verdict = Verdict(self.title, job.job.name, unit=self._baseline.count.unit)
-        if self._happened is None:
-            note = self._obstacle or "the job ended before"
-            if self._moment.unit == "step" and not self._baseline.count.total:
-                note = "the log of the undisturbed job names no step"
-            return replace(verdict, note=f"did not happen: {note}")
-        if (found := _status_after(job, self._happened)) is None:
-            return verdict
-        status, moment, reason = found
-        named = None
-        if status == FAILED and (place := self._injected.place):
-            named = re.search(rf"{re.escape(place)}\b", job.description.failure_reason) is not None
-        return replace(
-            verdict, status=status, noticed=moment - self._happened, reason=reason, is_cause_named=named
-        )  # fmt: skip
+    def _find_problems(self, verdict: Verdict, last: FollowedJob, found: list[Resumption]) -> Iterable[str]:
+        if problem := last.problem():
+            yield f"it did not recover: {problem}"
+        if (expected := max(self._numbers)) > (verdict.last or 0):
+            yield f"its last step is {verdict.last}, that of the undisturbed job {expected}"
+        if lost := [one.lost for one in found if one.lost and one.first <= min(self._numbers)]:
+            yield f"all {pluralize(max(lost), 'step')} were lost: {self._advise(last)}"
+        elif found and not self._files:
+            yield f"it went on at step {verdict.first} without a checkpoint file: the metric does not count its steps"
+        if self._checkpoints and self._files and not verdict.files_after:
+            yield f"all {pluralize(len(self._files), 'checkpoint file')} were gone at its end"
 
-    def _with_next_run(self, verdict: Verdict, first: FollowedJob, last: FollowedJob) -> Verdict:
-        """Return the verdict with what a later run says: from where it went on, and its end."""
-        same = None
-        if self._baseline.model and (model := last.model()) is not None:
-            same = model == self._baseline.model
-        verdict = replace(verdict, orphans=last.count_orphans(), is_same_model=same)
-        losses = [loss for host in self._baseline.counts if (loss := self._loss(host, first, last))]
-        if not losses:
-            is_one_run = first is last and self._baseline.training > 0
-            return (
-                replace(verdict, slowdown=last.training_seconds() / self._baseline.training) if is_one_run else verdict
-            )
-        worst = max(losses, key=lambda each: (each.lost, -each.resumed))
-        host = worst.host if worst.lost and len({each.resumed for each in losses}) > 1 else ""
-        return replace(
-            verdict, host=host, resumed=worst.resumed, lost=worst.lost, lost_seconds=worst.seconds,
-            restart=worst.began - (self._happened or 0.0) - (verdict.noticed or 0.0),
-        )  # fmt: skip
-
-    def _loss(self, host: str, first: FollowedJob, last: FollowedJob) -> _Loss | None:
-        """Return what a host lost, from the last line of the run before to the first one of the next; None without."""
-        runs = first.watch.runs[host] if first is last else [first.watch.runs[host][-1], *last.watch.runs[host]]
-        before, after = runs[0], next((run for run in runs[1:] if run), None)
-        if not after:
-            return None
-        count = self._baseline.counts[host]
-        resumed = max(0, count.start(after[0]))
-        made = max([*map(count.done, before), count.done_at(before, (self._happened or 0.0))])
-        lost = max(0, made - resumed)
-        # The line of the step from which it goes on; the first one where there is none.
-        kept = [mark.time for mark in before if count.done(mark) <= resumed] or [mark.time for mark in before[:1]]
-        seconds = before[-1].time - kept[-1] if lost else 0.0
-        return _Loss(lost, resumed, seconds, after[0].time, host)
-
-
-def _status_after(job: FollowedJob, moment: float) -> tuple[str, float, str] | None:
-    """Return the first end or interruption of a job after a moment, when it was seen, and its reason; None before."""
-    ends = ("Interrupted", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded", "Completed")
-    for (status, seen), transition in zip(job.changed, job.description.transitions):
-        if seen >= moment and status in ends:
-            return status, seen, job.description.failure_reason if status == FAILED else transition.message
-    return None
+    def _advise(self, last: FollowedJob) -> str:
+        path = last.description.job.output.checkpoint_local_path or "/opt/ml/checkpoints"
+        if self._checkpoints is None:
+            return f"give checkpoint_s3_uri (--checkpoint-s3-uri), and save a checkpoint to {path} every N steps"
+        if not self._files:
+            return f"save a checkpoint to {path} every N steps"
+        return f"restore the newest checkpoint of {path} first"

@@ -58,9 +58,6 @@ class _Platform(Protocol):
     def usage_history(self, name: str) -> Mapping[str, Sequence[tuple[float, HostActivity]]]:
         """Return the times and the resources of each host."""
 
-    def rehearsal(self, name: str) -> Any:
-        """Return what a rehearsal found whose undisturbed job this is; None for another job."""
-
     def queue_position(self, name: str) -> int:
         """Return the position of a job that waits, from 1 on; 0 for another one."""
 
@@ -105,13 +102,11 @@ class PageOperations:
         try:
             events, hosts = self._platform.events(name), self._platform.activity(name)
             history, position = self._platform.usage_history(name), self._platform.queue_position(name)
-            rehearsal = self._platform.rehearsal(name)
         except (JobNotFoundError, FileNotFoundError) as error:
             raise not_found_error() from error
         return {
             "QueuePosition": position,
             "Events": [str(each) for each in events],
-            "Rehearsal": rehearsal,
             "Hosts": [
                 {"Host": host, **_usage(each), "SilentSeconds": each.silent_seconds} for host, each in hosts.items()
             ],

@@ -142,10 +142,6 @@ class StoredJobs:
 
         return read_history(self._store.find(name))
 
-    def rehearsal(self, name: str) -> Any:
-        """Return what a rehearsal found whose undisturbed job this is, as `Rehearsal.to_dict`; None for another job."""
-        return self._store.find(name).read_rehearsal()
-
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""
         folder = self._store.find(name)

@@ -240,17 +240,6 @@ class JobFolder:
         except (OSError, ValueError, TypeError):
             return ()
 
-    def write_rehearsal(self, content: object) -> None:
-        """Write what a rehearsal found whose undisturbed job this is; raise ``OSError``."""
-        replace_file(self.path / "rehearsal.json", regular_files.render_json(content), durable=False)
-
-    def read_rehearsal(self) -> Any:
-        """Return what `write_rehearsal` wrote; None for a job without one, and for a file that cannot be read."""
-        with suppress(OSError, ValueError):
-            content = regular_files.read_json(self.path / "rehearsal.json")
-            return content if isinstance(content, dict) else None
-        return None
-
     def last_heartbeat(self, state: JobState) -> float:
         """Return when an agent that is gone lived for certain, in seconds since the epoch; raise ``OSError``.
 
