@@ -410,7 +410,7 @@ class Estimator:
         tell = functools.partial(log_lines.write_line, stream=sys.stderr)
         return RehearsalRun(self.spec, self.platform, start, tell, step_metric).rehearse(chosen)
 
-    def scale(  # noqa: PLR0913 - each says one thing about the measurement
+    def scale(
         self,
         inputs: object = None,
         *,
@@ -418,8 +418,6 @@ class Estimator:
         layouts: Sequence[str] = (),
         steps: int = 100,
         batch_size: int | None = None,
-        prices: Mapping[str, float] | None = None,
-        price_as: str | None = None,
     ) -> Scaling:
         """Measure the speed of the script by layout and number of hosts, with a real job for each, one after another.
 
@@ -434,24 +432,20 @@ class Estimator:
                 ``distribution``, whose options its own layout keeps.
             steps: The step at which a job is stopped; a script that ends before is measured as far as it went.
             batch_size: Images of a batch of one trainer; by default the log may name it: ``batch_size=64``.
-            prices: Prices of a host an hour by instance type.
-            price_as: The instance type whose price counts; by default the estimator's own. Without ``prices``, that of
-                a type of SageMaker is asked of AWS, with boto3's own credentials and Region.
 
         Returns:
-            The rates, the efficiency, the memory and the cost of each size; its text is a table. A job that failed has
-            a row with its ``problem``.
+            The rates and the efficiency of each size; its text is a table. A job that failed has a row with its
+            ``problem``.
 
         Raises:
             SpecError: For arguments that cannot be measured, before the first job starts.
             RequestError: Where a job would be refused, before the first job starts.
-            PlatformError: Where AWS does not tell the price.
             DataError: Where the log of the first job names no step.
         """
         from scriptmode.core.handle import log_lines
         from scriptmode.results import scaling
 
-        options = scaling.ScalingOptions(hosts, layouts, steps, batch_size, prices, price_as)
+        options = scaling.ScalingOptions(hosts, layouts, steps, batch_size)
         return scaling.measure(
             self, self._changed, inputs, options, functools.partial(log_lines.write_line, stream=sys.stderr)
         )

@@ -171,7 +171,6 @@ COMMAND_LINE_USES = {
     "core.spec.whole_numbers": "parse_age whole_number",
     "core.spec.service_values": "ChannelProgress STATUSES suggest_status UNREADABLE",
     "results.job_files": "AREAS copy_job_files",
-    "results.metric_plot": "create_figure",  # whether a figure can be drawn, before it is
     "data.file_uris": "file_path is_file",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
     "core.source.source_archive": "file_versions",  # what --watch looks at

@@ -1,6 +1,5 @@
 """`scriptmode.Session`: with an account (a fake one), and without one, where its bucket is a directory."""
 
-import json
 import os
 import stat
 import subprocess
@@ -8,9 +7,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
-import boto3
 import pytest
-from botocore.stub import Stubber
 from fakes.processes import until
 from fakes.sagemaker_jobs import ROLE
 from fakes.sagemaker_jobs import sagemaker_estimator as estimator
@@ -32,7 +29,6 @@ from scriptmode import (
 )
 from scriptmode.aws import S3Downloader, S3Uploader, determine_bucket_and_prefix, parse_s3_url, s3_path_join
 from scriptmode.core.aws.local_bucket import LocalBucket
-from scriptmode.core.aws.prices import find_training_price
 from scriptmode.sagemaker_session import wrap_session
 from scriptmode.testing import FakeSageMaker
 
@@ -502,51 +498,3 @@ def test_a_session_that_was_left_out_costs_no_import_of_boto3(code):
         [sys.executable, "-c", program], env={**os.environ, "AWS_DEFAULT_REGION": "eu-west-1"}, check=False, timeout=300
     )
     assert done.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("prices", "message"),
-    [
-        ([("Hrs", "0.2300000000")], ""),
-        ([("Hrs", "0.23"), ("Hrs", "0.0000000000"), ("Quantity", "13.57")], ""),
-        ([("Hrs", "0.23"), ("Hrs", "0.46")], "is 'ml.m5.xlarge', of which AWS's price list has 2 prices for training"),
-        ([], "price_as is 'ml.m5.xlarge', of which AWS's price list has no price for training in eu-west-1"),
-    ],
-)
-def test_the_price_of_training_is_the_one_of_an_hour_in_aws_s_price_list(prices, message):
-    session = boto3.Session("key", "secret", region_name="eu-west-1")
-    pricing = session.client("pricing", region_name="us-east-1")
-    products = [
-        json.dumps({"terms": {"OnDemand": {"A": {"priceDimensions": {"B": {"unit": unit, "pricePerUnit": {"USD": price}}}}}}})
-        for unit, price in prices
-    ]  # fmt: skip
-    fields = {"regionCode": "eu-west-1", "instanceName": "ml.m5.xlarge", "component": "Training"}
-    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in fields.items()]
-    session.client = lambda service, region_name, **_: {("pricing", "us-east-1"): pricing}[service, region_name]
-    with Stubber(pricing) as responses:
-        # The answer has pages.
-        for token, page in (({"NextToken": "next"}, products[:1]), ({}, products[1:])):
-            asked = {"NextToken": "next"} if not token else {}
-            request = {"ServiceCode": "AmazonSageMaker", "Filters": filters, **asked}
-            responses.add_response("get_products", {"PriceList": page, **token}, request)
-        if message:
-            with pytest.raises(SpecError, match=message):
-                find_training_price("ml.m5.xlarge", "price_as", session)
-        else:
-            assert find_training_price("ml.m5.xlarge", "price_as", session) == 0.23
-        responses.assert_no_pending_responses()
-
-
-@pytest.mark.parametrize(
-    ("region", "error", "message"),
-    [
-        ("cn-north-1", SpecError, "AWS's price list in US dollars does not answer credentials of cn-north-1"),
-        ("us-gov-west-1", SpecError, "price_as is 'ml.m5.xlarge', but AWS's price list"),
-        ("nowhere", PlatformError, "Unknown region: 'nowhere'"),
-    ],
-)
-def test_the_price_in_another_partition_is_not_asked_for(region, error, message):
-    session = boto3.Session("key", "secret", region_name=region)
-    session.client = None
-    with pytest.raises(error, match=message):
-        find_training_price("ml.m5.xlarge", "price_as", session)

@@ -9,7 +9,7 @@ from fakes.cluster_scripts import LAYOUTS, compute_together
 from fakes.local_jobs import channel
 from fakes.processes import until
 
-from scriptmode import Estimator, Slurm
+from scriptmode import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
@@ -25,27 +25,6 @@ print("place", json.dumps({
     "links": [os.path.islink(path) for path in ["/opt/ml/input/data/File/part"] if os.path.lexists(path)],
 }))
 open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]), "w").write("model")
-"""
-
-
-#: Each step, algo-1 sends a megabyte to algo-2.
-SENDS = """
-import os, socket, time
-if os.environ["SM_CURRENT_HOST"] == "algo-2":
-    connection, _ = socket.create_server(("", 7000)).accept()
-    while connection.recv(1_000_000):
-        pass
-else:
-    for _ in range(600):
-        try:
-            connection = socket.create_connection(("algo-2", 7000))
-            break
-        except OSError:
-            time.sleep(0.1)
-    for step in range(1, 10_000):
-        connection.sendall(bytes(1_000_000))
-        print("step", step, flush=True)
-        time.sleep(0.05)
 """
 
 
@@ -140,18 +119,3 @@ def test_mpirun_starts_ranks_on_both_nodes_without_ssh_and_without_slurm(jobs):
     lines = jobs.completed_lines(jobs.start(RANKS, hyperparameters=distribution))
     found = sorted(line.partition("rank ")[2] for line in lines if " of 4 on " in line)
     assert found == ["0 of 4 on node1", "1 of 4 on node1", "2 of 4 on node2", "3 of 4 on node2"]
-
-
-def test_scale_measures_the_bytes_that_a_host_receives_in_a_step(jobs, tmp_path):
-    (tmp_path / "train.py").write_text(SENDS)
-    estimator = Estimator(
-        entry_point=str(tmp_path / "train.py"), instance_type="slurm", platform=Slurm(data_dir=jobs.data_dir)
-    )
-    found = estimator.scale(hosts=[2], steps=200)
-    (row,) = found.rows
-    assert row.problem == ""
-    assert 0.8e6 < row.received_bytes["algo-2"] < 1.5e6
-    assert row.received_bytes["algo-1"] < 0.5e6
-    head, cells = (line.split("  ") for line in str(found).splitlines()[1:3])
-    assert any(each.strip() == "NETWORK/STEP" for each in head)
-    assert any(each.strip().endswith(" MB") for each in cells)

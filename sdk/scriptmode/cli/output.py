@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -107,25 +105,10 @@ def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = 
     echo("\n".join(lines))
 
 
-def check_figure_path(option: str, path: str) -> None:
-    """Raise what `save_figure` would raise later, and `MissingPackageError` without Matplotlib; change no file."""
-    from scriptmode.results.metric_plot import create_figure
-
-    save_figure(option, path, create_figure(1), into=io.BytesIO())
-    file, is_new = Path(path), not os.path.lexists(path)
-    try:
-        with file.open("ab"):
-            pass
-    except OSError as error:
-        raise _unwritable(option, path, error) from error
-    if is_new:
-        file.unlink()
-
-
-def save_figure(option: str, path: str, figure: Any, into: io.BytesIO | None = None) -> None:
+def save_figure(option: str, path: str, figure: Any) -> None:
     """Write a Matplotlib figure to the file that an option names; raise `SpecError` for a suffix that is not known."""
     try:
-        figure.savefig(into or path, format=Path(path).suffix[1:] or None, facecolor="white")
+        figure.savefig(path, format=Path(path).suffix[1:] or None, facecolor="white")
     except ValueError as error:
         # Matplotlib lists the suffixes that it knows.
         raise SpecError(
