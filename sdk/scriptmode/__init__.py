@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from scriptmode.estimator import Estimator, TensorFlow
-    from scriptmode.job import TrainingJob, compare
+    from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
     from scriptmode.platforms.slurm.slurm_platform import Slurm
     from scriptmode.sagemaker_session import Session
@@ -74,7 +74,7 @@ else:
             "core.spec.tuning_configurations": "HyperbandStrategyConfig InstanceConfig StrategyConfig "
             "TuningJobCompletionCriteriaConfig WarmStartConfig WarmStartTypes",
             "estimator": "Estimator TensorFlow",
-            "job": "TrainingJob compare",
+            "job": "TrainingJob",
             "planning": "Plan",
             "platforms.slurm.slurm_platform": "Slurm",
             "sagemaker_session": "Session",
@@ -204,6 +204,5 @@ __all__ = [
     "WaitTimeoutError",
     "WarmStartConfig",
     "WarmStartTypes",
-    "compare",
     "get_execution_role",
 ]

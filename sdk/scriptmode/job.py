@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from scriptmode.core.spec.service_values import HostActivity, JobEvent, LogEvent
     from scriptmode.display.job_list import JobList
     from scriptmode.results.analytics import TrainingJobAnalytics
-    from scriptmode.results.comparison import Comparison
     from scriptmode.results.metrics import Metrics
     from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.sagemaker_session import Session
@@ -555,26 +554,3 @@ def _interrupt(message: str, job_name: str) -> KeyboardInterrupt:
     # Not a class of its own: Python ends by SIGINT for an unhandled exception of exactly this class.
     vars(error)["job_name"] = job_name
     return error
-
-
-def compare(*jobs: TrainingJob | str, platform: Platform | str | None = None) -> Comparison:
-    """Compare the settings and the metrics of training jobs.
-
-    Args:
-        jobs: At least two jobs, or names of jobs.
-        platform: Where jobs are looked for by name, as `TrainingJob.attach` takes it.
-
-    Returns:
-        A comparison, whose text and notebook table have what differs first. ``plot(*names)`` draws the metrics of all
-        jobs over one another as a ``matplotlib.figure.Figure``, and ``to_dict()`` returns the values.
-
-    Raises:
-        JobNotFoundError: For a name that no job has.
-        SpecError: For fewer than two jobs.
-    """
-    from scriptmode.results.comparison import Comparison
-
-    if len(jobs) < 2:  # noqa: PLR2004 - a comparison needs two
-        raise invalid("jobs", f"is {jobs!r}", "give at least two jobs, or their names")
-    found = [TrainingJob.attach(each, platform=platform) if isinstance(each, str) else each for each in jobs]
-    return Comparison([job.platform.describe(job.name) for job in found], [job.metrics() for job in found])

@@ -119,8 +119,6 @@ OTHERS = {
     "a log's last lines": (["logs", "taken", "-n", "5"], 2, "no such option '-n'; use one of --follow, --help, --host"),
     "an age": (["prune"], 2, "--older-than is missing; write for example: scriptmode prune --older-than 7d"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected argument 'x'; write for example: scriptmode desc"),
-    "no jobs to compare": (["compare"], 2, "JOB JOB... is missing; write for example: scriptmode compare mnist-1"),
-    "one job to compare": (["compare", "taken"], 2, "'taken' alone is named, but a comparison needs two jobs; name"),
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
     "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
     "no shell": (["completion"], 2, "is missing; write one of bash, zsh, fish"),

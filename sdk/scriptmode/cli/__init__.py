@@ -35,7 +35,6 @@ SECTIONS = {
     },
     "Results": {
         "metrics": "Print the values of the metrics that were found in the log of JOB.",
-        "compare": "Compare the settings and the metrics of several jobs.",
         "model": "Download the model that a job trained.",
         "cp": "Copy a file or directory of JOB to TARGET, by default into the current directory.",
     },

@@ -1,1 +1,1 @@
-"""What a job leaves, as its handle returns it: metrics, artifacts, event files and comparisons."""
+"""What a job leaves, as its handle returns it: metrics, artifacts and event files."""

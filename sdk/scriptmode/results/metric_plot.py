@@ -38,10 +38,8 @@ class _Axis:
         return [row[self.key] for row in rows] if self.key else list(range(1, len(rows) + 1))
 
 
-def draw(metrics: Mapping[str, Sequence[_Row]], *, with_mean: bool = True) -> Any:
+def draw(metrics: Mapping[str, Sequence[_Row]]) -> Any:
     """Draw each metric's rows, at least one, in axes of its own, and return the ``matplotlib.figure.Figure``.
-
-    ``with_mean``: the mean of several hosts is a line too.
 
     Raises `MissingPackageError` where Matplotlib is not installed.
     """
@@ -50,7 +48,7 @@ def draw(metrics: Mapping[str, Sequence[_Row]], *, with_mean: bool = True) -> An
     rows_of_axes = figure.subplots(len(metrics), squeeze=False)[:, 0]
     for axes, (name, rows) in zip(rows_of_axes, metrics.items()):
         style_axes(axes)
-        _draw(axes, _by_host(rows), axis_of[name], with_mean=with_mean)
+        _draw(axes, _by_host(rows), axis_of[name])
         axes.set_title("\n".join(textwrap.wrap(name, _NAME_CHARACTERS)), loc="left", fontsize="medium", color=TEXT)
     labels = [axis_of[name].label for name in metrics]
     for axes, label, below in zip(rows_of_axes, labels, [*labels[1:], ""]):
@@ -97,7 +95,7 @@ def style_axes(axes: Any) -> None:
         spine.set_color(TEXT)
 
 
-def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis, *, with_mean: bool) -> None:
+def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis) -> None:
     lines = {host: dict(zip(axis.positions(rows), (row["value"] for row in rows))) for host, rows in hosts.items()}
     colours = dict(zip(lines, COLOURS[1:] if len(lines) > 1 else COLOURS))
     for host, line in lines.items() if len(lines) <= _NAMED else ():
@@ -107,8 +105,7 @@ def _draw(axes: Any, hosts: Mapping[str, Sequence[_Row]], axis: _Axis, *, with_m
     if axis.begin is None:
         axes.xaxis.get_major_locator().set_params(integer=True)
     if len(lines) > 1:
-        if with_mean:
-            _draw_mean(axes, list(lines.values()))
+        _draw_mean(axes, list(lines.values()))
         legend = axes.legend(
             loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, borderaxespad=0.2, fontsize="small"
         )
