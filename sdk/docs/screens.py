@@ -196,7 +196,7 @@ def _trimmed(lines: list[str]) -> list[str]:
 def live(terminal: Terminal) -> list[str]:
     """Show a job while it trains."""
     shown = terminal.read(FASHION, lines=18, until=lambda lines: any("epoch 8:" in line for line in lines))
-    terminal.read("scriptmode attach fashion-1")
+    terminal.read("scriptmode logs -f fashion-1")
     return shown
 
 

@@ -24,7 +24,6 @@ from scriptmode.platforms.local.hosts.agent_control import (
     recorded_termination,
 )
 from scriptmode.platforms.local.hosts.engine import Engine
-from scriptmode.platforms.local.hosts.enter import entering_arguments
 from scriptmode.platforms.local.hosts.fleet import Fleet, HostFleet, Serve, StartedAgent
 from scriptmode.platforms.local.hosts.job_variables import CREDENTIALS, with_job_variables
 from scriptmode.platforms.local.hosts.local_agent import LocalAgent
@@ -50,7 +49,7 @@ __all__ = [
     "HostKind", "HostSettings", "Job", "JobFolder", "JobRequest", "JobStore", "LocalAgent", "LocalPlatform",
     "PlannedHost", "Problem", "ProcessEngine", "ProcessFleet", "Relay", "RemoteHooks", "Sandbox", "Serve",
     "StagingArea", "StartedAgent", "StopReason", "Tasks", "Termination", "TrainingJobSpec", "did_you_mean",
-    "entering_arguments", "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree",
+    "open_listener", "open_to_all_users", "plan_container_hosts", "process_tree",
     "record_address", "record_termination", "recorded_termination", "replace_file", "run_host", "start_relay",
     "with_copied_source", "with_job_variables",
 ]  # fmt: skip

@@ -4,7 +4,7 @@
 - `engine`: the engine; `fleet`: the pods of one job, for the job's agent
 - `pods`: the objects of a job, as the API takes them; `status`: what a pod's status says
 - `api`: the calls of the API
-- `manifests`, `kubernetes_command`: scriptmode serve in the cluster; `checks`: those of scriptmode doctor
+- `manifests`, `manifests_command`: scriptmode serve in the cluster; `checks`: those of scriptmode doctor
 - `pod`, `pod_host`: what runs in a pod: the other end of the job's agent, and the host there
 """
 

@@ -106,7 +106,7 @@ def find_access(context: str = "") -> Access:
     if not path.exists():
         raise ConfigError(
             f"there is no Kubernetes cluster: this is no pod, and {path} does not exist",
-            advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests",
+            advice="set KUBECONFIG, or run scriptmode in the cluster: scriptmode serve manifests",
         )
     try:
         return _parse_kubeconfig(yaml.safe_load(path.read_text(encoding="utf-8")), context, path.parent)
@@ -271,7 +271,7 @@ def _error(method: str, path: str, response: Any) -> ApiError:
     elif "namespaces" in text and response.status == 404:  # noqa: PLR2004 - not found
         advice = "create it, or correct Kubernetes(namespace=...)"
     elif re.search("is forbidden: User .* cannot ", text):
-        advice = "give the user the rights of: scriptmode kubernetes manifests"
+        advice = "give the user the rights of: scriptmode serve manifests"
     elif "/pods" in path and method == "POST":
         advice = "correct the arguments of Kubernetes(...): patch, resources and others; scriptmode plan shows the pods"
     return ApiError(

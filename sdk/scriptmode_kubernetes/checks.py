@@ -34,7 +34,7 @@ def find_rights() -> tuple[str, str]:
     api = open_api(parse_settings({}, os.environ))
     missing = [f"{verb} {kind}" for kind, verbs in RIGHTS.items() for verb in verbs if not api.may(verb, kind)]
     if missing:
-        return f"it may not {', '.join(missing)}", "give it the Role of: scriptmode kubernetes manifests"
+        return f"it may not {', '.join(missing)}", "give it the Role of: scriptmode serve manifests"
     return f"it may use {', '.join(RIGHTS)}", ""
 
 

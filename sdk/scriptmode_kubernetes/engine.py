@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -19,19 +17,18 @@ from scriptmode.engines import (
     PlannedHost,
     Problem,
     Termination,
-    entering_arguments,
     plan_container_hosts,
     record_termination,
     recorded_termination,
     with_job_variables,
 )
-from scriptmode.errors import DataError, PlatformError, SpecError, invalid
+from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode_kubernetes import pods, status
 from scriptmode_kubernetes.api import Api, ApiError, find_access
 from scriptmode_kubernetes.settings import KubernetesSettings, parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.engines import (
         Fleet,
@@ -216,20 +213,6 @@ class KubernetesEngine(KubernetesAgent, Engine):
         from scriptmode_kubernetes.pod_host import PodFleet
 
         return PodFleet(folder, job, host)
-
-    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command with the variables and the directory of a host's script, in its container, by kubectl."""
-        settings = settings_from_json(job.engine)
-        kubectl = shutil.which("kubectl")
-        if kubectl is None:
-            raise DataError("kubectl is missing", advice="install it, or: kubectl exec ... from another machine")
-        chosen = [f"--namespace={open_api(settings).namespace}"]
-        if settings.context:
-            chosen.append(f"--context={settings.context}")
-        name = f"{names_of(folder).name}-{host}"
-        argv = (kubectl, *chosen, "exec", "--stdin", name, f"--container={pods.TRAIN}", "--")
-        argv += ("python3", *entering_arguments(f"SM_CURRENT_HOST={host}"), *command)
-        return subprocess.run(argv, check=False).returncode
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - pods
         """Delete the job's objects."""

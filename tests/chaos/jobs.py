@@ -128,7 +128,7 @@ class ChaosJob(Run):
         return f"file://{folder}"
 
     def _follow(self):
-        words = (PROGRAM, "attach", "--plain", self.name)
+        words = (PROGRAM, "logs", "--follow", "--plain", self.name)
         environment = {
             **os.environ,
             "SCRIPTMODE_DATA_DIR": str(self.jobs.data_dir),
@@ -193,12 +193,12 @@ class ChaosJob(Run):
         last = description["SecondaryStatusTransitions"][-1]["Status"]
         self._true(last == status, f"the last event is {last}")
         if self._follower:
-            with _Bounded("attach"):
+            with _Bounded("logs"):
                 self._follower.communicate(timeout=VERB)
             code = self._follower.returncode
             self._true(
                 code == {"Completed": 0, "Stopped": 143}.get(status, code or -1),
-                f"attach exits with {code} after {status}",
+                f"logs exits with {code} after {status}",
             )
         if random.Random(self.plan.seed).random() < 0.2:
             told = json.loads(self._verb("describe", self.name, "--json").stdout)

@@ -1,4 +1,4 @@
-"""A container that is paused or cut off, a job beside another of its name, a client that ends amid its command.
+"""A container that is paused or cut off, and a job beside another of its name.
 
 `engines` kills containers; `faults.matrix` has these faults under every strategy, with hosts that are namespaces.
 """
@@ -6,13 +6,11 @@
 import os
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from containers.conftest import docker
-from fakes.command_line import PROGRAM, program
 from fakes.container_jobs import ContainerJobs
 from fakes.processes import until
 from fakes.promptness import soon
@@ -119,19 +117,3 @@ def test_two_jobs_of_one_name_run_side_by_side(jobs, tmp_path):
     other.platform.stop("job-1")
     assert other.model(other.wait("job-1")) == {"saved": b"in time"}
     other.close()
-
-
-def test_a_command_in_a_container_ends_with_the_client_that_started_it(jobs, monkeypatch):
-    name = jobs.start(TRAINS)
-    jobs.until_up(name)
-    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
-    script = "trap 'echo interrupted; exit 9' INT; echo up; while :; do sleep 0.1; done"
-    words = (PROGRAM, "exec", name, "--", "sh", "-c", script)
-    shown = ("exec", name, "--", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    for number, output in ((signal.SIGINT, "interrupted\n"), (signal.SIGKILL, "")):
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as client:
-            assert client.stdout.readline() == "up\n"
-            client.send_signal(number)
-            rest, _ = client.communicate(timeout=SOON)
-        assert (rest, client.returncode) == (output, 9 if output else -signal.SIGKILL)
-        until(lambda: "echo interrupted" not in program(*shown).stdout, SOON)

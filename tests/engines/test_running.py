@@ -1,4 +1,4 @@
-"""What can be done with a job while it runs: its usage, commands on its hosts, two jobs at once."""
+"""What can be done with a job while it runs: its usage, two jobs at once."""
 
 import pytest
 from fakes.processes import until
@@ -26,24 +26,6 @@ def name(jobs):
     started = jobs.start(COMPUTES, hosts=2)
     jobs.until_up(started)
     return started
-
-
-@pytest.mark.parametrize(
-    ("command", "outcome"),
-    [
-        ("echo $SM_CURRENT_HOST has $(ls -d /opt/ml/model)", (0, "algo-2 has /opt/ml/model\n")),
-        ("echo with $(env | grep -c ^SLURM_) variables; exit 5", (5, "with 0 variables\n")),
-        ("echo wrong >&2; exit 7", (7, "")),
-        ("kill -9 $$", (137, "")),
-        ("nothing-like-this", (127, "")),
-    ],
-)
-def test_a_command_runs_beside_the_script_of_a_host(jobs, name, capfd, command, outcome):
-    code = jobs.platform.execute(name, ("sh", "-c", command), host="algo-2")
-    shown = capfd.readouterr()
-    assert (code, shown.out) == outcome
-    # srun may report the exit code before it has written the command's last lines.
-    assert "wrong" not in command or "wrong" in shown.err.splitlines()
 
 
 def test_the_usage_of_each_host_and_the_line_that_it_writes_are_known(engine, jobs, name):

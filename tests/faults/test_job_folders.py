@@ -38,7 +38,7 @@ FILES = [
 VERBS = [
     "list", "list --json", "list --status Failed", "jobs list", "describe", "describe --json", "jobs describe", "logs",
     "logs --json", "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json",
-    "jobs cancel", "stop --wait", "logs -f --plain", "logs -f --json", "attach --plain", "attach --json",
+    "jobs cancel", "stop --wait", "logs -f --plain", "logs -f --json",
     "jobs stream-logs --plain", "model download {new}", "model download {new} --no-extract", "rerun --job-name good --no-wait",
 ]  # fmt: skip
 OF_ALL = ("list", "jobs list")

@@ -153,7 +153,6 @@ COMMAND_LINE_USES = {
     "errors": "with_suffix shorten_values",
     "display": "choose_view",  # the views, validated before a job is started
     # The resources of hosts as the live view shows them.
-    "display.usage_table": "usage_lines watch_lines",
     "display.formatting": "format_usage",
     # The types of the arguments that a job file may have.
     "core.spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
@@ -166,14 +165,11 @@ COMMAND_LINE_USES = {
     # A job that cannot be read can still be deleted.
     "core.platforms.registry": "local_platform queue_position",
     "platforms.local": "LocalPlatform",  # public, as a submodule
-    "platforms.local.pruning": "PruneReport",
     "core.spec.metric_definitions": "PRESETS",
     "core.spec.whole_numbers": "parse_age whole_number",
     "core.spec.service_values": "ChannelProgress STATUSES suggest_status UNREADABLE",
-    "results.job_files": "AREAS copy_job_files",
     "data.file_uris": "file_path is_file",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
-    "core.source.source_archive": "file_versions",  # what --watch looks at
     # A server is a program, not a library.
     "serve.access_keys": "AccessKeys",
     "serve.configuration": "parse_configuration",
@@ -186,7 +182,7 @@ USED_NAMES = {
     for name in names.split()
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
-PRINTERS = ("sdk/scriptmode/cli/commands/completion.py", "sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
+PRINTERS = ("sdk/scriptmode/cli/group.py", "sdk/scriptmode/cli/output.py")
 TABLES = (*RUNTIME_NAMES.values(), *DISTRIBUTIONS.values(), STARTERS, PRINTERS)
 
 

@@ -35,7 +35,7 @@ def test_missing_rights_a_missing_image_and_a_job_that_fails_are_problems(cluste
     # A node may list pods, and create none for others.
     found = examine(cluster, tmp_path, cluster.folder / "kube-proxy.kubeconfig")
     assert "it may not create pods" in found["rights"]["found"]
-    assert found["rights"]["advice"] == "give it the Role of: scriptmode kubernetes manifests"
+    assert found["rights"]["advice"] == "give it the Role of: scriptmode serve manifests"
     assert found["pod image"]["found"] == "no image is given"
     assert found["trial pod"]["outcome"] == "problem"
 

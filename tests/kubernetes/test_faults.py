@@ -269,7 +269,7 @@ def test_an_account_that_may_not_create_pods_is_told_at_once(jobs, monkeypatch, 
     finally:
         jobs.cluster.kubectl("delete", "serviceaccount/few", "role/few", "rolebinding/few")
     assert 'pods is forbidden: User "system:serviceaccount:default:few" cannot create resource "pods"' in reason
-    assert "give the user the rights of: scriptmode kubernetes manifests" in reason
+    assert "give the user the rights of: scriptmode serve manifests" in reason
     assert "Traceback" not in reason
 
 

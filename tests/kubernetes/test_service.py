@@ -38,7 +38,7 @@ SCRIPT = """
 @pytest.fixture(scope="module")
 def service(cluster, tmp_path_factory):
     """The server of the printed manifests; its image is that of this machine, and its volume a directory of it."""
-    command = [sys.executable, "-m", "scriptmode", "kubernetes", "manifests", f"--namespace={NAMESPACE}"]
+    command = [sys.executable, "-m", "scriptmode", "serve", "manifests", f"--namespace={NAMESPACE}"]
     folder, data = (tmp_path_factory.mktemp(name) for name in ("manifests", "data"))
     subprocess.run([*command, f"--image={MACHINE_IMAGE}", f"--kustomize={folder}"], check=True)
     assert yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"] == ["scriptmode.yaml"]

@@ -90,9 +90,6 @@ def test_a_job_whose_engine_was_uninstalled_is_not_ended_without_it(user):
     started = user("python", "-c", START)
     assert started.returncode == 0, started.stderr
     name = started.stdout.split()[-1]
-    # As the guide says, unlike the hosts and the job's agent.
-    inside = user("scriptmode", "exec", name, "--", "python", "-c", "import os; print(os.nice(0))")
-    assert inside.stdout.split()[-1] == str(os.nice(0)), inside.stderr
     (record,) = (path for path in user.home.rglob("processes.json") if path.parent.name == name)
     os.kill(json.loads(record.read_text())["agent"]["pid"], signal.SIGKILL)
     described = user("scriptmode", "describe", name, has_packages=False)
@@ -129,4 +126,4 @@ def test_the_doctor_and_the_engine_of_pods_work_beside_broken_engines(user):
     job = user("scriptmode", "run", *arguments)
     assert job.returncode != 0
     assert "scriptmode: there is no Kubernetes cluster: this is no pod, and" in job.stderr
-    assert "; set KUBECONFIG, or run scriptmode in the cluster: scriptmode kubernetes manifests" in job.stderr
+    assert "; set KUBECONFIG, or run scriptmode in the cluster: scriptmode serve manifests" in job.stderr

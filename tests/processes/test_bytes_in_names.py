@@ -56,7 +56,7 @@ def test_a_job_trains_with_every_path_of_other_bytes_and_every_command_shows_it(
     for verb in ("describe", "logs", "model download", "rm"):
         done = command(here, *verb.split(), "job")
         assert (done.returncode, done.stderr) == (0, b""), verb
-    for verb in ("list", "list --json", "prune --older-than 0s"):
+    for verb in ("list", "list --json", "rm --older-than 0s"):
         assert command(here, *verb.split()).returncode == 0, verb
     assert names(here, b"jobs \xfb/jobs") == []
 

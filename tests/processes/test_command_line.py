@@ -112,7 +112,7 @@ def test_a_status_has_its_colour_in_a_terminal_unless_colours_are_disabled(jobs,
     for words in (("list",), ("describe", "broken"), ("stop", "broken")):
         assert red in in_terminal([PROGRAM, *words])
         assert "\x1b" not in program(*words).stdout
-    assert "\x1b[31mscriptmode:\x1b[0m" in in_terminal([PROGRAM, "attach", "broken"])
+    assert "\x1b[31mscriptmode:\x1b[0m" in in_terminal([PROGRAM, "logs", "-f", "broken"])
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert red in program("list").stdout
     monkeypatch.setenv("NO_COLOR", "1")
@@ -147,12 +147,12 @@ def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
     assert wrong.stderr == "scriptmode: training job of-a-file has no host 'algo-9'; it has algo-1 to algo-2\n"
 
 
-@pytest.mark.parametrize("verb", [["logs", "-f"], ["attach"], ["jobs", "stream-logs"]], ids=" ".join)
+@pytest.mark.parametrize("verb", [["logs", "-f"], ["jobs", "stream-logs"]], ids=" ".join)
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_following_ends_with_the_jobs_exit_code(jobs, verb, form):
     good, bad = program(*verb, "of-a-file", *form), program(*verb, "--last", *form)
     assert (good.returncode, bad.returncode) == (0, 7)
-    assert "given --epochs 3" in good.stdout or verb == ["attach"]
+    assert "given --epochs 3" in good.stdout
     if form:
         assert all(documents(each) for each in (good.stdout, bad.stdout, bad.stderr))
 

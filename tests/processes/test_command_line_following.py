@@ -76,10 +76,9 @@ def test_several_jobs_are_stopped_and_an_unknown_one_is_reported(start):
 def test_a_job_that_exceeds_its_time_limit_ends_the_command_with_124(start):
     # Long enough for the script to print its line on a busy machine.
     start("short", "--max-run", "4")
-    done = program("attach", "--last", "--plain")
+    done = program("logs", "-f", "--last", "--plain")
     assert done.returncode == 124
     assert "ran longer than max_run (4 s)" in done.stderr
-    assert "status " in done.stdout
     assert "algo-1 | asleep" in done.stdout
     (advised,) = re.findall(r"again: +scriptmode (rerun short --max-run 8) \(", done.stderr)
     said = json.loads(program(*advised.split(), "--job-name", "longer", "--no-wait", "--json").stdout)
@@ -97,7 +96,7 @@ def interrupted(*words, columns=80):
 
 
 @pytest.mark.parametrize(
-    "words", [["logs", "-f"], ["attach"], ["logs", "-f", "--tail", "3"], ["logs", "-f", "--json"]], ids=" ".join
+    "words", [["logs", "-f"], ["logs", "-f", "--tail", "3"], ["logs", "-f", "--json"]], ids=" ".join
 )
 def test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it(start, words):
     start("first")

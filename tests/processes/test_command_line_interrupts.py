@@ -29,13 +29,13 @@ AT_IMPORT, AT_EXIT = f"{WAIT}\nwait()", f"{WAIT}\nimport atexit\natexit.register
     [
         ("click", AT_IMPORT, ["list"], {}, "scriptmode: interrupted"),
         (
-            "rich",
+            "boto3",
             AT_IMPORT,
-            ["top", "--json"],
+            ["list", "--platform", "sagemaker", "--region", "us-east-1", "--json"],
             {},
             '{"error": "Interrupted", "message": "interrupted", "exit_code": 130}',
         ),
-        ("sitecustomize", AT_EXIT, ["completion", "bash"], {}, "scriptmode: interrupted"),
+        ("sitecustomize", AT_EXIT, ["--version"], {}, "scriptmode: interrupted"),
         ("click", AT_IMPORT, [], COMPLETION, ""),
     ],
     ids=["imports", "as JSON", "end", "completion"],

@@ -1,4 +1,4 @@
-"""``scriptmode prune`` removes what ended and is not needed, beside running jobs and other processes."""
+"""``scriptmode rm --older-than`` removes what ended and is not needed, beside running jobs and other processes."""
 
 import fcntl
 import json
@@ -44,7 +44,7 @@ def status(jobs, name):
 
 
 def prune(*words):
-    return json.loads(program("prune", "--json", *words).stdout)
+    return json.loads(program("rm", "--json", *words).stdout)
 
 
 def names(found, key="jobs"):
@@ -60,12 +60,12 @@ def test_jobs_that_ended_long_ago_are_deleted_and_no_others(jobs):
     assert (names(would), would["dry_run"]) == ({old}, True)
     assert would["bytes"] > 4096
     assert status(jobs, old) == "Completed"
-    said = program("prune", "--older-than", "1w").stdout.splitlines()
+    said = program("rm", "--older-than", "1w").stdout.splitlines()
     assert said[0].startswith(f"deleted job {old} (")
     assert (said[-1][:6], said[-1].endswith(": 1 job")) == ("freed ", True)
     with pytest.raises(JobNotFoundError):
         jobs.platform.describe(old)
-    assert program("prune", "--older-than", "1w").stdout == "nothing to delete\n"
+    assert program("rm", "--older-than", "1w").stdout == "nothing to delete\n"
     # However old a running job is, it stays.
     assert names(prune("--older-than", "0s")) <= {young}
     assert status(jobs, running) == "InProgress"
@@ -164,7 +164,7 @@ def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jo
         end_long_ago(jobs, name)
     running = jobs.start(SLEEPS)
     jobs.until_line(running, "up")
-    commands = [["prune", "--older-than", "7d"]] * 2 + [["rm", *ended]]
+    commands = [["rm", "--older-than", "7d"]] * 2 + [["rm", *ended]]
     started = [
         subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for words in commands
@@ -188,7 +188,7 @@ def test_a_job_that_ended_is_kept_while_its_agent_lives(jobs):
     state = folder.read_state()
     folder.write_state(state.with_status("Stopped", LONG_AGO))
     try:
-        done = program("prune", "--older-than", "7d")
+        done = program("rm", "--older-than", "7d")
         assert done.returncode == 1
         assert done.stderr == f"scriptmode: training job {name} is kept: its agent has not ended yet; try again later\n"
         assert folder.path.exists()
@@ -217,11 +217,11 @@ def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
     jobs.until_line(running, "up")
     for each in (name, running):
         (jobs.job_folder(each).path / "state.json").write_text("{")
-    done = program("prune", "--older-than", "1h")
+    done = program("rm", "--older-than", "1h")
     assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
     assert f"delete it: scriptmode rm {name}" in done.stderr
     assert f"the job still runs, stop it: scriptmode stop {running}" in done.stderr
-    done = program("prune", "--older-than", "0s")
+    done = program("rm", "--older-than", "0s")
     assert (done.returncode, done.stdout.partition("(")[0]) == (1, f"deleted job {name} ")
     assert jobs.platform._store.names() == {running}
     jobs.platform.delete(running)
@@ -229,6 +229,6 @@ def test_a_damaged_job_is_deleted_once_it_is_old_and_has_no_agent(jobs):
 
 @pytest.mark.parametrize("age", ["", "7", "-1d", "7x", "1e3d", "nan"])
 def test_another_form_of_an_age_is_a_usage_error(age):
-    done = invoke("prune", "--older-than", age)
+    done = invoke("rm", "--older-than", age)
     assert done.exit_code == 2
     assert "is not an age; write a number and s, min, h, d or w, such as 12h or 7d" in done.stderr

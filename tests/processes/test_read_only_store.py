@@ -17,7 +17,7 @@ SCRIPT = """
     print("loss=0.5", flush=True)
     time.sleep(600)
 """
-FOLLOWING = ("attach --plain", "attach --json", "logs -f --plain", "logs -f --tail 1")
+FOLLOWING = ("logs -f --plain", "logs -f --json", "logs -f --tail 1")
 VERBS = ("list", "list --json", "describe", "describe --json", "logs", "logs --tail 1", "metrics", "stop")
 PROGRAM = f"""
 import json, os, sys

@@ -107,7 +107,6 @@ OTHERS = {
     "a list as the file": (["run", "--file", "list.yaml"], 2, "write names and values"),
     "a plan's input": (["plan", "train.py", "--input", "train=empty"], 2, "there is nothing in it"),
     "a plan against no job": (["plan", "train.py", "--against", "nowhere"], 1, "no training job named 'nowhere'"),
-    "a program as the verb": (["train.py"], 2, "to start a program, write scriptmode run train.py"),
     "a list of nothing": (["list", "--limit", "0"], 2, "is not a whole number of at least 1"),
     "no job": (["describe"], 2, "JOB is missing; name a job, or add --last for the newest one"),
     "a job and the last": (["describe", "taken", "--last"], 2, "JOB is 'taken', but --last selects a job too; remove one of them"),
@@ -117,12 +116,10 @@ OTHERS = {
     "a rerun with its own name": (["rerun", "taken", "--job-name", "taken"], 2, "use another name (--job-name)"),
     "a metric that was not defined": (["metrics", "taken", "loss"], 2, "--metric 'loss=loss=([0-9.]+)'"),
     "a log's last lines": (["logs", "taken", "-n", "5"], 2, "no such option '-n'; use one of --follow, --help, --host"),
-    "an age": (["prune"], 2, "--older-than is missing; write for example: scriptmode prune --older-than 7d"),
+    "no job to delete": (["rm"], 2, "name each JOB, with --force if it still runs, or write --older-than AGE"),
     "two jobs to describe": (["describe", "taken", "x"], 2, "unexpected argument 'x'; write for example: scriptmode desc"),
     "a profile": (["list", "--platform", "sagemaker", "--region", "us-east-1", "--profile", "nope"], 2, "(--profile)"),
     "no module": (["jobs", "submit", "training", "j", "--package-path", "full"], 2, "--module-name"),
-    "no shell": (["completion"], 2, "is missing; write one of bash, zsh, fish"),
-    "a shell": (["completion", "tcsh"], 2, "SHELL is 'tcsh'; "),
 }  # fmt: skip
 
 

@@ -355,7 +355,7 @@ def answers():
         (
             403,
             'pods is forbidden: User "u" cannot create resource "pods"',
-            "give the user the rights of: scriptmode kuber",
+            "give the user the rights of: scriptmode serve",
         ),
         (
             403,

@@ -17,7 +17,6 @@ from scriptmode.platforms.local.hosts.local_agent import LocalAgent
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.slurm import commands, slurm_agent
 from scriptmode.platforms.slurm.slurm_agent import SlurmAgent
-from scriptmode.platforms.slurm.slurm_fleet import find_step_of
 
 CONTROL = ("pending_message", "locate", "why_terminated", "requeue", "report_failure", "withdraw")
 AGENT = f"""
@@ -283,8 +282,6 @@ def test_a_job_of_another_cluster_is_left_alone(jobs, fake):
     assert "is on the Slurm cluster 'elsewhere', and this machine belongs to " in jobs.last(name)[1]
     with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
         SlurmAgent().withdraw(folder)
-    with pytest.raises(PlatformError, match="is on the Slurm cluster 'elsewhere'"):
-        find_step_of(folder, folder.read_job(), "algo-1")
     assert fake.job(1)["state"] == "PENDING"
     assert jobs.platform.describe(name).response["TrainingJobStatus"] == "InProgress"
 

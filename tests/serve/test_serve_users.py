@@ -65,8 +65,8 @@ OTHER_KEYS = {
 
 @pytest.mark.parametrize(
     ("words", "keys"),
-    [("cp {}:model", {}), ("model download {}", {}), ("model download {}", OTHER_KEYS)],
-    ids=["cp", "model download", "model download with keys of Amazon S3"],
+    [("model download {}", {}), ("model download {}", OTHER_KEYS)],
+    ids=["model download", "model download with keys of Amazon S3"],
 )
 def test_a_command_without_the_variables_prints_those_of_the_server(api, in_s3, tmp_path, words, keys):
     words = [*words.format(in_s3).split(), str(tmp_path / "copy")]

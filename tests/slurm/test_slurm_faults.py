@@ -63,16 +63,6 @@ FAULTS = {
 }
 
 
-def test_a_command_on_a_node_kills_the_process_that_the_log_names(jobs):
-    name = jobs.start(SLEEPS)
-    jobs.until_up(name, "up on")
-    (number,) = re.findall(r"algo-2: .*script started, process (\d+)", "\n".join(jobs.lines(name)))
-    assert jobs.platform.execute(name, ("kill", "-KILL", number), host="algo-2") == 0
-    description = jobs.wait(name)
-    assert description["TrainingJobStatus"] == "Failed"
-    assert "algo-2, script: killed by SIGKILL" in description["FailureReason"]
-
-
 @pytest.mark.prompt
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_ends_a_job_on_both_nodes(jobs, fault):

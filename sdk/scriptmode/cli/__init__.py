@@ -23,65 +23,35 @@ SECTIONS = {
         "rehearse": "Find out what faults do to a training job, by letting them happen to it on this machine.",
         "scale": "Measure the speed of a training script on several numbers of hosts.",
         "rerun": "Start a copy of JOB under a new name, and follow its log until it ends.",
-        "resume": "Start the jobs of this machine again that were interrupted, such as by a restart of the machine.",
     },
     "Follow jobs": {
         "list": "List training jobs, newest first.",
         "describe": "Print a summary of JOB.",
         "logs": "Print the log of JOB, each line with the name of its host.",
-        "attach": "Print a summary of JOB and, while it runs, follow its log.",
-        "top": "Show the resources that the hosts of each JOB of this machine use, by default of all running jobs.",
-        "exec": "Run COMMAND in the environment of a running host of this machine.",
     },
     "Results": {
         "metrics": "Print the values of the metrics that were found in the log of JOB.",
         "model": "Download the model that a job trained.",
-        "cp": "Copy a file or directory of JOB to TARGET, by default into the current directory.",
     },
     "End and delete jobs": {
         "stop": "Stop each JOB.",
         "rm": "Delete each JOB of this machine, including its log and its results.",
-        "prune": (
-            "Delete old jobs of this machine that ended, sources that no job needs, and cached "
-            "downloads and environments."
-        ),
     },
     "Set up": {
         "doctor": "Check whether training jobs can run, and print how to fix problems.",
         "image": "Build the training image, and push it to a registry.",
         "serve": "Serve SageMaker's training API, whose jobs run on this machine.",
-        "kubernetes": "Print the manifests with which scriptmode serve runs in a Kubernetes cluster.",
-        "completion": "Print the completion script of a shell.",
     },
     "From other tools": {
         "migrate": "Show what has to change in programs of the SageMaker SDK v2 or v1.",
         "jobs": "Submit and manage training jobs with the commands of Cloud ML Engine.",
     },
 }
-#: Words of other tools for the same verbs; the help does not list them.
-SYNONYMS = {
-    **dict.fromkeys(("submit", "launch", "start", "train"), "run"),
-    **dict.fromkeys(("ls", "ps"), "list"),
-    **dict.fromkeys(("inspect", "show", "status"), "describe"),
-    **dict.fromkeys(("log", "tail"), "logs"),
-    **dict.fromkeys(("cancel", "kill"), "stop"),
-    "delete": "rm",
-}
-#: Verbs of other tools that scriptmode does not have, and what to do instead.
-INSTEAD = {
-    "deploy": "serving is not part of scriptmode; to get the trained model, run scriptmode model download JOB",
-    "ssh": "to run a command on a running host, run scriptmode exec JOB COMMAND",
-    "tensorboard": "in Python, scriptmode.TrainingJob.attach(NAME).tensorboard() starts it",
-    **dict.fromkeys(("tune", "tuner"), "hyperparameters are tuned in Python, by scriptmode.Tuner(...).fit(...)"),
-    **dict.fromkeys(("ui", "dashboard", "web"), "scriptmode serve shows jobs in a browser, at its URL"),
-}
 
 
 @click.group(
     cls=MainGroup,
     sections=SECTIONS,
-    synonyms=SYNONYMS,
-    instead=INSTEAD,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="scriptmode")

@@ -9,7 +9,6 @@ import click
 
 from scriptmode.cli import completers, job_file, options
 from scriptmode.cli.values import WholeNumber
-from scriptmode.core.spec.inputs import INPUT_MODES
 
 _AT_LEAST_1 = WholeNumber(min=1)
 #: For arguments of the estimator with an option each: the metavariable and the help.
@@ -36,12 +35,6 @@ _SINGLE = {
     "volume_size": ("GB", "Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]"),
     "max_run": ("SECONDS", "Time limit of the job in seconds. [default: 86400, one day]"),
 }  # fmt: skip
-_COMPLETERS = {
-    "source_dir": completers.complete_directory,
-    "instance_type": completers.complete_choice("local_process", "local", "local_gpu", "slurm"),
-    "input_mode": completers.complete_choice(*INPUT_MODES),
-}
-
 
 _TYPES = job_file.estimator_arguments()
 #: Options that stand for one argument of the estimator each, by that argument, with its name and type.
@@ -50,7 +43,7 @@ SINGLE_OPTIONS = {
         f"--{argument.replace('_', '-')}",
         type=_AT_LEAST_1 if int in _TYPES[argument] else None,
         metavar=metavar,
-        shell_complete=_COMPLETERS.get(argument),
+        shell_complete=completers.complete_directory if argument == "source_dir" else None,
         help=text,
     )
     for argument, (metavar, text) in _SINGLE.items()
@@ -60,7 +53,6 @@ _REPEATED_OPTIONS = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
                  help="Hyperparameter, passed to PROGRAM as --NAME VALUE. May be repeated."),
     click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
-                 shell_complete=completers.complete_channel,
                  help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
     click.option("--metric", "metrics", metavar="NAME=REGEX|keras", multiple=True,
                  help="Metric to find in the log: the first group of REGEX is the value; keras stands for all "
@@ -78,7 +70,6 @@ _REPEATED_OPTIONS = (
 )  # fmt: skip
 _DISTRIBUTION_OPTIONS = (
     click.option("--distribution", metavar="KIND",
-                 shell_complete=completers.complete_choice("mpi", "parameter-server", "multi-worker-mirrored"),
                  help="Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]"),
     click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N",
                  help="Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -14,26 +13,19 @@ from typing import Any
 import click
 
 from scriptmode import ScriptmodeError
-from scriptmode.core.text.messages import did_you_mean, suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 
 #: The exit status of a program that SIGINT ended: 128 + 2.
 INTERRUPTED = 130
 #: Modules of verbs that do not have the verb's name.
 _MODULES = {
-    "exec": "scriptmode.cli.commands.exec_command",
     "jobs": "scriptmode.cli.cloud_ml_engine.jobs",
-    "kubernetes": "scriptmode_kubernetes.kubernetes_command",
     "list": "scriptmode.cli.commands.list_jobs",
 }
 
 
 class Group(click.Group):
     """A group of verbs that prints its help when called without a verb, and suggests a verb for a misspelled one."""
-
-    #: The verb of each synonym, words that the help does not list, and what to do instead of a verb of another tool.
-    synonyms: Mapping[str, str] = {}
-    unlisted: Sequence[str] = ()
-    instead: Mapping[str, str] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Print the help if there are no arguments."""
@@ -45,16 +37,13 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb, also for a synonym of it; raise `click.UsageError` for an unknown one."""
-        word = self.synonyms.get(args[0], args[0])
+        """Return the verb; raise `click.UsageError` for an unknown one."""
+        word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             known = self.list_commands(ctx)
-            is_program = word.endswith((".py", ".sh")) or Path(word).is_file()
-            step = f"to start a program, write scriptmode run {shlex.quote(word)}" if is_program else ""
-            step = step or self.instead.get(word, "") or suggest_similar(word, [*known, *self.unlisted])
-            step = step or did_you_mean(word, known, most=len(known))
+            step = did_you_mean(word, known, most=len(known))
             raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
-        return super().resolve_command(ctx, [word, *args[1:]])
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the whole first sentence of its help."""
@@ -73,26 +62,10 @@ class Group(click.Group):
 class MainGroup(Group):
     """The ``scriptmode`` command, which lists its verbs without importing them, and reports errors in one line."""
 
-    def __init__(
-        self,
-        *args: Any,
-        sections: Mapping[str, Mapping[str, str]],
-        synonyms: Mapping[str, str],
-        instead: Mapping[str, str],
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.synonyms, self.instead, self.unlisted = synonyms, instead, (*synonyms, "help", "version")
         self.verbs = {verb: text for verbs in sections.values() for verb, text in verbs.items()}
         self._sections = sections
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse ``help VERB...`` as ``VERB... --help``, and ``version`` as ``--version``."""
-        if args[:1] == ["help"]:
-            args = [*(word for word in args if word != "help"), "--help"]
-        if args == ["version"]:
-            args = ["--version"]
-        return super().parse_args(ctx, args)
 
     def sections(self, ctx: click.Context) -> Mapping[str, Mapping[str, str]]:  # noqa: ARG002 - click's signature
         """Return the table of the verbs, without importing them."""

@@ -22,10 +22,6 @@ _NUMBER = re.compile(r"-\.?\d")
 class ProgramCommand(click.Command):
     """A command with arguments of the script after ``--``; a stray argument before it is an error that says so."""
 
-    #: What follows ``--``, as the usage line shows it, and the next step of the error.
-    after_dashes = "[-- ARGUMENTS]"
-    stray_step = "write arguments of the script after --"
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words before ``--``, and keep the others for the script."""
         ctx.meta[_ALL_WORDS] = list(args)
@@ -35,19 +31,18 @@ class ProgramCommand(click.Command):
         except click.UsageError as error:
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if is_stray and "--" not in args:
-                raise click.UsageError(stray_text(error, ctx, self.stray_step), ctx) from error
+                raise click.UsageError(stray_text(error, ctx), ctx) from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions: files after ``--``, and files after ``--input NAME=``, which bash splits at ``=``."""
-        words = ctx.meta.get(_ALL_WORDS, ())
-        if "--" in words or (words[-1:] == ["="] and words[-3:-2] == ["--input"]):
+        """Return completions: files after ``--``."""
+        if "--" in ctx.meta.get(_ALL_WORDS, ()):
             return [CompletionItem(incomplete, type="file")]
         return super().shell_complete(ctx, incomplete)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the pieces of the usage line, with what follows ``--`` at the end."""
-        return [*super().collect_usage_pieces(ctx), self.after_dashes]
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
 
 
 def arguments_after_dashes() -> tuple[str, ...]:

@@ -37,8 +37,9 @@ def usage_text(error: click.UsageError) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def stray_text(error: click.UsageError, context: click.Context, step: str) -> str:
-    """Return the text of an error about a word that may belong after ``--``; ``step`` tells where to write it."""
+def stray_text(error: click.UsageError, context: click.Context) -> str:
+    """Return the text of an error about a word that may belong after ``--``."""
+    step = "write arguments of the script after --"
     if not isinstance(error, click.NoSuchOption):
         return _with_step(_extra(error.format_message()), step)
     argument = error.option_name.lstrip("-").replace("-", "_")

@@ -31,8 +31,10 @@ class WholeNumber(click.IntRange):
             self.fail(f"{value!r} is not a whole number of at least {self.min}{step}", param, ctx)
 
 
-def convert_age(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001 - click's signature
+def convert_age(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001 - click's
     """Return the seconds of a duration such as ``12h``; raise `click.BadParameter` for another form."""
+    if value is None:
+        return None
     seconds = parse_age(value)
     if seconds is None:
         raise click.BadParameter(f"{value!r} is not an age; write a number and s, min, h, d or w, such as 12h or 7d")

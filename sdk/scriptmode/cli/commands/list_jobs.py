@@ -11,7 +11,6 @@ import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import output
-from scriptmode.cli.completers import complete_choice
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import WholeNumber, convert_time
 from scriptmode.core.spec.service_values import STATUSES, suggest_status
@@ -38,7 +37,6 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
     "--status",
     callback=_parse_status,
     metavar=f"[{'|'.join(STATUSES)}]",
-    shell_complete=complete_choice(*map(str.lower, STATUSES)),
     help="List jobs with this status only.",
 )
 @click.option("--name", "name_contains", metavar="TEXT", help="List jobs whose name contains TEXT only.")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scriptmode import TrainingJob
-from scriptmode.cli import completers, following, output
+from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
 from scriptmode.cli.values import WholeNumber
@@ -25,7 +25,6 @@ from scriptmode.core.platforms.registry import queue_position
     "hosts",
     multiple=True,
     metavar="NAME",
-    shell_complete=completers.complete_host,
     help="Print the lines of this host only, such as algo-2. May be repeated.",
 )
 @click.option(

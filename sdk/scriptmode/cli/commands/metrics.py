@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from scriptmode import TrainingJob
-from scriptmode.cli import completers, output
+from scriptmode.cli import output
 from scriptmode.cli.options import job_options_before, json_option
 
 
 @click.command()
 @job_options_before("names")
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completers.complete_metric)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
 @json_option
 def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     """Print the values of the metrics that were found in the log of JOB.

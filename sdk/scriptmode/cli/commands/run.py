@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import estimator_options, following, watching
+from scriptmode.cli import estimator_options, following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.group import split_at_dashes
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
@@ -28,12 +28,6 @@ class _RunCommand(ProgramCommand):
 @estimator_options.estimator_options
 @estimator_options.queue_option
 @following.wait_options
-@click.option(
-    "--watch",
-    is_flag=True,
-    help="Start another job whenever a file of the source is saved, until Ctrl-C. A job that still runs is stopped "
-    "first.",
-)
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     """Start a training job, and follow its log until it ends.
 
@@ -59,13 +53,7 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
-    watch = given.pop("watch")
-    if watch and (as_json or not wait):
-        context = click.get_current_context()
-        raise click.UsageError(f"--watch follows its jobs; leave {'--json' if as_json else '--no-wait'} out", context)
     options = RunOptions.parse(given, arguments_after_dashes())
     with translate_errors_to_options(options.options_by_argument):
-        if watch:
-            watching.run_again_on_save(options, is_plain=is_plain)
         job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)
     following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

@@ -1,4 +1,4 @@
-"""``scriptmode serve`` and ``scriptmode serve key``."""
+"""``scriptmode serve``, ``scriptmode serve key`` and ``scriptmode serve manifests``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import sys
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,17 @@ class _ServeGroup(Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options, without the help for a call that has none."""
         return click.Group.parse_args(self, ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs, with the one that `get_command` imports."""
+        return [*super().list_commands(ctx), "manifests"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb; that of Kubernetes is of another package."""
+        if cmd_name != "manifests":
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = import_module("scriptmode_kubernetes.manifests_command").manifests
+        return found
 
 
 @click.group(cls=_ServeGroup, invoke_without_command=True)

@@ -12,7 +12,6 @@ import re
 import stat
 import tarfile
 import warnings
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, NamedTuple, Optional
@@ -124,20 +123,6 @@ def read_source(script: Script) -> Source:
         with checkout(script.git) as folder:
             return _source(_within(folder, script), is_temporary=True)
     return _source(script)
-
-
-def file_versions(script: Script) -> dict[str, tuple[int, int]]:
-    """Return the modification time (nanoseconds) and the size of each file of a script's source on this machine.
-
-    Raises `SourceError` as `read_source` does.
-    """
-    found = {}
-    for name, member in _members(script).items():
-        # Editors replace a file that they save: it may be missing for a moment.
-        with suppress(FileNotFoundError):
-            status = member.path.stat()
-            found[name] = (status.st_mtime_ns, status.st_size)
-    return found
 
 
 def _source(script: Script, *, is_temporary: bool = False) -> Source:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.core.machine.clock import SYSTEM
 from scriptmode.core.spec.service_values import ANY_JOB
-from scriptmode.core.text.messages import did_you_mean
-from scriptmode.errors import DataError, ScriptmodeError, SpecError
+from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.local import log_events
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.hosts.engine import find_engine
 from scriptmode.platforms.local.store.job_response import describe, render_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from scriptmode.core.spec.job_description import JobDescription
@@ -147,33 +145,6 @@ class StoredJobs:
         folder = self._store.find(name)
         logs = {host: folder.log(host) for host in folder.read_job().request.resources.hosts}
         return {host: str(path) for host, path in logs.items() if path.exists()}
-
-    def execute(self, name: str, command: Sequence[str], *, host: str | None = None) -> int:
-        """Run a command in the environment of a running job's host; return its exit code, 128 + n for signal n.
-
-        The command has the script's variables, working directory and interpreter, and this process's standard streams;
-        in a container it has no input.
-
-        Raises:
-            JobNotFoundError: There is no such job.
-            SpecError: The job has no such host.
-            DataError: The job does not run.
-
-        """
-        folder = self._store.find(name)
-        state, job = recovery.reconcile(folder), folder.read_job()
-        hosts = job.request.resources.hosts
-        host = host or hosts[0]
-        if host not in hosts:
-            what = f"training job {name} has no host {host!r}"
-            raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
-        if state.secondary not in ("Training", "Stopping"):
-            status = state.status if state.ended else f"{state.status} ({state.secondary})"
-            raise DataError(
-                f"training job {name} is {status}, and its hosts do not run",
-                advice=f"start it again: scriptmode rerun {name}" if state.ended else "wait until it is Training",
-            )
-        return find_engine(job.request.resources.host_kind).execute(folder, job, host, command)
 
     def queue_position(self, name: str) -> int:
         """Return the position of a job that waits for others, from 1 on; 0 for a job that does not wait."""

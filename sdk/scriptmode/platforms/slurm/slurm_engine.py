@@ -16,7 +16,7 @@ from scriptmode.core.text.messages import Problem
 from scriptmode.data.durable import replace_file
 from scriptmode.errors import DataError, PlatformError, SpecError, invalid
 from scriptmode.platforms import planned_containers
-from scriptmode.platforms.local.hosts import host_command, interpreter, process_engine, process_fleet
+from scriptmode.platforms.local.hosts import interpreter, process_engine, process_fleet
 from scriptmode.platforms.local.hosts.local_agent import AGENT_MODULE
 from scriptmode.platforms.local.store.engine_record import write_engine_record
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -32,7 +32,7 @@ from scriptmode.platforms.slurm.slurm_agent import (
 from scriptmode.platforms.slurm.slurm_settings import parse_settings, settings_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import TrainingJobSpec
@@ -179,11 +179,6 @@ class SlurmEngine(SlurmAgent):
     ) -> HostFleet:
         """Return one host of a job, for its agent on its node; raise `DataError` or ``OSError``."""
         return slurm_fleet.NodeFleet(folder, job, host, tasks, inherited)
-
-    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command in a step on the host's node, with the variables, directory and namespaces of its script."""
-        on_machine = slurm_fleet.find_step_of(folder, job, host)
-        return host_command.run_beside_process(folder, job, host, command, on_machine=on_machine)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:  # noqa: ARG002 - Slurm has it
         """Cancel the job, which ends what is left on its nodes."""

@@ -25,7 +25,6 @@ from scriptmode.platforms.local.store import engine_record
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.opt_ml import Sandbox, checkpoints_path, cluster_of_machines
 from scriptmode.platforms.slurm import addresses, apptainer_images, commands, environment, steps
-from scriptmode.platforms.slurm.slurm_agent import find_own_number
 from scriptmode.platforms.slurm.slurm_settings import settings_from_json
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ClusterError
@@ -232,20 +231,6 @@ def _revalidate(directory: Path) -> None:
             os.rmdir(changed)  # noqa: PTH106
         with suppress(OSError), os.scandir(path) as entries:
             left += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def find_step_of(folder: JobFolder, job: Job, host: str) -> tuple[str, ...]:
-    """Return the command that runs another one on a running host's node.
-
-    Raises `DataError` where the node is unknown, `PlatformError` where it is another cluster's.
-    """
-    record, number = engine_record.read_engine_record(folder), find_own_number(folder)
-    position = job.request.resources.hosts.index(host)
-    nodes, components = record.get("nodes", "").split(), record.get("components", "").split()
-    if position >= len(nodes) or number is None:
-        raise DataError(f"{host} has no node yet", advice="wait until the job is Training")
-    node = steps.Node(nodes[position], int(components[position]) if components else None)
-    return steps.step_command(node, f"exec-{host}", (), job=number)
 
 
 def _require_shared(job: Job, host: str, node: str) -> None:

@@ -4,7 +4,6 @@
 - `fleet`: the hosts of one job, and the start of their agents
 - `process_engine`, `process_fleet`, `process_host`, `interpreter`: hosts that are processes
 - `container_engine`, `container_fleet`, `container_host`, `job_containers`, `container_limits`: containers
-- `host_command`: a command in the environment of a running host
 - `job_variables`: environment variables of both kinds
 - `agent_control`: starting and locating agents; `local_agent`: those of both kinds, detached processes
 

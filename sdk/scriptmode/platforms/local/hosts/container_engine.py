@@ -15,7 +15,7 @@ from scriptmode.core.spec.versions import version_numbers
 from scriptmode.core.text.messages import Problem
 from scriptmode.errors import ContainerError, SpecError, invalid
 from scriptmode.platforms import opt_ml, planned_containers
-from scriptmode.platforms.local.hosts import container_fleet, host_command, job_containers
+from scriptmode.platforms.local.hosts import container_fleet, job_containers
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.hosts.engine import Engine
 from scriptmode.platforms.local.hosts.interpreter import warn_of_others
@@ -96,16 +96,6 @@ class ContainerEngine(LocalAgent, Engine):
     ) -> HostFleet:
         """Raise `ContainerError`: one agent runs all containers of a job, for they need its guard and its umask."""
         raise ContainerError(f"{host} of {folder.name} has no agent of its own", advice="start it with the other hosts")
-
-    def execute(
-        self,
-        folder: JobFolder,
-        job: Job,  # noqa: ARG002 - the container is found by the folder's label
-        host: str,
-        command: Sequence[str],
-    ) -> int:
-        """Run a command in a host's container; it has no input."""
-        return host_command.run_in_container(folder, host, command)
 
     def remove_outside_folder(
         self,

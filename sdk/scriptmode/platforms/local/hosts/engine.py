@@ -11,7 +11,7 @@ from scriptmode.platforms.local.hosts.agent_control import AgentControl
 from scriptmode.platforms.local.store.engine_record import has_engine_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.service_values import PlannedHost
@@ -70,12 +70,6 @@ class Engine(AgentControl, Protocol):
         """Return one host of a job, which a fleet has prepared; the caller is the agent of this host alone.
 
         Raises `PlatformError` or ``OSError`` where the host cannot run on this machine.
-        """
-
-    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command in the environment of a running host; return its exit code, 128 + n for signal n.
-
-        Raises `DataError` or `ContainerError` if the command cannot start.
         """
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.core.spec.job_request import JobRequest
     from scriptmode.core.spec.training_job import TrainingJobSpec
@@ -93,12 +93,6 @@ class ProcessEngine(LocalAgent, Engine):
         from scriptmode.platforms.local.hosts import process_fleet
 
         return process_fleet.ProcessFleet(folder, job, tasks, inherited, only=host)
-
-    def execute(self, folder: JobFolder, job: Job, host: str, command: Sequence[str]) -> int:
-        """Run a command with the variables, the directory and the namespaces of a host's script."""
-        from scriptmode.platforms.local.hosts import host_command
-
-        return host_command.run_beside_process(folder, job, host, command)
 
     def remove_outside_folder(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
         """Remove the launchers' directories."""

@@ -1,4 +1,4 @@
-"""``scriptmode kubernetes manifests``."""
+"""``scriptmode serve manifests``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,11 @@ from typing import Any
 import click
 import yaml
 
-from scriptmode_kubernetes.manifests import NAME, manifests
+from scriptmode_kubernetes.manifests import NAME
+from scriptmode_kubernetes.manifests import manifests as render_manifests
 
 
-@click.group()
-def kubernetes_command() -> None:
-    """Print the manifests with which scriptmode serve runs in a Kubernetes cluster.
-
-    \b
-    Example:
-      scriptmode kubernetes manifests --image registry.example.com/training:1
-    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-
-
-@kubernetes_command.command("manifests")
+@click.command()
 @click.option("--namespace", metavar="NAME", default="ml", show_default=True, help="Namespace of all objects.")
 @click.option("--image", required=True, metavar="IMAGE", help="Image with this version of scriptmode and its extra "
               "serve, also of jobs that name none.")  # fmt: skip
@@ -33,7 +24,7 @@ def kubernetes_command() -> None:
 @click.option("--kustomize", type=click.Path(path_type=Path), metavar="DIRECTORY", help="Write the objects and a "
               "kustomization.yaml into this directory instead of printing them.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the objects as one list in JSON.")
-def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | None, *, as_json: bool) -> None:
+def manifests(namespace: str, image: str, storage: str, kustomize: Path | None, *, as_json: bool) -> None:
     """Print the objects of a server in the cluster as YAML, with a new access key in its Secret.
 
     The server has its jobs, and their objects of S3, on one volume. Its service account may do what the jobs need, in
@@ -41,11 +32,11 @@ def print_manifests(namespace: str, image: str, storage: str, kustomize: Path | 
 
     \b
     Example:
-      scriptmode kubernetes manifests --image registry.example.com/training:1 > serve.yaml
+      scriptmode serve manifests --image registry.example.com/training:1 > serve.yaml
       kubectl apply -f serve.yaml
       kubectl -n ml port-forward service/scriptmode 4580
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    made = manifests(namespace, image, storage)
+    made = render_manifests(namespace, image, storage)
     text = yaml.safe_dump_all(made, sort_keys=False, width=1000)
     if kustomize is None:
         listed = {"apiVersion": "v1", "kind": "List", "items": made}
