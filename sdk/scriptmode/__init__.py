@@ -83,32 +83,6 @@ else:
         for name in names.split()
     }
 
-    #: Modules of the SageMaker SDK v2 and a name of each, for notebooks that import scriptmode as ``sagemaker``.
-    _MODULES_OF_SAGEMAKER = {
-        "estimator": "Estimator",
-        "inputs": "TrainingInput",
-        "instance_group": "InstanceGroup",
-        "parameter": "ContinuousParameter",
-        "s3": "aws.S3Uploader",
-        "session": "Session",
-        "tensorflow": "TensorFlow",
-        "tuner": "HyperparameterTuner",
-    }
-
-    #: Other names of the SageMaker SDK, of v1 too, and what to write instead.
-    _INSTEAD_OF_SAGEMAKER = {
-        "LocalSession": "use scriptmode.Session(local_mode=True)",
-        "TrainingJobAnalytics": "use scriptmode.TrainingJob.attach(name).analytics()",
-        "analytics": "use scriptmode.TrainingJob.attach(name).analytics()",
-        "image_uris": "give the estimator framework_version= and py_version=, and read training_image_uri()",
-        "local": "use scriptmode.Session(local_mode=True) and instance_type='local_process'",
-        "s3_input": "use scriptmode.TrainingInput",
-        **dict.fromkeys(
-            ("Chainer", "HuggingFace", "MXNet", "PyTorch", "RLEstimator", "SKLearn", "XGBoost"),
-            "scriptmode trains TensorFlow; scriptmode.Estimator runs any program on one host, or under MPI",
-        ),
-    }
-
     def __getattr__(name: str) -> object:
         from importlib import import_module
 
@@ -119,33 +93,10 @@ else:
         if name == "errors":
             return import_module("scriptmode.errors")
         if name not in __all__:
-            raise _missing_name(name)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"scriptmode.{_MODULES.get(name, 'errors')}"), name)
         globals()[name] = value
         return value
-
-    def _missing_name(name: str) -> Exception:
-        """Return the error for a name that scriptmode does not have, with the name that was probably meant."""
-        import sys
-        from importlib.util import find_spec
-
-        advice = ""
-        if own := _MODULES_OF_SAGEMAKER.get(name):
-            advice = f", a module of sagemaker; use its names in scriptmode, such as scriptmode.{own}"
-        elif instead := _INSTEAD_OF_SAGEMAKER.get(name):
-            advice = f"; {instead}"
-        elif name[0] != "_" and find_spec(f"scriptmode.{name}") is None:
-            from scriptmode.core.text.messages import suggest_similar
-
-            advice = f"; {similar}" if (similar := suggest_similar(name, __all__, cutoff=0.75)) else ""
-        # An import replaces the text of an AttributeError by its own, after it has looked for a module of that name.
-        is_import = sys._getframe(2).f_code.co_name == "_handle_fromlist"  # noqa: SLF001 - public for CPython
-        if is_import and advice and find_spec(f"scriptmode.{name}") is None:
-            return ImportError(f"cannot import name {name!r} from 'scriptmode'{advice}", name="scriptmode")
-        error = AttributeError(f"module 'scriptmode' has no attribute {name!r}{advice}")
-        # Python would append its own suggestion, of the object's names.
-        error.obj = None
-        return error
 
     def __dir__() -> list:
         return sorted({*globals(), *__all__})

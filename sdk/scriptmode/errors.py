@@ -67,12 +67,6 @@ class ScriptmodeError(Exception):
         self.advice = shorten_values(advice) if advice else None
         super().__init__(f"{self.message}; {self.advice}" if advice else self.message)
 
-    def _render_traceback_(self) -> list[str]:
-        """Return what IPython and notebooks show: the caller's own lines and the text."""
-        from scriptmode.core.text.tracebacks import render
-
-        return render(self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what `pickle` and `copy` create the error from: subclasses differ in their constructors' arguments."""
         return _restore, (type(self), self.args, self.__dict__)

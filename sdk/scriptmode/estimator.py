@@ -21,9 +21,7 @@ from scriptmode.core.spec import arguments, names
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode.core.spec.training_job import require_bool
 from scriptmode.core.text import messages
-from scriptmode.core.text.messages import Problem, suggest_similar
-from scriptmode.core.text.tracebacks import hide_frames
-from scriptmode.errors import ScriptmodeError, SpecError, invalid
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -44,11 +42,8 @@ if TYPE_CHECKING:
     from scriptmode.sagemaker_session import Session
 
 _NAMES = names.JobNames()
-#: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
-_SIMILAR = 0.85
 
 
-@hide_frames(ScriptmodeError)
 class Estimator:
     """A training program and the hosts to run it on; `fit` starts a training job.
 
@@ -185,20 +180,16 @@ class Estimator:
 
         if given and name in older_names.ATTRIBUTES:
             return getattr(self, older_names.take(name, older_names.ATTRIBUTES[name], stacklevel=3))
-        hint = older_names.MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
-        raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
+        """Set an argument, checked as by the constructor, or an attribute of the user's own."""
         given = self.__dict__.get("_arguments", {})
-        is_new = not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
-        if given and name not in given and is_new:
+        if given and name not in given and not name.startswith("_"):
             from scriptmode.core.spec import older_names
 
             if name in older_names.RENAMED:
                 name = older_names.take(name, older_names.RENAMED[name], stacklevel=3)
-            elif hint := suggest_similar(name, given, cutoff=_SIMILAR):
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
         if name in given:
             self._construct({**given, name: value})
         else:

@@ -15,7 +15,6 @@ from scriptmode.core.platforms.registry import (
     with_settings_of,
 )
 from scriptmode.core.spec.service_values import JobFilter
-from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.errors import DataError, JobNotFoundError, PlatformError, ScriptmodeError, UnreadableJobError, invalid
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from scriptmode.sagemaker_session import Session
 
 
-@hide_frames(ScriptmodeError)
 class TrainingJob:
     """A training job, identified by its name on a platform.
 

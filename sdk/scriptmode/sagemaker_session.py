@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,28 +24,6 @@ if TYPE_CHECKING:
     from scriptmode.core.aws.sagemaker_config import SageMakerConfig
     from scriptmode.core.machine.clock import Clock
     from scriptmode.core.platforms.base import Platform
-
-#: What to use instead of the names of the SageMaker SDK's session that this one lacks, by patterns; the first counts.
-_INSTEAD = {
-    "train|get_train_request": "use the estimator's fit() and request()",
-    "tune|create_tuning_job|wait_for_tuning_job": "use scriptmode.Tuner and its fit()",
-    "s3_client|s3_resource": "use boto_session.client('s3')",
-    ".*bucket.*": "use default_bucket(), which creates and checks the bucket",
-    "config": "leave it out: Session(local_mode=True) has no such settings",
-    **{
-        pattern: f"scriptmode does not {what}: use a client of boto_session, or the sagemaker package"
-        for pattern, what in {
-            ".*process.*": "run processing jobs",
-            ".*transform.*": "run transform jobs",
-            ".*feature.*|.*_record|.*(athena_query|query_execution).*": "use feature groups",
-            ".*monitoring.*": "monitor models",
-            ".*auto_ml.*|list_candidates": "run AutoML jobs",
-            ".*hubs?(_.*)?": "use hubs",
-            ".*(endpoint|model|inference|compil|edge|optimization).*": "deploy models",
-            ".*(tag|group|training_plan|mlflow).*|search|update_training_job": "have this operation",
-        }.items()
-    },
-}
 
 
 class Session:
@@ -145,9 +122,6 @@ class Session:
             wrapped = self.boto_session if self._given is None else self._given
             if hasattr(wrapped, name):
                 return getattr(wrapped, name)
-        for pattern, advice in _INSTEAD.items():
-            if re.fullmatch(pattern, name):
-                raise AttributeError(f"Session has no {name!r}; {advice}")
         raise AttributeError(f"'Session' object has no attribute {name!r}")
 
     @property

@@ -140,7 +140,7 @@ STARTERS = (
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
-    "core.text.messages": "did_you_mean did_you_mean_path suggest_similar format_bytes pluralize format_duration validate_keys "
+    "core.text.messages": "did_you_mean did_you_mean_path format_bytes pluralize format_duration validate_keys "
     "still_running",
     # One decision whether an output has colours, and one table of them.
     "core.text.colours": "RUNNING STATUS_COLOURS colours_enabled",
@@ -158,16 +158,15 @@ COMMAND_LINE_USES = {
     "core.spec.estimator_arguments": "EstimatorArguments INSTEAD_IN_TEXT",
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
     "core.request.parse": "parse_description",
-    "core.spec.distribution": "NAMES advise_name",  # one table of names
-    "core.spec.inputs": "Channel INPUT_MODES",
+    "core.spec.distribution": "NAMES",  # one table of names
+    "core.spec.inputs": "Channel",
     "core.spec.job_description": "JobDescription JobStatus",
     "core.spec.job_request": "JobRequest",
     # A job that cannot be read can still be deleted.
     "core.platforms.registry": "local_platform queue_position",
     "platforms.local": "LocalPlatform",  # public, as a submodule
     "core.spec.metric_definitions": "PRESETS",
-    "core.spec.whole_numbers": "parse_age whole_number",
-    "core.spec.service_values": "ChannelProgress STATUSES suggest_status UNREADABLE",
+    "core.spec.service_values": "ChannelProgress STATUSES UNREADABLE",
     "data.file_uris": "file_path is_file",
     "v2.migrated_file": "MigratedFile find_files migrate_file",
     # A server is a program, not a library.

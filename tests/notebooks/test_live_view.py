@@ -120,7 +120,7 @@ def interrupt_once_up(client):
     os.kill(client.km.provisioner.pid, signal.SIGINT)
 
 
-def test_a_failure_is_in_the_card_and_short_below_the_cell():
+def test_a_failure_is_in_the_card_and_below_the_cell():
     script = "def f(n):\n    return 1 / n\nprint('begin')\nf(0)\n"
     with kernel(START.format(script=script), "estimator.fit()", "estimator.latest_training_job") as client:
         for index, cell in enumerate(client.nb.cells):
@@ -130,10 +130,8 @@ def test_a_failure_is_in_the_card_and_short_below_the_cell():
     html = html_of(fitted)
     (error,) = [output for output in fitted.outputs if output.output_type == "error"]
     lines = "\n".join(error.traceback).splitlines()
-    assert lines[1] == "----> 1 estimator.fit()"
     assert "ZeroDivisionError: division by zero" in lines
     assert '  File "train.py", line 2, in f' in lines
-    assert len(lines) <= 10, lines
     # The log with the same traceback is closed.
     assert html.index("ZeroDivisionError") < html.index("<details>") < html.index("algo-1 | ZeroDivisionError")
     assert "ZeroDivisionError" in html_of(card)

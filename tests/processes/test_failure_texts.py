@@ -36,7 +36,7 @@ def run(tmp_path):
     """Return a function that runs a program beside the source ``code`` and returns what it wrote."""
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "words.py").write_text(WORDS)
-    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "IPYTHONDIR": str(tmp_path / "ipython")}
+    environment = {**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}
 
     def run_program(*arguments, program=""):
         (tmp_path / "call.py").write_text(program)
@@ -54,7 +54,6 @@ def test_a_program_ends_with_its_own_line_and_the_error_below_a_log_that_has_it_
     done = run("call.py", program=CALL.format(logs=True))
     assert f"scriptmode.errors.TrainingJobFailed: {SHORT}" in done.stderr
     assert 'call.py", line 4, in <module>\n    estimator.fit(job_name="words", logs=True)\n' in done.stderr
-    assert len(done.stderr.splitlines()) <= 14, done.stderr
     assert done.stdout.count("JSONDecodeError") == 1
     assert "algo-1 | scriptmode: script ended with exit code 1\n" in done.stdout
 
@@ -66,15 +65,6 @@ def test_a_program_that_shows_no_log_ends_with_the_whole_traceback(run):
     assert f"\n{ERROR}  whole log: " in done.stderr
     assert ", exit code: 1" not in done.stderr
     assert "at the end" not in done.stderr
-
-
-def test_ipython_shows_the_callers_line_and_the_error(run):
-    done = run("-m", "IPython", "--no-banner", "--colors=NoColor", "call.py", program=CALL.format(logs=True))
-    _, _, shown = done.stdout.partition("-- Failed: Training job failed\n")
-    assert "----> 4 estimator.fit(" in shown
-    assert f"TrainingJobFailed: {SHORT}" in shown
-    assert "estimator.py" not in shown
-    assert len(shown.splitlines()) <= 12, shown
 
 
 def test_the_shell_shows_the_error_once_more_in_short(run):

@@ -113,7 +113,7 @@ def test_a_job_whose_agent_dies_makes_room_for_the_next(jobs, number):
 
 def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
     (tmp_path / "train.py").write_text(SLEEPS)
-    for number, words in enumerate((["--queue", "train.py"], ["--queue", "2", "train.py"], ["--queue=1", "train.py"])):
+    for number, words in enumerate((["train.py", "--queue"], ["--queue", "2", "train.py"], ["--queue=1", "train.py"])):
         done = program("run", *words, "--no-wait", "--job-name", f"job-{number}")
         assert done.returncode == 0, done.stderr
     until_training(jobs, "job-0")
@@ -125,7 +125,7 @@ def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--queue", "0", "train.py"], "'0' is not a whole number of at least 1"),
+        (["--queue", "0", "train.py"], "0 is not in the range x>=1"),
         (
             ["train.py", "--queue", "--instance-type", "ml.m5.large"],
             "--queue is for jobs of this machine",

@@ -134,9 +134,7 @@ def test_counts_and_times_may_be_numpys_and_whole_floats(code, number):
 
 @pytest.mark.parametrize("number", [2.5, "3", float("nan"), True, np.bool_(1), np.array([1, 2]), None])
 def test_a_value_that_is_not_an_integer_is_refused(code, number):
-    with pytest.raises(
-        SpecError, match=r"max_run is .*; (give a whole number \(int\) of at least 1|write 3, without quotes)"
-    ):
+    with pytest.raises(SpecError, match=r"max_run is .*; give a whole number \(int\) of at least 1"):
         Limits(max_run=number)
 
 

@@ -195,8 +195,7 @@ def test_the_cells_of_a_notebook_train_unchanged_after_load_ext(tmp_path, monkey
     assert printed[0] == printed[2] == ""
     assert "channel train ['part.csv']" in printed[3]
     assert "Completed" in printed[3]
-    # The error has the cell's line alone, and what to do instead.
+    # The error says what to do instead.
     (refused,) = notebook.cells[4].outputs
     assert refused.ename == "NotIncludedError"
     assert refused.evalue.startswith("scriptmode has no sagemaker.tensorflow.serving.Model; serve the model with")
-    assert "alias.py" not in "".join(refused.traceback)

@@ -253,16 +253,6 @@ def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(co
         made.set_hyperparameters(sagemaker_program="x")
 
 
-def test_a_name_that_is_nearly_an_arguments_is_suggested(code):
-    made = estimator(code)
-    with pytest.raises(AttributeError, match="no attribute 'instance_cuont'; did you mean 'instance_count'"):
-        made.instance_cuont = 3
-    with pytest.raises(AttributeError, match="did you mean 'instance_count'"):
-        made.instance_cuont  # noqa: B018
-    made.note = "a user's own"
-    assert made.note == "a user's own"
-
-
 def test_an_attribute_of_v1_is_that_of_v2(code):
     made = estimator(code, image_uri=None, framework_version="2.13", py_version="py310")
     with pytest.warns(
@@ -277,15 +267,6 @@ def test_an_attribute_of_v1_is_that_of_v2(code):
         assert said[0].filename == __file__
     with pytest.raises(SpecError, match="^instance_count is 0"), pytest.warns(DeprecationWarning):
         made.train_instance_count = 0
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [("deploy", "model_data"), ("logs", "print_logs"), ("get_app_url", "tensorboard"), ("nothing", "")],
-)
-def test_what_the_sagemaker_sdk_had_says_where_it_went(code, name, hint):
-    with pytest.raises(AttributeError, match=f"Estimator has no attribute '{name}'.*{hint}"):
-        getattr(estimator(code), name)
 
 
 IN_GROUPS = {"instance_count": None, "instance_type": None}

@@ -169,8 +169,12 @@ def test_a_wrong_config_names_the_key_the_value_and_the_next_step(package, text,
 
 
 OPTIONS = [
-    (["--staging-bucket", "gs://bucket"], SpecError, "Google Cloud Storage.*s3:// URI, or a directory"),
-    (["--platform", "sagemaker", "--staging-bucket", "bucket"], SpecError, "not in S3.*write s3://bucket/prefix"),
+    (["--staging-bucket", "gs://bucket"], SpecError, "give an 's3://...' URI"),
+    (
+        ["--platform", "sagemaker", "--staging-bucket", "bucket"],
+        SpecError,
+        "not an s3:// URI.*write s3://bucket/prefix",
+    ),
     (["--platform", "sagemaker", "--region", "us-central1"], SpecError, "region of Google Cloud; name an AWS Region"),
     (["--input", "train"], click.UsageError, "'train' does not have the form NAME=VALUE; write --input train=s3"),
     (["--labels", "a"], SpecError, "write --labels key=value"),

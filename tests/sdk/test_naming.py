@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 import pytest
 
 from scriptmode.core.spec.names import job_name
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=timezone.utc)
 
@@ -25,17 +25,13 @@ def test_every_base_makes_a_name_the_service_accepts(base):
 @pytest.mark.parametrize(
     ("word", "known", "suggestion"),
     [
-        ("us-esat-1", ("us-west-1", "us-east-1"), "us-east-1"),
-        ("from", ("fromm", "form"), "form"),
-        ("abc", ("bca", "abcd"), "abcd"),
-        ("v12", ("v21", "v1"), "v1"),
+        ("epocs", ("epochs", "rate"), "epochs"),
         ("TRAIN", ("trains", "train"), "train"),
         ("epochs", ("rate",), None),
     ],
     ids=[
-        "two letters exchanged", "at the end of the word", "three letters in another order",
-        "digits exchanged", "another case", "nothing similar",
+        "misspelt", "another case", "nothing similar",
     ],
 )  # fmt: skip
 def test_the_most_similar_word_is_suggested(word, known, suggestion):
-    assert suggest_similar(word, known) == (f"did you mean {suggestion!r}?" if suggestion else "")
+    assert did_you_mean(word, known, most=0) == (f"did you mean {suggestion!r}?" if suggestion else "")

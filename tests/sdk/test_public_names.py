@@ -37,40 +37,6 @@ def test_every_name_is_the_one_of_its_home():
     assert set(scriptmode.__all__) <= set(dir(scriptmode))
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("inputs", r", a module of sagemaker; use its names in scriptmode, such as scriptmode\.TrainingInput$"),
-        ("s3", r", a module of sagemaker; use its names in scriptmode, such as scriptmode\.aws\.S3Uploader$"),
-        ("TrainingJobAnalytics", r"; .*TrainingJob\.attach\(name\)\.analytics\(\)"),
-        ("s3_input", r"; .*scriptmode\.TrainingInput"),
-    ],
-    ids=["a module", "a module with a package here", "a class", "a former class"],
-)
-def test_a_name_of_sagemaker_leads_to_another_one_here(name, instead):
-    with pytest.raises(AttributeError, match=f"module 'scriptmode' has no attribute '{name}'{instead}"):
-        getattr(scriptmode, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("Estimater", "; did you mean 'Estimator'?"),
-        ("get_executon_role", "; did you mean 'get_execution_role'?"),
-        ("PyTorch", "; scriptmode trains TensorFlow; scriptmode.Estimator runs any program on one host, or under MPI"),
-        ("inputs", ", a module of sagemaker; use its names in scriptmode, such as scriptmode.TrainingInput"),
-    ],
-)
-def test_the_errors_of_an_access_and_of_an_import_have_the_same_advice(name, advice):
-    with pytest.raises(AttributeError) as raised:
-        getattr(scriptmode, name)
-    assert str(raised.value) == f"module 'scriptmode' has no attribute {name!r}{advice}"
-    with pytest.raises(ImportError) as raised:
-        exec(f"from scriptmode import {name}")
-    assert str(raised.value) == f"cannot import name {name!r} from 'scriptmode'{advice}"
-    assert not hasattr(scriptmode, name)
-
-
 def test_another_name_is_none_and_a_module_is_imported():
     with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Frobnicator'$"):
         scriptmode.Frobnicator  # noqa: B018 - to look is what is tested

@@ -27,21 +27,6 @@ def test_the_model_is_saved(entry_point, tmp_path):
     assert tmp_path in run.model.parents
     assert (run.model / "m").read_text() == "a"
 """
-#: Calls with wrong arguments, which each end at another step of a run.
-WRONG = """
-import pytest
-from scriptmode.testing import Layout, layouts
-
-CASES = [{"hosts": 2}, {"input": "data"}, {"mode": "x"}, {"platform": 1}, {"max_run": "x"}, {"inputs": "absent"},
-         {"hosts": Layout("horovod")}, {"hosts": Layout("mpi", task="ps")}, {"inputs": "absent", "mode": "job"}]
-
-@pytest.mark.parametrize("arguments", CASES, ids=range(len(CASES)))
-def test_of_the_script(entry_point, arguments):
-    entry_point("train.py", **arguments)
-
-def test_of_layouts():
-    layouts("horovod", 2)
-"""
 UNUSED = """
 import os, sys
 
@@ -77,13 +62,6 @@ def test_a_test_run_that_does_not_use_it_imports_one_module(user):
     done = user(UNUSED, "--fixtures", "-v")
     assert "entry_point -- " in done.stdout
     assert "Return ``scriptmode.testing.entry_point``" in done.stdout
-
-
-def test_a_wrong_argument_is_shown_at_the_test_s_own_line(user):
-    done = user(WRONG)
-    assert "10 failed" in done.stdout
-    places = [line for line in done.stdout.splitlines() if line.endswith(("Error", ": "))]
-    assert {line.partition(":")[0] for line in places} == {"project/test_train.py"}, done.stdout
 
 
 @pytest.mark.parametrize("options", [[], ["-s"]], ids=["captured", "not captured"])

@@ -138,7 +138,6 @@ def test_a_wait_that_is_shorter_than_the_time_is_refused():
 
 
 WRONG = {
-    "a time in words": ({"max_run": "1h"}, SpecError, "max_run is '1h'; write 3600, the seconds of 1h"),
     "a wait": ({"max_wait": 300}, SpecError, "max_wait is 300, but training job job-1 has neither spot instances nor"),
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),

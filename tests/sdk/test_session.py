@@ -190,8 +190,6 @@ def test_uploader_and_downloader_do_the_same_by_uri(session, folder, tmp_path):
             SpecError,
             "b is str; give bytes; upload_string",
         ),
-        (lambda s, _: s.create_model, AttributeError, "has no 'create_model'; scriptmode does not deploy models"),
-        (lambda s, _: s.process, AttributeError, "has no 'process'; scriptmode does not run processing jobs"),
         (lambda s, _: s.describe_training_job("nothing"), JobNotFoundError, "nothing"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -143,14 +143,6 @@ def test_a_program_runs_as_python_runs_it(tmp_path, words):
     assert done.returncode == 7
 
 
-def test_a_traceback_has_the_programs_lines_alone(tmp_path):
-    text = "def load():\n    from sagemaker.inputs import Nothing\nload()\n"
-    done = program(tmp_path, "-m", "scriptmode.v2", "program.py", text=text)
-    assert done.returncode == 1
-    lines = [line for line in done.stderr.splitlines() if line.startswith("  File ")]
-    assert [line.partition(", ")[2] for line in lines] == ["line 3, in <module>", "line 2, in load"]
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

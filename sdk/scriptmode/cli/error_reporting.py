@@ -25,7 +25,6 @@ from scriptmode import (
 )
 from scriptmode.cli import output
 from scriptmode.cli.output import to_json_value
-from scriptmode.cli.usage_errors import usage_text
 from scriptmode.errors import shorten_values, with_suffix
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
@@ -100,8 +99,6 @@ def discard_output() -> None:
 
 
 def _message(error: click.ClickException | Exception) -> str:
-    if isinstance(error, click.UsageError):
-        return usage_text(error)
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, ScriptmodeError):

@@ -8,9 +8,8 @@ from typing import Any, Callable
 import click
 
 from scriptmode.cli import completers, job_file, options
-from scriptmode.cli.values import WholeNumber
 
-_AT_LEAST_1 = WholeNumber(min=1)
+_AT_LEAST_1 = click.IntRange(min=1)
 #: For arguments of the estimator with an option each: the metavariable and the help.
 _SINGLE = {
     "source_dir": ("DIRECTORY", (
@@ -99,7 +98,7 @@ OPTION_NAMES = {
 
 #: The value may be left out.
 queue_option = click.option(
-    "--queue", type=_AT_LEAST_1, metavar="[N]",
+    "--queue", type=_AT_LEAST_1, metavar="[N]", is_flag=False, flag_value=1,
     help="Wait until fewer than N jobs of this machine run, and start in the order of creation. N is 1 if it is left "
     "out.",
 )  # fmt: skip

@@ -10,7 +10,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from scriptmode.cli.group import split_at_dashes
-from scriptmode.cli.usage_errors import stray_text
 
 #: Keys of a context's ``meta``: the words after ``--``, and all words.
 _AFTER_DASHES = "scriptmode.arguments_after_dashes"
@@ -31,7 +30,8 @@ class ProgramCommand(click.Command):
         except click.UsageError as error:
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if is_stray and "--" not in args:
-                raise click.UsageError(stray_text(error, ctx), ctx) from error
+                step = "write arguments of the script after --, and those of the estimator with --set"
+                raise click.UsageError(f"{error.format_message().rstrip('.')}; {step}", ctx) from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

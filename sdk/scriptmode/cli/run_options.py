@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
-from scriptmode.core.spec.distribution import NAMES, advise_name
+from scriptmode.core.spec.distribution import NAMES
 from scriptmode.core.spec.metric_definitions import PRESETS
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 
 _LOCAL_PROCESS = "local_process"
 _JOB_FILES = (".toml", ".yaml", ".yml")
@@ -64,7 +64,7 @@ class RunOptions:
                 base = None if path is None or argument in options else path.parent
                 where = _option(argument) if base is None else f"{path}: {argument}"
                 arguments[argument] = locations.location_uri(where, arguments[argument], is_local=is_local, base=base)
-        replaced = parse_pairs("--input", given["inputs"], _input_example(given["inputs"]))
+        replaced = parse_pairs("--input", given["inputs"], "train=s3://bucket/train")
         channels = {}
         if path is not None and inputs is not None:
             channels = job_file.parse_channels(path, inputs, is_local=is_local, replaced=replaced)
@@ -112,16 +112,9 @@ def _require_program(arguments: Mapping[str, Any], path: Path | None) -> None:
     if path is None and script.endswith(_JOB_FILES):
         raise click.UsageError(f"{script} is not a program; if it is a job file, write --file {shlex.quote(script)}")
     if path is None and not {"entry_point", "image_uri"} & arguments.keys():
-        context = click.get_current_context()
-        program = next(each for each in context.command.params if each.name == "program")
-        raise click.MissingParameter(ctx=context, param=program)
-
-
-def _input_example(texts: Sequence[str]) -> str:
-    """Return how to write the first input that has no name, else an input of S3."""
-    location = next((text for text in texts if "=" not in text), "")
-    is_location = "://" in location or (location and os.path.exists(location))  # noqa: PTH110 - of any text
-    return f"train={shlex.quote(location) if is_location else 's3://bucket/train'}"
+        raise click.UsageError(
+            "there is no PROGRAM; name one, or a job file: --file job.toml", click.get_current_context()
+        )
 
 
 def _option(argument: str) -> str:
@@ -137,9 +130,7 @@ def _read_file(path: Path, *, has_source_dir: bool) -> dict[str, Any]:
     if isinstance(found.get("distribution"), str):
         found["distribution"] = _parse_distribution(f"{path}: distribution", found["distribution"])
     if "instance_groups" in found:
-        found["instance_groups"] = job_file.parse_instance_groups(
-            job_file.Place.of_file(path), found["instance_groups"]
-        )
+        found["instance_groups"] = job_file.parse_instance_groups(f"{path}:", found["instance_groups"])
     if "git_config" in found or "://" in str(found.get("source_dir", "")):
         return found
     if "source_dir" in found:
@@ -147,7 +138,7 @@ def _read_file(path: Path, *, has_source_dir: bool) -> dict[str, Any]:
     elif "entry_point" in found and not has_source_dir:
         found["entry_point"] = str(base / found["entry_point"])
     if "dependencies" in found:
-        found["dependencies"] = [str(base / each) for each in found["dependencies"]]
+        found["dependencies"] = [str(base / str(path)) for path in found["dependencies"]]
     return found
 
 
@@ -191,23 +182,17 @@ def _parse_setting(text: str) -> tuple[str, Any]:
         raise SpecError(f"--set {name}: {name} is not an argument of the estimator", advice=f"use {_option(name)}")
     types = job_file.estimator_arguments().get(name, ())
     value: Any = word
-    try:
+    # What is not JSON is a text.
+    with suppress(ValueError, RecursionError):
         value = json.loads(word)
-    except RecursionError as error:
-        raise SpecError(f"--set {name} is nested too deeply", advice="use fewer levels") from error
-    except ValueError as error:
-        if types and not {str, object} & set(types) and word.lstrip()[:1] in ("[", "{"):
-            raise SpecError(
-                f"--set {name} is {word!r}, which is not valid JSON ({error})", advice="write a JSON value"
-            ) from error
     if str in types and not job_file.is_accepted_type(types, value):
         # An argument that accepts strings gets the word as it was typed: base_job_name=2024 is "2024".
         value = word
-    job_file.validate_argument(job_file.SETTING, name, value)
+    job_file.validate_argument("--set", name, value)
     if name == "distribution" and isinstance(value, str):
         value = _parse_distribution("--set distribution", value)
     if name == "instance_groups":
-        value = job_file.parse_instance_groups(job_file.SETTING, value)
+        value = job_file.parse_instance_groups("--set", value)
     return name, value
 
 
@@ -229,7 +214,7 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
     others = [each for each in given["metrics"] if each not in PRESETS]
     metrics = {
         **dict(pair for each in presets for pair in PRESETS[each]),
-        **parse_pairs("--metric", _require_pairs(others), "'loss=loss=([0-9.]+)', or --metric keras"),
+        **parse_pairs("--metric", others, "'loss=loss=([0-9.]+)', or --metric keras"),
     }
     if metrics:
         argument = "metric_definitions"
@@ -239,14 +224,6 @@ def _mapping_updates(arguments: Mapping[str, Any], given: Mapping[str, Any], wor
         merged = {**_to_mapping(argument, before, "Name", "Regex"), **metrics}
         found[argument] = [{"Name": name, "Regex": regex} for name, regex in merged.items()]
     return found
-
-
-def _require_pairs(metrics: Sequence[str]) -> Sequence[str]:
-    """Return the values of --metric; raise `SpecError` for a misspelled name of a preset."""
-    for each in metrics:
-        if "=" not in each and (similar := suggest_similar(each, PRESETS)):
-            raise SpecError(f"--metric is {each!r}", advice=similar)
-    return metrics
 
 
 def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
@@ -273,7 +250,7 @@ def _hyperparameters(given: Mapping[str, Any], after_dashes: Mapping[str, str]) 
 def _parse_distribution(where: str, name: str) -> dict[str, Any]:
     kind = NAMES.get(name.replace("_", "-"))
     if kind is None:
-        raise SpecError(f"{where} is {name!r}", advice=advise_name(name))
+        raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(NAMES)[:3]))
     return {kind: {"enabled": True}}
 
 

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import click
 
-from scriptmode.core.spec.whole_numbers import parse_age
-
+#: Seconds of the units of a duration.
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 #: Seconds of a thousand years, the largest age that leads to a date.
 _MOST_SECONDS = 1000 * 365 * 86400
 
 
-class WholeNumber(click.IntRange):
-    """A whole number of at least ``min``; click's own type calls it an integer in the range ``x>=1`` in errors."""
-
-    name = "whole number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; raise `click.BadParameter` for anything else."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            seconds = parse_age(str(value)) if param is not None and param.metavar == "SECONDS" else None
-            step = f"; write {seconds:.0f}, the seconds of {value}" if seconds else ""
-            self.fail(f"{value!r} is not a whole number of at least {self.min}{step}", param, ctx)
+def _parse_age(text: str) -> float | None:
+    """Return the seconds of a duration such as ``12h`` or ``7d``; ``None`` for another form."""
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
+    return float(found[1]) * _UNITS[found[2]] if found else None
 
 
 def convert_age(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001 - click's
     """Return the seconds of a duration such as ``12h``; raise `click.BadParameter` for another form."""
     if value is None:
         return None
-    seconds = parse_age(value)
+    seconds = _parse_age(value)
     if seconds is None:
         raise click.BadParameter(f"{value!r} is not an age; write a number and s, min, h, d or w, such as 12h or 7d")
     return seconds
@@ -45,7 +36,7 @@ def convert_time(ctx: click.Context, param: click.Parameter, value: str | None) 
     """Return the time that an age or a local date and time means; raise `click.BadParameter` for another form."""
     if value is None:
         return None
-    seconds = parse_age(value)
+    seconds = _parse_age(value)
     if seconds is not None and seconds < _MOST_SECONDS:
         return datetime.now(timezone.utc) - timedelta(seconds=seconds)
     for form in ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"):

@@ -9,14 +9,11 @@ from itertools import count
 from typing import Any
 
 from scriptmode.core.spec.arguments import texts
-from scriptmode.core.text.tracebacks import hide_frames
-from scriptmode.errors import ScriptmodeError
 from scriptmode.results.metrics import Metrics, import_pandas
 
 _COLUMNS = ["timestamp", "metric_name", "value"]
 
 
-@hide_frames(ScriptmodeError)
 class TrainingJobAnalytics:
     """The values of a job's metrics as a table of ``timestamp``, ``metric_name`` and ``value``.
 

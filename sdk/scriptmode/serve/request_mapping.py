@@ -15,7 +15,7 @@ from scriptmode.core.request import tuning
 from scriptmode.core.request.service_model import shapes
 from scriptmode.core.spec.hosts import LOCAL_PROCESS, SLURM, HostKind, instance_kind, local_instance_types
 from scriptmode.core.spec.training_job import RESERVED_TAGS, SERVER_TAGS
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import file_uris
 from scriptmode.errors import invalid
 from scriptmode.platforms.local.validation import FILE_URI_FIELDS, INSTANCE_TYPE_FIELDS
@@ -230,7 +230,7 @@ def _refuse_unknown_types(request: Mapping[str, Any], table: HostTable) -> None:
     for name in {part["InstanceType"] for part in _resource_parts(request)}:
         is_cloud = not instance_kind(name).is_local
         if is_cloud and name not in known and not any(_matching(table.instance_types, name)):
-            similar = suggest_similar(name, known)
+            similar = did_you_mean(name, known, most=0)
             text = f"Value '{name}' at 'resourceConfig.instanceType' failed to satisfy constraint: "
             raise validation_error(f"{text}Member must satisfy enum value set{f'; {similar}' if similar else ''}")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scriptmode.core.spec.distribution import NAMES, advise_name
+from scriptmode.core.spec.distribution import NAMES
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import invalid
 
 
@@ -44,7 +45,7 @@ class Layout:
         distribution = self.distribution
         if isinstance(distribution, str):
             if distribution not in NAMES:
-                raise invalid("distribution", f"is {distribution!r}", advise_name(distribution))
+                raise invalid("distribution", f"is {distribution!r}", did_you_mean(distribution, list(NAMES)[:3]))
             distribution = {NAMES[distribution]: {"enabled": True}}
         return {"instance_type": "local_process", "instance_count": self.instance_count, "distribution": distribution}
 

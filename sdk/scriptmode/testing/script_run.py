@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.core.platforms import registry
 from scriptmode.core.spec.estimator_arguments import EstimatorArguments
 from scriptmode.core.spec.older_names import GONE, IGNORED, RENAMED
-from scriptmode.core.text.messages import Problem, suggest_similar
+from scriptmode.core.text.messages import Problem, did_you_mean
 from scriptmode.errors import DataNotFoundError, SpecError, TrainingJobError, invalid
 from scriptmode.estimator import Estimator
 from scriptmode.results import artifacts
@@ -171,7 +171,7 @@ def _validate_names(arguments: Mapping[str, Any]) -> None:
         )
     names = {each.name for each in fields(EstimatorArguments)} - _FIXED
     for name in sorted(arguments.keys() - names - {*RENAMED, *IGNORED, *GONE}):
-        advice = _OF_FIT.get(name) or suggest_similar(name, [*_OWN, *sorted(names)])
+        advice = _OF_FIT.get(name) or did_you_mean(name, [*_OWN, *sorted(names)], most=0)
         advice = advice or f"use {', '.join(_OWN)} or an argument of Estimator"
         raise TypeError(str(Problem(f"entry_point has no argument {name!r}", advice)))
 

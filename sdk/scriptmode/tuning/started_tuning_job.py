@@ -9,9 +9,8 @@ from scriptmode.core.aws.retry import Retry
 from scriptmode.core.platforms.registry import tuning_service
 from scriptmode.core.request import tuning
 from scriptmode.core.spec.service_values import ENDED, FAILED
-from scriptmode.core.text.tracebacks import hide_frames
 from scriptmode.display import tuning_lines
-from scriptmode.errors import DataError, ScriptmodeError, TuningJobFailed
+from scriptmode.errors import DataError, TuningJobFailed
 from scriptmode.job import TrainingJob
 from scriptmode.results.tuning_results import TuningResults
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.5
 
 
-@hide_frames(ScriptmodeError)
 class TuningJob:
     """A tuning job that was started, identified by its name on a platform.
 

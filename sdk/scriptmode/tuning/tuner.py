@@ -22,10 +22,9 @@ from scriptmode.core.spec.tuning_configurations import (
     parse_instance_configs,
 )
 from scriptmode.core.spec.tuning_job import TuningJobSpec
-from scriptmode.core.text.messages import Problem, did_you_mean
-from scriptmode.core.text.tracebacks import hide_frames
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.display import tuning_lines
-from scriptmode.errors import ScriptmodeError, SpecError, invalid
+from scriptmode.errors import SpecError, invalid
 from scriptmode.estimator import Estimator
 from scriptmode.tuning.started_tuning_job import TuningJob
 
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
     from scriptmode.sagemaker_session import Session
 
 _NAMES = names.JobNames(timedelta(seconds=1), names.tuning_job_name)
-#: Methods of the SageMaker SDK v2 that are not here, with what to do instead.
-_MISSING_METHODS = {
-    "deploy": "serve the best model with the SageMaker SDK: sagemaker.tensorflow.TensorFlowModel("
-    "model_data=tuner.best_estimator().model_data, role=..., framework_version=...)"
-}
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,6 @@ class _EstimatorSearch:
         raise invalid("objective_metric_name", what, f"say how the log shows it: {example}")
 
 
-@hide_frames(ScriptmodeError)
 class Tuner:
     """A search for the best hyperparameters of an estimator; `fit` starts a tuning job.
 
@@ -293,11 +286,6 @@ class Tuner:
                 search = replace(made._searches[name or ""], instances=tuning.instance_configs_of(part))
                 vars(self).update(_base_name=made._base_name, _searches={**self._searches, name or "": search})
         return self._searches
-
-    def __getattr__(self, name: str) -> Any:
-        """Raise the error of an attribute that does not exist, with what to do instead."""
-        hint = _MISSING_METHODS.get(name) or did_you_mean(name, [each for each in dir(self) if each[0] != "_"])
-        raise AttributeError(str(Problem(f"Tuner has no attribute {name!r}", hint)))
 
     def __repr__(self) -> str:
         if not self._searches:

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import runpy
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from scriptmode.v2 import alias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 _USAGE = """\
 Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]
@@ -21,8 +15,6 @@ Usage: python -m scriptmode.v2 PROGRAM [ARGUMENT...]
 Run a program of the SageMaker SDK v2 unchanged: its imports of sagemaker give scriptmode's own objects.
 """
 _WRONG_USAGE = 2
-#: Code between the interpreter and the program, which tracebacks leave out.
-_OWN_FILES = (__file__, runpy.__file__, "<frozen runpy>")
 
 
 def main(words: list[str]) -> None:
@@ -40,7 +32,6 @@ def main(words: list[str]) -> None:
         sys.stderr.write(f"python -m scriptmode.v2: {words[0]} is a notebook; {advice}\n")
         sys.exit(_WRONG_USAGE)
     alias.activate()
-    sys.excepthook = partial(_show, sys.excepthook)
     sys.argv = words
     if is_module:
         runpy.run_module(words[0], run_name="__main__", alter_sys=True)
@@ -53,23 +44,6 @@ def main(words: list[str]) -> None:
         # Before the current directory, in which `python -m` looks first.
         sys.path.insert(0, str(program.absolute().parent))
     runpy.run_path(words[0], run_name="__main__")
-
-
-def _show(hook: Callable[[type[BaseException], BaseException, Any], object], *raised: Any) -> None:
-    """Print an exception without the frames before the program's first line, and without those of the alias."""
-    kind, error, trace = raised
-    while trace is not None and _file_of(trace) in _OWN_FILES:
-        trace = trace.tb_next
-    last = trace
-    while last is not None and last.tb_next is not None:
-        if _file_of(last.tb_next) == alias.__file__:
-            last.tb_next = None
-        last = last.tb_next
-    hook(kind, error.with_traceback(trace), trace)
-
-
-def _file_of(trace: TracebackType) -> str:
-    return trace.tb_frame.f_code.co_filename
 
 
 if __name__ == "__main__":

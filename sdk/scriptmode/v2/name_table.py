@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.core.spec.older_names import MISSING_METHODS
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -191,7 +191,7 @@ def advise(dotted: str, known: Iterable[str] = ()) -> str:
     if name:
         return NOT_INCLUDED[name]
     last = dotted.rpartition(".")[2]
-    return suggest_similar(last, known, cutoff=0.8) or _OTHERS
+    return did_you_mean(last, known, most=0) or _OTHERS
 
 
 def is_not_included(dotted: str) -> bool:

@@ -23,9 +23,9 @@ from scriptmode.cli.locations import location_uri, resolve_location
 from scriptmode.cli.options import PLATFORMS, add_options, force_option, json_option, profile_option, use_region
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.run_options import platform_arguments
-from scriptmode.cli.values import WholeNumber, parse_pairs
+from scriptmode.cli.values import parse_pairs
 
-_COUNT = WholeNumber(min=0)
+_COUNT = click.IntRange(min=0)
 #: Those that override a key of TrainingInput have its name.
 _training_options = add_options(
     (

@@ -12,9 +12,9 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
-from scriptmode.cli.values import WholeNumber, convert_time
-from scriptmode.core.spec.service_values import STATUSES, suggest_status
-from scriptmode.core.text.messages import pluralize
+from scriptmode.cli.values import convert_time
+from scriptmode.core.spec.service_values import STATUSES
+from scriptmode.core.text.messages import did_you_mean, pluralize
 from scriptmode.core.text.terminal_text import escape_unprintable
 from scriptmode.display.job_list import JobList
 
@@ -26,7 +26,7 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
     """Return the status in its own case; raise `click.BadParameter` for another word."""
     found = next((each for each in STATUSES if value is not None and each.lower() == value.lower()), None)
     if found is None and value is not None:
-        raise click.BadParameter(f"{value!r} is not a status; {suggest_status(value)}")
+        raise click.BadParameter(f"{value!r} is not a status; {did_you_mean(value, STATUSES)}")
     return found
 
 
@@ -48,7 +48,7 @@ def _parse_status(ctx: click.Context, param: click.Parameter, value: str | None)
     help="List jobs created after this time only: an age such as 30min, 1h or 7d, or a local time such as 2026-01-31 "
     "or 2026-01-31T12:00:00 (2026-01-31T12:00:00Z is UTC).",
 )
-@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="List the newest N jobs only.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first.

@@ -11,7 +11,6 @@ from scriptmode import TrainingJob
 from scriptmode.cli import following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
-from scriptmode.cli.values import WholeNumber
 from scriptmode.core.platforms.registry import queue_position
 
 
@@ -29,7 +28,7 @@ from scriptmode.core.platforms.registry import queue_position
 )
 @click.option(
     "--tail",
-    type=WholeNumber(min=0),
+    type=click.IntRange(min=0),
     metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
 )

@@ -10,7 +10,7 @@ from scriptmode import TrainingJob
 from scriptmode.cli import following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
 from scriptmode.cli.options import job_name_option, job_options, json_option
-from scriptmode.cli.values import WholeNumber, parse_number_or_text, parse_pairs
+from scriptmode.cli.values import parse_number_or_text, parse_pairs
 
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("job_name", "instance_count", "max_run", "max_wait")}
 
@@ -22,13 +22,13 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("job_name", "instan
     "-p", "--hyperparameter", "parameters", metavar="NAME=VALUE", multiple=True,
     help="Hyperparameter to add or to replace. May be repeated.",
 )  # fmt: skip
-@click.option("--instance-count", type=WholeNumber(min=1), metavar="N", help="Number of hosts. [default: as JOB]")
+@click.option("--instance-count", type=click.IntRange(min=1), metavar="N", help="Number of hosts. [default: as JOB]")
 @click.option(
-    "--max-run", type=WholeNumber(min=1), metavar="SECONDS",
+    "--max-run", type=click.IntRange(min=1), metavar="SECONDS",
     help="Time limit of the job in seconds. [default: as JOB]",
 )  # fmt: skip
 @click.option(
-    "--max-wait", type=WholeNumber(min=1), metavar="SECONDS",
+    "--max-wait", type=click.IntRange(min=1), metavar="SECONDS",
     help="Time limit of a spot job in seconds, including the time it waits for capacity. [default: as JOB, increased "
     "by as much as --max-run]",
 )  # fmt: skip

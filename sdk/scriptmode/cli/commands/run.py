@@ -8,23 +8,11 @@ import click
 
 from scriptmode.cli import estimator_options, following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP, translate_errors_to_options
-from scriptmode.cli.group import split_at_dashes
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
 
 
-class _RunCommand(ProgramCommand):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse --queue without a number as --queue 1; click would take the next word for its value."""
-        own, rest = split_at_dashes(args)
-        own = [
-            "--queue=1" if word == "--queue" and not after.isdigit() else word
-            for word, after in zip(own, [*own[1:], ""])
-        ]
-        return super().parse_args(ctx, [*own, *(["--", *rest] if "--" in args else [])])
-
-
-@click.command(cls=_RunCommand, epilog=EXIT_CODES_HELP)
+@click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
 @estimator_options.estimator_options
 @estimator_options.queue_option
 @following.wait_options

@@ -10,7 +10,6 @@ from scriptmode.cli import estimator_options, output
 from scriptmode.cli.error_reporting import FAILED, translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
-from scriptmode.cli.values import WholeNumber
 
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("hosts", "layouts", "steps")}
 
@@ -31,11 +30,11 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("hosts", "layouts",
     "[default: that of --distribution]",
 )  # fmt: skip
 @click.option(
-    "--steps", type=WholeNumber(min=2), metavar="N", default=100, show_default=True,
+    "--steps", type=click.IntRange(min=2), metavar="N", default=100, show_default=True,
     help="Step at which each job is stopped.",
 )  # fmt: skip
 @click.option(
-    "--batch-size", type=WholeNumber(min=1), metavar="N",
+    "--batch-size", type=click.IntRange(min=1), metavar="N",
     help="Number of images in a batch of one trainer. [default: the one that the log names]",
 )  # fmt: skip
 def scale(sizes: str, layouts: str, *, as_json: bool, **given: Any) -> None:

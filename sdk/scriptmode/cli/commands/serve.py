@@ -16,7 +16,6 @@ from scriptmode.cli import output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import force_option, json_option
 from scriptmode.cli.structured_files import parse_toml, read_text
-from scriptmode.cli.values import WholeNumber
 from scriptmode.serve.access_keys import AccessKeys
 from scriptmode.serve.configuration import parse_configuration
 from scriptmode.serve.request_mapping import HOSTS, HostTable, require_hosts
@@ -78,15 +77,17 @@ class _ServeGroup(Group):
     help="Directory of this machine that requests may name, by file:// URIs or as the path of a source; may be "
     "repeated. [default: none]",
 )
-@click.option("--max-jobs", type=WholeNumber(min=1), metavar="N", help="Refuse a job while N are in progress.")
+@click.option("--max-jobs", type=click.IntRange(min=1), metavar="N", help="Refuse a job while N are in progress.")
 @click.option(
     "--queue",
-    type=WholeNumber(min=1),
+    type=click.IntRange(min=1),
     metavar="N",
     help="Let jobs wait while N run. [default: while the machine has no room for their processes]",
 )
 @force_option
-@click.option("--rate", type=WholeNumber(min=1), metavar="N", help="Refuse more than N requests of a client a second.")
+@click.option(
+    "--rate", type=click.IntRange(min=1), metavar="N", help="Refuse more than N requests of a client a second."
+)
 @json_option
 @click.pass_context
 def serve(ctx: click.Context, /, *, listen: str, as_json: bool, **options: Any) -> None:

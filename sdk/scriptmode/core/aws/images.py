@@ -10,8 +10,8 @@ from scriptmode.core.aws import image_table
 from scriptmode.core.aws.regions import find_dns_suffix
 from scriptmode.core.spec.monitoring import DEFAULT_RULE_IMAGE
 from scriptmode.core.spec.versions import version_numbers
-from scriptmode.core.text.messages import suggest_similar
-from scriptmode.core.text.tracebacks import warn_caller
+from scriptmode.core.text.caller_warning import warn_caller
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     image = releases[framework_version][python]
     if region not in image.registries:
         what = f"is {framework_version!r}, whose images AWS does not have in Region {region!r}"
-        near = suggest_similar(region, image.registries)
+        near = did_you_mean(region, image.registries, most=0)
         advice = f"{near} Or give image_uri=" if near else "give image_uri="
         raise invalid("framework_version", what, advice)
     tag = f"{framework_version}-{processor}-{python}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scriptmode.core.text.messages import correct_scheme
 from scriptmode.errors import DataError
 
 SCHEME, _FILE_SCHEME = "s3://", "file://"
@@ -36,7 +35,7 @@ def parse_s3_uri(uri: str) -> S3Location:
     """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
-        raise DataError(f"{uri!r} is not an S3 URI", correct_scheme(uri) or f"write {SCHEME}bucket/key")
+        raise DataError(f"{uri!r} is not an S3 URI", f"write {SCHEME}bucket/key")
     return S3Location(bucket, key)
 
 

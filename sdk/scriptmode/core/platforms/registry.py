@@ -19,7 +19,7 @@ from scriptmode.core.spec.hosts import (
     instance_kind,
     local_instance_types,
 )
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 
 if TYPE_CHECKING:
@@ -211,6 +211,6 @@ def _kind(instance_type: str) -> HostKind:
         f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor {SLURM!r} (each a node of a Slurm "
         "cluster) nor an Amazon SageMaker type, such as 'ml.p3.2xlarge'",
-        suggest_similar(instance_type, local_instance_types())
+        did_you_mean(instance_type, local_instance_types(), most=0)
         or "use one of them, or install the package of its engine",
     )

@@ -12,8 +12,8 @@ from scriptmode.core.spec import hyperparameters
 from scriptmode.core.spec.names import base_of_tuning_job
 from scriptmode.core.spec.parameter_ranges import CategoricalParameter, ContinuousParameter, IntegerParameter
 from scriptmode.core.spec.tuning_description import TunedJob, TuningDescription
+from scriptmode.core.text.caller_warning import warn_caller
 from scriptmode.core.text.messages import did_you_mean
-from scriptmode.core.text.tracebacks import warn_caller
 from scriptmode.errors import QuotaError, SpecError, invalid
 from scriptmode_runtime import contract
 

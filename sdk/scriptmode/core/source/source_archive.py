@@ -152,7 +152,7 @@ def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
         f"{named}; name what the job does not need in {IGNORE_FILE} of the source directory (syntax of .gitignore), "
         "or give data as an input",
         # The caller of `Estimator.fit`, `plan` or `request`.
-        stacklevel=6,
+        stacklevel=5,
     )
 
 

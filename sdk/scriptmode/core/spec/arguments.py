@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
-from scriptmode.core.spec.inputs import absolute_file_uri
 from scriptmode.core.spec.names import base_of_image
 from scriptmode.core.spec.training_job import RESERVED_TAGS, InstanceGroup
-from scriptmode.core.text.messages import suggest_similar, validate_keys
+from scriptmode.core.text.messages import did_you_mean, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -23,14 +22,6 @@ LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
 #: The types of values that are passed as they are, as an error says them; every other is a dict.
 _KINDS = {bool: "True or False", int: "a whole number", str: "a string"}
-
-
-def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
-    """Return ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
-    scheme = re.match(r"(?!s3://|file://)([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
-    if scheme and (advice := suggest_similar(scheme[1].lower(), ("s3", "file"))):
-        raise invalid("model_dir", f"is {value!r}", advice.replace("'?", "://'?"))
-    return absolute_file_uri(value) if isinstance(value, str) else value
 
 
 def experiment(value: object) -> dict[str, str]:
@@ -152,7 +143,7 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     from scriptmode.core.spec.metric_definitions import PRESETS
 
     known = ", ".join(map(repr, PRESETS))
-    similar = suggest_similar(value, PRESETS) if isinstance(value, str) else ""
+    similar = did_you_mean(value, PRESETS, most=0) if isinstance(value, str) else ""
     advice = similar or f"give a list of {{'Name': ..., 'Regex': ...}}, or {known}"
     problem = invalid("metric_definitions", f"is {value!r}", advice)
     given: Any = [value] if isinstance(value, str) else value

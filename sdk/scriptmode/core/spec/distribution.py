@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from scriptmode.core.spec.whole_numbers import set_whole
-from scriptmode.core.text.messages import did_you_mean, suggest_fields, validate_keys
+from scriptmode.core.text.messages import did_you_mean, validate_keys
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
@@ -21,7 +20,6 @@ def _error(what: str, advice: str = "") -> SpecError:
     return SpecError(what, advice, argument="distribution")
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class ParameterServer:
     """Parameter servers and workers, one of each on a host.
@@ -73,7 +71,6 @@ class ParameterServer:
             )
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class MultiWorkerMirrored:
     """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker.
@@ -97,7 +94,6 @@ class MultiWorkerMirrored:
         _validate_roles(self, ["chief", "worker", "evaluator"], needed=("worker",))
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class MPI:
     """The script under ``mpirun``, for Horovod, mpi4py, and PyTorch and JAX, whose ranks get ``torchrun``'s variables.
@@ -170,13 +166,6 @@ KINDS: dict[str, Kind] = {
         },
     ),
 }
-#: What to write for a distribution that was named by a text, by the letters of the name.
-_BY_NAME = {
-    "mpi": "MPI()",
-    "horovod": "MPI(), which starts Horovod's processes",
-    "parameterserver": "ParameterServer()",
-    **dict.fromkeys(("multiworkermirrored", "multiworkermirroredstrategy"), "MultiWorkerMirrored()"),
-}
 #: Keys of the dict, by the names on the command line and in tests.
 NAMES = {
     "mpi": "mpi",
@@ -204,7 +193,8 @@ def parse_distribution(value: object) -> Distribution | None:
     if value is None or isinstance(value, (ParameterServer, MultiWorkerMirrored, MPI)):
         return value
     if not isinstance(value, Mapping):
-        raise invalid("distribution", f"is {value!r}", _advise(value))
+        step = "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}"
+        raise invalid("distribution", f"is {value!r}", step)
     groups = _group_names(value.get("instance_groups", ()))
     enabled = {}
     for kind, options in value.items():
@@ -225,30 +215,11 @@ def parse_distribution(value: object) -> Distribution | None:
     return next(iter(enabled.values()), None)
 
 
-def _advise(value: object) -> str:
-    """Return what to give instead of a name, or of anything else that is not a distribution."""
-    name = re.sub("[^a-z]", "", value.lower()) if isinstance(value, str) else ""
-    if name in _BY_NAME:
-        return f"write {_BY_NAME[name]}"
-    if isinstance(value, type) and value in (ParameterServer, MultiWorkerMirrored, MPI):
-        return f"write {value.__name__}()"
-    return "give ParameterServer(), MultiWorkerMirrored(), MPI() or a dict such as {'mpi': {'enabled': True}}"
-
-
-def advise_name(name: str) -> str:
-    """Return what to give instead of a name that is not one of `NAMES`."""
-    if name.lower() == "horovod":
-        return "use mpi, which starts Horovod's processes"
-    return did_you_mean(name, list(NAMES)[:3])
-
-
 def _validate_kind(kind: str) -> None:
     """Raise `SpecError` for a key of the dict that is not one of `KINDS`."""
     if kind in UNSUPPORTED:
         reason = "starts torchrun on each host" if kind == _TORCHRUN else _NEEDS_AWS
         raise _error(f"distribution[{kind!r}] {reason}, which is not supported", UNSUPPORTED[kind])
-    if kind == "horovod":
-        raise invalid("distribution", "has no key 'horovod'", "use 'mpi', which starts Horovod's processes")
     validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
 
 

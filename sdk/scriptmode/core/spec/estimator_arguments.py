@@ -148,7 +148,7 @@ class EstimatorArguments:
             monitoring=self._monitoring(),
             tags=arguments.tags(self.tags),
             additional_fields=arguments.copied("additional_request_fields", self.additional_request_fields),
-            model_dir=arguments.model_dir(gives_model_dir if self.model_dir is None else self.model_dir),
+            model_dir=gives_model_dir if self.model_dir is None else _absolute(self.model_dir),
             ignore_config_defaults=ignore_config_defaults,
         )
 
@@ -234,7 +234,7 @@ class EstimatorArguments:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def _absolute(uri: Optional[str]) -> Optional[str]:
+def _absolute(uri: Any) -> Any:
     return absolute_file_uri(uri) if isinstance(uri, str) else uri
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Union
 
 from scriptmode.core.spec.pipeline_variables import refuse_pipeline_variables
 from scriptmode.core.spec.whole_numbers import whole_number
-from scriptmode.core.text.messages import correct_scheme, did_you_mean, did_you_mean_path, suggest_fields
+from scriptmode.core.text.messages import did_you_mean, did_you_mean_path
 from scriptmode.errors import SpecError
 from scriptmode_runtime import contract
 
@@ -38,7 +38,6 @@ def _check_choice(given: object, argument: str, known: tuple[str, ...], *, optio
         raise _error(f"{type(given).__name__} {argument} is {value!r}", did_you_mean(str(value), known))
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class ShuffleConfig:
     """Shuffles the order of a channel's objects, differently in each epoch.
@@ -53,7 +52,6 @@ class ShuffleConfig:
         object.__setattr__(self, "seed", whole_number("ShuffleConfig seed", self.seed))
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class TrainingInput:
     """A channel's data in S3 or, on the local platform, in files of this machine.
@@ -168,7 +166,6 @@ class TrainingInput:
             object.__setattr__(self, name, None if value is None else dict(value))
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class FileSystemInput:
     """A channel's data on an EFS or FSx for Lustre file system; on Amazon SageMaker the job needs a VPC.
@@ -304,34 +301,18 @@ def _check_uri(where: str, uri: object) -> None:
     text = os.fspath(uri)
     scheme, separator, rest = text.partition("://")
     if not separator:
-        raise _error(f"{where} is {text!r}", _without_scheme(text))
+        raise _error(f"{where} is {text!r}", "give an s3:// URI or a path")
     if scheme == "file" and rest and not rest.startswith(("/", "localhost/")) and not _exists(Path(rest)):
         raise _error(
             f"{where} is {text!r}",
-            f"there is no {str(Path(rest).absolute())!r}; give an absolute path: 'file://{_absolute(rest)}'",
+            f"there is no {str(Path(rest).absolute())!r}; give an absolute path: file:///directory",
         )
     if scheme not in ("s3", "https", "file"):
-        advice = correct_scheme(text) or "give an s3:// URI or a path"
-        raise _error(f"{where} is {uri!r}, with the scheme {scheme!r}", advice)
+        raise _error(f"{where} is {uri!r}, with the scheme {scheme!r}", "give an s3:// URI or a path")
     if not rest:
         raise _error(
             f"{where} is {uri!r}, which names no bucket or directory", "write 's3://bucket/prefix' or 'file:///folder'"
         )
-
-
-def _without_scheme(text: str) -> str:
-    """Return what to write instead of a URI without ``://``."""
-    scheme, _, rest = text.partition(":")
-    if scheme == "s3":
-        return f"give 's3://{rest.lstrip('/')}'"
-    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
-
-
-def _absolute(path: str) -> Path:
-    """Return the absolute path that was probably meant: below / where its first part exists there."""
-    from_root = Path("/", path.lstrip("/"))
-    exists_there = _exists(Path(*from_root.parts[:2])) and not _exists(Path(path).absolute())
-    return from_root if path.startswith("/") or exists_there else Path(path).absolute()
 
 
 def _exists(path: Path) -> bool:

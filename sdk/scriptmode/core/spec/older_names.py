@@ -78,7 +78,7 @@ def take_all(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequ
         # By identity: 0 equals False, and a comparison of an array is an array.
         if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        merged[take(name, new, stacklevel=6)] = value
+        merged[take(name, new, stacklevel=5)] = value
     return merged
 
 
@@ -95,4 +95,4 @@ def _warn_of_ignored(name: str, value: object) -> None:
     asks_for_nothing = name == "script_mode" and value is True
     category = DeprecationWarning if asks_for_nothing else UserWarning
     text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warnings.warn(text, category, stacklevel=6)
+    warnings.warn(text, category, stacklevel=5)

@@ -23,19 +23,6 @@ _SILENT_SECONDS = 10.0
 #: What the bytes of an object of S3 were compared with, where not with a checksum: it has none, they came over TLS, or
 #: FastFile mode read not all of them, or not in order.
 NOT_VERIFIABLE, TLS_ALONE, IN_PARTS = "not verifiable", "protected by TLS alone", "not verified (read in parts)"
-#: Words of other tools for the same statuses.
-_WORDS = {
-    **dict.fromkeys(("active", "pending", "queued", "running", "starting"), "InProgress"),
-    **dict.fromkeys(("done", "finished", "succeeded", "success"), COMPLETED),
-    **dict.fromkeys(("crashed", "error", "failure"), FAILED),
-    **dict.fromkeys(("aborted", "canceled", "cancelled", "killed", "terminated"), STOPPED),
-}
-
-
-def suggest_status(word: str) -> str:
-    """Return advice for a word that is not a status: ``did you mean 'Completed'?``."""
-    meant = _WORDS.get(word.lower())
-    return f"did you mean {meant!r}?" if meant else did_you_mean(word, STATUSES)
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
-            raise invalid("status", f"is {self.status!r}", suggest_status(str(self.status)))
+            raise invalid("status", f"is {self.status!r}", did_you_mean(str(self.status), STATUSES))
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
             raise invalid("limit", f"is {self.limit!r}", "give a whole number of at least 1")
         if self.name_contains is not None and not isinstance(self.name_contains, str):

@@ -12,7 +12,7 @@ from scriptmode.core.spec.hyperparameters import encode_hyperparameters
 from scriptmode.core.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.core.spec.versions import check_framework_version, check_py_version
 from scriptmode.core.spec.whole_numbers import set_whole, whole_number
-from scriptmode.core.text.messages import correct_scheme, did_you_mean, suggest_fields
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.errors import SpecError, invalid
 from scriptmode_runtime import contract
 
@@ -52,7 +52,6 @@ def _switch(name: str, value: object) -> None:
         require_bool(name, value)
 
 
-@suggest_fields
 @dataclass(frozen=True)
 class InstanceGroup:
     """A named group of hosts of one type in a heterogeneous cluster.
@@ -192,8 +191,6 @@ class Script:
             advice = f"write a script from it: jupyter nbconvert --to script {self.entry_point}"
             raise invalid("entry_point", f"is {self.entry_point!r}, a notebook", advice)
         _text("source_dir", self.source_dir)
-        if self.source_dir is not None and (advice := correct_scheme(self.source_dir)):
-            raise invalid("source_dir", f"is {self.source_dir!r}", advice)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
             what = f"dependencies: source_dir {self.source_dir!r} is packed already"
@@ -234,7 +231,7 @@ class Output:
         ):
             _text(name, uri)
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
-                advice = correct_scheme(uri) or "give an 's3://...' URI (or 'file://...' on the local platform)"
+                advice = "give an 's3://...' URI (or 'file://...' on the local platform)"
                 raise invalid(name, f"is {uri!r}", advice)
         local = self.checkpoint_local_path
         if local is not None and self.checkpoint_uri is None:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import operator
-import re
 from numbers import Integral, Real
 
 from scriptmode.errors import invalid
-
-#: Seconds of the units of a duration.
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def whole_number(name: str, value: object, least: int | None = None, *, hint: str = "") -> int:
@@ -21,7 +17,7 @@ def whole_number(name: str, value: object, least: int | None = None, *, hint: st
     if found is None or (least is not None and found < least):
         kind = "" if isinstance(value, (int, float, str)) else f" of type {type(value).__name__}"
         bound = "" if least is None else f" of at least {least}"
-        raise invalid(name, f"is {value!r}{kind}", _suggest_number(value) or f"give a whole number (int){bound}{hint}")
+        raise invalid(name, f"is {value!r}{kind}", f"give a whole number (int){bound}{hint}")
     return found
 
 
@@ -30,22 +26,6 @@ def set_whole(settings: object, field: str, name: str, least: int, *, hint: str 
     value = getattr(settings, field)
     if value is not None or not optional:
         object.__setattr__(settings, field, whole_number(name, value, least, hint=hint))
-
-
-def parse_age(text: str) -> float | None:
-    """Return the seconds of a duration such as ``12h`` or ``7d``; ``None`` for another form."""
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
-    return float(found[1]) * _UNITS[found[2]] if found else None
-
-
-def _suggest_number(value: object) -> str:
-    """Return how to write the number in a text: one in quotes, or a duration with its unit; "" for anything else."""
-    if not isinstance(value, str):
-        return ""
-    if re.fullmatch("-?[0-9]+", value):
-        return f"write {value}, without quotes"
-    seconds = parse_age(value)
-    return f"write {seconds:.0f}, the seconds of {value}" if seconds else ""
 
 
 def _as_int(value: object) -> int | None:

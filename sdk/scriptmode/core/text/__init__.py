@@ -1,1 +1,1 @@
-"""Texts that people read: messages of errors, tracebacks, colours, untrusted text in a terminal, a line of progress."""
+"""Texts that people read: messages of errors, warnings, colours, untrusted text in a terminal, a line of progress."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from contextlib import suppress
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode.errors import ScriptmodeError, SpecError
 
@@ -13,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-_T = TypeVar("_T")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Seconds below which a duration has a decimal.
 _SHORT = 10
@@ -51,82 +48,25 @@ def validate_keys(
             raise error(f"{owner} has no key {key!r}", did_you_mean(str(key), known), argument=argument)
 
 
-def suggest_fields(kind: type[_T]) -> type[_T]:
-    """Add to a dataclass the suggestion of a field for a misspelled keyword, to Python's ``TypeError``."""
-    create: Any = kind.__init__
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-
-    @functools.wraps(create)
-    def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807 - replaces the dataclass's own
-        for name in named.keys() - known:
-            raise TypeError(str(Problem(f"{kind.__name__} has no argument {name!r}", did_you_mean(name, known))))
-        create(self, *values, **named)
-
-    kind.__init__ = __init__  # type: ignore[method-assign]
-    return kind
-
-
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
     """Return advice for an unknown word: ``did you mean 'x'?``, else to use one of the known words.
 
     It is "" where no word is similar and none, or more than ``most``, are known.
     """
+    import difflib
+
     words = sorted(known)
-    if similar := suggest_similar(word, words):
-        return similar
+    close = [each for each in words if each.lower() == word.lower()] or difflib.get_close_matches(word, words, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
     return f"use {'one of ' if len(words) > 1 else ''}{', '.join(words)}" if 0 < len(words) <= most else ""
 
 
-def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1).
-
-    Preferred are the word in other cases, and one with two letters exchanged: us-esat-1 is us-east-1 rather than
-    us-west-1.
-    """
-    import difflib
-
-    known = list(known)
-    close = [each for each in known if each.lower() == word.lower()]
-    close = close or [each for each in known if _has_letters_exchanged(each, word)]
-    close = close or difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
-    return f"did you mean {close[0]!r}?" if close else ""
-
-
-def _has_letters_exchanged(one: str, other: str) -> bool:
-    """Return whether two words differ by two neighbouring letters in the other order; digits are not letters."""
-    differing = [index for index, (a, b) in enumerate(zip(one, other)) if a != b]
-    if len(one) != len(other) or len(differing) != 2 or differing[1] != differing[0] + 1:  # noqa: PLR2004 - a pair
-        return False
-    pair = slice(differing[0], differing[1] + 1)
-    return one[pair] == other[pair][::-1] and one[pair].isalpha()
-
-
-def correct_scheme(uri: str) -> str:
-    """Return what to write instead of a URI whose scheme has capitals, ``write 's3://bucket'``; "" for another text."""
-    scheme, separator, rest = uri.partition("://")
-    is_known = scheme != scheme.lower() and scheme.lower() in ("s3", "file", "https")
-    return f"write {scheme.lower() + separator + rest!r}" if is_known else ""
-
-
 def did_you_mean_path(path: Path) -> str:
-    """Return a suggestion for a path that does not exist: ``did you mean 'x'?``, or "" where no name is similar.
-
-    The first part of the path that does not exist is compared with the names in its parent directory.
-    """
-    import difflib
-
-    for candidate in (path, *path.parents):
-        # A name may be too long, a directory unreadable.
-        with suppress(OSError):
-            if not candidate.parent.is_dir():
-                continue
-            # A suffix in common makes short names of no relation similar: wrds.py, syn.py.
-            stems = (each for each in candidate.parent.iterdir() if suggest_similar(candidate.stem, (each.stem,)))
-            close = difflib.get_close_matches(candidate.name, sorted(each.name for each in stems), n=1)
-            if not close or candidate.exists():
-                return ""
-            meant = close[0] if candidate == path else str(candidate.with_name(close[0]))
-            return f"did you mean {meant!r}?"
+    """Return `did_you_mean` for a path that does not exist, of the names in its directory."""
+    # A name may be too long, a directory unreadable.
+    with suppress(OSError):
+        return did_you_mean(path.name, (other.name for other in path.parent.iterdir()), most=0)
     return ""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode.core.machine.installation import install_command
 from scriptmode.core.machine.programs import ProgramResult, run_program
 from scriptmode.core.spec.versions import is_release_of, version_numbers
-from scriptmode.core.text.tracebacks import warn_caller
+from scriptmode.core.text.caller_warning import warn_caller
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:

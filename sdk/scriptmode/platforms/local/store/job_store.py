@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.core.machine import drafts
 from scriptmode.core.machine.data_dir import DATA_DIR_VARIABLE, TUNING, unwritable_error
 from scriptmode.core.spec.service_values import ChannelProgress
-from scriptmode.core.text.messages import suggest_similar
+from scriptmode.core.text.messages import did_you_mean
 from scriptmode.data import regular_files
 from scriptmode.data.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, RequestError, UnreadableJobError
@@ -537,7 +537,7 @@ def _suggest_job(name: str, known: set[str]) -> str:
     if not known:
         return "the data directory has no jobs"
     # difflib's time for thousands of names would be noticed.
-    near = suggest_similar(name, known) if len(known) <= 1000 else ""  # noqa: PLR2004
+    near = did_you_mean(name, known, most=0) if len(known) <= 1000 else ""  # noqa: PLR2004
     return near or "scriptmode list shows the jobs of this machine"
 
 
